@@ -5,7 +5,7 @@ Workflows call them, and `activities/` registers the implementations, which are 
 
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from contracts import messages
 from contracts.agents import PrepareAgentRequest
@@ -50,23 +50,4 @@ FINALIZE_VERIFICATION: Final = ActivitySpec(
 APPLY_CORRECTIONS: Final = ActivitySpec("apply_corrections", messages.ApplyRequest, messages.ExtractedClaims)
 READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceRequest, messages.DocumentPiece)
 
-ACTIVITIES: Final[tuple[ActivitySpec[Any, Any], ...]] = (
-    PREPARE_RESEARCH,
-    PREVIEW_RESEARCH,
-    DESCRIBE_RESEARCH,
-    PREPARE_AGENT,
-    CHECK_PROVIDERS,
-    TAKE_TURN,
-    SEARCH,
-    READ_SOURCE,
-    JOIN_REPORT,
-    APPLY_REPORT_UPDATES,
-    SPLIT_DRAFT,
-    WITHDRAW_EVIDENCE,
-    SAVE_SESSION,
-    RENDER_REPORT,
-    EXTRACT_CLAIMS,
-    FINALIZE_VERIFICATION,
-    APPLY_CORRECTIONS,
-    READ_DOCUMENT,
-)
+ACTIVITIES: Final = tuple(each for each in tuple(globals().values()) if isinstance(each, ActivitySpec))

@@ -25,7 +25,6 @@ class DecomposeInput(BriefedInput):
     constraints: Constraints = Constraints()
     most_queries: int = 6
     rounds: list[QuestionRound] = []
-    previous: list[str] = []
     previous_outline: list[str] = []
 
 

@@ -13,18 +13,17 @@ from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
-    BriefedInput,
-    ClarifyInput,
     RoleInput,
+    RoleSpec,
     SourceExtract,
     WriteInput,
+    resolved_fields,
 )
+from contracts.state import ResearchState
 from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
 
-SAME_IN_ALL_CALLS: Final = tuple("tenant model query language preferences exclude max_iterations canary tokens".split())
-"""Fields of every role's input that the stored resolution determines."""
 ENTRY_TYPE: Final = "application/json"
 
 
@@ -113,17 +112,13 @@ def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> Analyzer
     return output.model_copy(update=update)
 
 
-def by_reference(request: I, resolved_entry: str) -> I:
+def by_reference(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:
     """Return a role's input with hashes of entries in place of their details; details without an entry stay."""
     update: dict[str, Any] = {}
-    if resolved_entry:
-        names = [*SAME_IN_ALL_CALLS]
-        names += ["system_prompt", "context", "corpus"] if isinstance(request, BriefedInput) else []
-        names += ["context"] if isinstance(request, ClarifyInput) else []
-        names += ["corpus"] if isinstance(request, WriteInput) else []
-        names += ["source_characters"] if isinstance(request, AnalyzeInput) else []
+    if state.resolved_entry:
         fields = type(request).model_fields
-        update = {name: fields[name].get_default() for name in names} | {"resolved_entry": resolved_entry}
+        update = {name: fields[name].get_default() for name in resolved_fields(role, request, state.resolution)}
+        update["resolved_entry"] = state.resolved_entry
     if isinstance(request, AnalyzeInput):
         update["sources"] = [refer_source(source) for source in request.sources]
     if isinstance(request, WriteInput | UpdateInput):

@@ -88,8 +88,6 @@ class OutlineInput(BriefedInput):
     """Hand-off to the outliner."""
 
     most: int = 6
-    previous: list[str] = []
-    """Steps of the plan that is replaced."""
 
 
 class OutlinedStep(Contract):

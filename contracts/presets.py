@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from contracts.request import Approve, Checks, Clarify, Depth, Gates, Limits, Mode, Review, Verify
+from contracts.request import Approve, Checks, Clarify, Depth, Gates, Limits, Mode, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.strategies import declaration
-from contracts.vocabulary import EngineKind, ThinkMode
+from contracts.vocabulary import EngineKind, JudgeMode
 
 RESERVE_SHARE = 1 / 6
 """Share of a request's own deadline that is reserved for writing."""
@@ -62,7 +62,7 @@ def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
 
 def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
     """Return the gates of a request over those of its strategy, with an author of reflections."""
-    think = ThinkMode.MODEL if engine is EngineKind.MODEL else ThinkMode.RULES
+    think = JudgeMode.MODEL if engine is EngineKind.MODEL else JudgeMode.RULES
     presets: dict[str, Any] = {"think": think, "clarify": Clarify.OFF, "approve": Approve.NONE}
     for gates in (own, asked):
         presets |= gates.model_dump(include={"think", "clarify", "approve"}, exclude_none=True)
@@ -80,8 +80,8 @@ def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Check
     """Return the corrections of a full verification, and the review: by a model, or in a full one by the free rules."""
     full = verify is Verify.FULL
     if engine is EngineKind.MODEL:
-        review = Review.OFF if verify is Verify.OFF else Review.MODEL
+        review = JudgeMode.OFF if verify is Verify.OFF else JudgeMode.MODEL
     else:
-        review = Review.RULES if full else Review.OFF
+        review = JudgeMode.RULES if full else JudgeMode.OFF
     correct = full if asked.correct is None else asked.correct
     return asked.model_copy(update={"correct": correct, "review": asked.review or review})

@@ -63,8 +63,6 @@ class ScopeInput(BriefedInput):
     most_queries: int = 4
     edited: list[str] = []
     """Queries that a person wrote, to be judged as they are; empty: the manager finds the queries."""
-    previous: list[str] = []
-    """Queries of the scope that is replaced."""
 
 
 class JudgedQuery(Contract):

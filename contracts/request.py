@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 from contracts import names
 from contracts.base import Contract, StrictContract
 from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME, shorten
-from contracts.vocabulary import GatePolicy, ThinkMode
+from contracts.vocabulary import GatePolicy, JudgeMode
 
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
 
@@ -67,15 +67,6 @@ class Verify(StrEnum):
     OFF = "off"
     LIGHT = "light"
     FULL = "full"
-
-
-class Review(StrEnum):
-    """Reviewer of the draft before it is checked."""
-
-    OFF = "off"
-    RULES = "rules"
-    """By counts: parts answered, citations, sources, length of sentences."""
-    MODEL = "model"
 
 
 class Models(RequestPart):
@@ -178,7 +169,7 @@ class Gates(RequestPart):
     """Checks, and questions to a person."""
 
     policy: GatePolicy = GatePolicy.STRICT
-    think: ThinkMode | None = None
+    think: JudgeMode | None = None
     """None: a model where a model works, the gate's rules alone elsewhere."""
     clarify: Clarify | None = None
     """None, also of the next field: the preset of the strategy; without one, nobody is asked."""
@@ -201,8 +192,9 @@ class Checks(RequestPart):
 
     correct: bool | None = None
     """True if citations and sentences that fail are corrected, and checked again."""
-    review: Review | None = None
-    """Reviewer of the first draft; below the bar it is revised once."""
+    review: JudgeMode | None = None
+    """Reviewer of the first draft, which is revised once below the bar; rules count answered parts, citations, sources
+    and the length of sentences."""
 
 
 SAME_LANGUAGE: Final = "same as question"

@@ -14,7 +14,6 @@ from contracts.request import (
     Depth,
     FollowUp,
     Gates,
-    Review,
     SearchPolicy,
     SharedSettings,
     SourceType,
@@ -22,7 +21,7 @@ from contracts.request import (
     Verify,
 )
 from contracts.tokens import TokenSettings
-from contracts.vocabulary import EngineKind, Severity
+from contracts.vocabulary import EngineKind, JudgeMode, Severity
 
 UNMANAGED_CHARACTERS: Final = 1_000
 """Of each source in an analysis where no tokens are managed."""
@@ -54,14 +53,16 @@ def _is_here(host: str) -> bool:
 
 
 class EffectiveLimits(Contract):
-    """Limits of a request (`contracts.request.Limits`), all presets filled in; 0: its strategy has no such thing."""
+    """Limits of a request, all presets filled in; 0: its strategy has no such thing.
+
+    `contracts.request.Limits` describes the fields that both have.
+    """
 
     max_iterations: int
     max_sub_queries: int
     max_sources: int
     max_sources_per_query: int
     max_source_characters: int = UNMANAGED_CHARACTERS
-    """Of the text of each source that a model may be shown."""
     max_new_sources: int
     """Number of sources one iteration may add."""
     max_parallel: int = 3
@@ -73,7 +74,6 @@ class EffectiveLimits(Contract):
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
     max_wait_seconds: float = 259_200.0
-    """Time that the run waits for a person each time; it is not part of the deadline."""
     severity_floor: Severity = Severity.MODERATE
     min_steps: int = 0
     """Steps that are done before a reflection may end the research."""
@@ -81,19 +81,12 @@ class EffectiveLimits(Contract):
     max_searches_per_step: int = 0
     max_reads_per_step: int = 0
     agent_seconds: float = 0
-    """Time after which an agent ends its work and reports its findings."""
     agent_wait_seconds: float = 0
-    """Time after which the run goes on without the agent."""
     max_update_characters: int = 0
-    """Characters that one update of a live report inserts and removes."""
     max_nodes: int = 0
-    """Executors of one query's tree, at all levels."""
     max_leaves: int = 0
-    """Of one executor, each time that its work is planned."""
     max_corrections: int = 0
-    """Of one executor."""
     max_levels: int = 0
-    """Executors on one path of a tree."""
 
 
 class Hook(Contract):
@@ -218,7 +211,7 @@ class ResolvedResearch(SharedSettings):
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
     """`light` is by rules, without a model."""
-    checks: Checks = Checks(correct=False, review=Review.OFF)
+    checks: Checks = Checks(correct=False, review=JudgeMode.OFF)
     follow_up: FollowUp | None = None
     """The earlier run whose evidence is offered first; None for a question of its own."""
     search_attributes: bool = False

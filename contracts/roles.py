@@ -106,6 +106,8 @@ class BriefedInput(RoleInput):
     corpus: CorpusSnapshot | None = None
     hits: list[SearchHit] = []
     """Hits of searches before the plan: titles and snippets, no page."""
+    previous: list[str] = []
+    """Queries or steps of the plan that is replaced."""
 
 
 class PlanInput(BriefedInput):
@@ -113,8 +115,6 @@ class PlanInput(BriefedInput):
 
     min_sub_queries: int = 2
     max_sub_queries: int = 5
-    previous: list[str] = []
-    """Sub-queries of the plan that is replaced."""
 
 
 class SubQuery(Contract):
@@ -513,10 +513,36 @@ SUPERVISOR: Final = RoleSpec(
 )  # fmt: skip
 
 
-def language_of_call(role: RoleSpec[Any, Any], resolved: ResolvedResearch, engine: EngineKind) -> str:
-    """Language of a role's texts: the report in the requested one, all else in the language of the search."""
-    requested = resolved.report_language if role.writes_report and engine is EngineKind.MODEL else None
-    return requested or resolved.language
+def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: ResolvedResearch) -> dict[str, Any]:
+    """Return the fields of a role's input that follow from the resolved request.
+
+    The run fills them in to know the size of a call, sends the hash of the stored resolution in their place, and the
+    activity fills them in again.
+    """
+    by_model = request.engine is EngineKind.MODEL
+    # The report is in the requested language, all else in the language of the search.
+    report_language = resolved.report_language if role.writes_report and by_model else None
+    fields: dict[str, Any] = {
+        "tenant": resolved.tenant,
+        "model": resolved.models.get(role.tier.value) if by_model else None,
+        "query": resolved.query,
+        "language": report_language or resolved.language,
+        "preferences": prompt_preferences(role, resolved),
+        "exclude": resolved.exclude,
+        "max_iterations": resolved.limits.max_iterations,
+        "canary": resolved.canary,
+        "tokens": resolved.tokens,
+    }
+    if isinstance(request, BriefedInput):
+        fields["system_prompt"] = resolved.system_prompt
+    if isinstance(request, BriefedInput | ClarifyInput):
+        fields["context"] = resolved.earlier_turns
+    if isinstance(request, BriefedInput | WriteInput):
+        fields["corpus"] = resolved.corpus
+    if isinstance(request, AnalyzeInput):
+        most = request.MOST_CHARACTERS or resolved.source_characters
+        fields["source_characters"] = min(most, resolved.source_characters)
+    return fields
 
 
 def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:

@@ -19,14 +19,14 @@ from contracts.outcome import Usage
 from contracts.outlines import MOST_HEADINGS
 from contracts.plan import MOST_ROUNDS
 from contracts.report_updates import REPORTER
-from contracts.request import Approve, Depth, Gates, Mode, Review, Verify
+from contracts.request import Approve, Depth, Gates, Mode, Verify
 from contracts.research_trees import MOST_LEVELS
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, CLARIFIER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
 from contracts.summaries import SUMMARIZER
 from contracts.tokens import TokenShare
 from contracts.tree_sizes import tree_calls
-from contracts.vocabulary import EngineKind, ReportSection, ThinkMode, Tier
+from contracts.vocabulary import EngineKind, JudgeMode, ReportSection, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 MOST_GAPS: Final = 30
@@ -370,7 +370,7 @@ def calls_by_role(
     """Return fewest and most calls of a model by each role of a run; `own` replaces those of its strategy."""
     strategy = declaration(resolved.strategy)
     if own is None:
-        own = strategy.expected_calls(resolved.limits, resolved.gates.think is ThinkMode.MODEL)
+        own = strategy.expected_calls(resolved.limits, resolved.gates.think is JudgeMode.MODEL)
     expected, closing = dict(own), closing_calls(resolved)
     fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
     fewer, more = expected.get(strategy.clarifier.name, (0, 0))
@@ -387,9 +387,9 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     checks, full = resolved.checks, resolved.verify is Verify.FULL
     claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
     batches = -(-claims // CLAIMS_PER_CALL)
-    by_model = checks.review is Review.MODEL
+    by_model = checks.review is JudgeMode.MODEL
     fewest_parts, most_parts = _section_calls(resolved)
-    reviewed = int(checks.review is not Review.OFF)
+    reviewed = int(checks.review is not JudgeMode.OFF)
     # What the review of a live report notes goes to its reporter, section by section.
     by_writer = {REPORTER.name: (0, MOST_HEADINGS * reviewed)}
     if not declaration(resolved.strategy).live_report:

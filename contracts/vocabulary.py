@@ -223,8 +223,8 @@ class Action(StrEnum):
     COMPLETE = "complete"
 
 
-class ThinkMode(StrEnum):
-    """Author of reflections: a model, the gate's rules alone, or no one."""
+class JudgeMode(StrEnum):
+    """Judge of a phase or a draft: a model, rules alone, or none."""
 
     MODEL = "model"
     RULES = "rules"

@@ -7,11 +7,12 @@ from functools import partial
 from urllib.parse import urlsplit, urlunsplit
 
 from activities.preparation import ResearchConfiguration
+from contracts.outcome import Usage
 from contracts.request import Depth, SourceType
 from contracts.resolved import EffectiveSearch, Hook, ProviderChoice
 from contracts.vocabulary import Tier
 from providers.errors import NotConfigured
-from providers.models.chat import TokenCounts, ToolUse
+from providers.models.chat import ToolUse
 from providers.models.endpoints import PriceTable, split_name
 from providers.search.availability import advice, choose, malformed, provider_choices
 from providers.search.declarations import search_declaration
@@ -35,7 +36,7 @@ def configuration_of(
 
     def call_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
         name = split_name(model, models.endpoints)[1]
-        return table.cost_usd(name, TokenCounts(input_tokens, output_tokens), written=model)
+        return table.cost_usd(name, Usage(input_tokens=input_tokens, output_tokens=output_tokens), written=model)
 
     def search_usd(provider: str) -> float | None:
         stated = settings.search.usd_per_1000.get(provider)

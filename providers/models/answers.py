@@ -23,7 +23,7 @@ from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_to
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models.chat import ANSWER_TOOL, ChatReply, TokenCounts, shown_name
+from providers.models.chat import ANSWER_TOOL, ChatReply, shown_name
 
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000  # three times the longest cap of a role; repaired in two seconds at most
@@ -49,13 +49,13 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
     try:
         message = _read_json(body)
     except RecursionError:
-        return ChatReply("", None, None, TokenCounts(known=False), requested_model)
+        return ChatReply("", None, None, Usage(model_calls=1, cost_usd=None), requested_model)
     except ValueError:
         raise Unavailable("the model endpoint answered with status 200 but not with readable JSON") from None
     if not isinstance(message, dict) or not isinstance(message.get("content"), list):
         raise Unavailable("the model endpoint answered with status 200 but with no message")
     blocks = [block for block in message["content"] if isinstance(block, dict)]
-    tokens, warnings = read_tokens(message.get("usage"))
+    usage, warnings = read_usage(message.get("usage"))
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
     called = (block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL)
     model, stop_reason = message.get("model"), message.get("stop_reason")
@@ -63,14 +63,14 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
         text="\n".join(text for text in texts if isinstance(text, str)),
         tool_input=next((block.get("input") for block in called), None),
         stop_reason=shown_name(stop_reason) if isinstance(stop_reason, str) else None,
-        tokens=tokens,
+        usage=usage,
         model=shown_name(model) if isinstance(model, str) else requested_model,
         warnings=warnings,
         blocks=blocks,
     )
 
 
-def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
+def read_usage(usage: Any) -> tuple[Usage, list[str]]:
     """Read the counts of an answer, with a warning for figures that are absent or absurd; caches may be missing."""
     given = usage if isinstance(usage, dict) else {}
     fields = {
@@ -82,7 +82,16 @@ def read_tokens(usage: Any) -> tuple[TokenCounts, list[str]]:
     counts = {name: count for name, count in fields.items() if is_count(count)}
     wrong = [name for name in fields if name not in counts]
     warnings = [f"the endpoint gave no usable number of tokens for {', '.join(wrong)}"] if wrong else []
-    return TokenCounts(**counts, known=not wrong), warnings
+    read, written = counts.get("cache_read", 0), counts.get("cache_write", 0)
+    spent = Usage(
+        model_calls=1,
+        input_tokens=counts.get("input", 0) + read + written,
+        output_tokens=counts.get("output", 0),
+        cached_tokens=read,
+        cache_write_tokens=written,
+        cost_usd=None if wrong else 0.0,
+    )
+    return spent, warnings
 
 
 def is_count(value: Any) -> TypeGuard[int]:

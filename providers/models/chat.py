@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from contracts.outcome import Usage
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.service_calls import retry_after_seconds
 
@@ -57,29 +58,14 @@ class ChatRequest:
 
 
 @dataclass(frozen=True)
-class TokenCounts:
-    """Billed tokens; the four kinds do not overlap. `known` is false for absent or absurd figures."""
-
-    input: int = 0
-    output: int = 0
-    cache_read: int = 0
-    cache_write: int = 0
-    known: bool = True
-
-    @property
-    def prompt(self) -> int:
-        """All input tokens, cached or not."""
-        return self.input + self.cache_read + self.cache_write
-
-
-@dataclass(frozen=True)
 class ChatReply:
     """The reply to a request, usable or not."""
 
     text: str
     tool_input: object | None  # input of `ANSWER_TOOL`; None if the model did not call it
     stop_reason: str | None
-    tokens: TokenCounts
+    usage: Usage
+    """Billed tokens, yet without their price; the cost is None for absent or absurd figures."""
     model: str
     warnings: list[str] = field(default_factory=list)
     blocks: list[dict[str, Any]] = field(default_factory=list)  # the content blocks, unchanged

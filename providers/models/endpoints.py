@@ -17,9 +17,10 @@ from urllib.parse import urlsplit
 from pydantic import Field
 
 from contracts.base import StrictContract
+from contracts.outcome import Usage
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import Tier
-from providers.models.chat import Chat, ChatMode, ChatRequest, TokenCounts, ToolUse, shown_name
+from providers.models.chat import Chat, ChatMode, ChatRequest, ToolUse, shown_name
 
 DEFAULT_ENDPOINT: Final = "default"
 
@@ -162,16 +163,17 @@ class PriceTable:
     def __init__(self, configured: Mapping[str, ModelPrice] = MappingProxyType({})) -> None:
         self._configured = configured
 
-    def cost_usd(self, model: str, tokens: TokenCounts, *, written: str | None = None) -> float | None:
+    def cost_usd(self, model: str, usage: Usage, *, written: str | None = None) -> float | None:
         """US dollars for a call, or None; an entry for `written`, `endpoint:NAME`, comes before the model's own."""
-        if not tokens.known:
+        if usage.cost_usd is None:
             return None
         own = self._own(model, written)
         if own is None:
-            prices = _library_prices(model, tokens)
+            prices = _library_prices(model, usage)
             return None if prices is None else sum(prices)
-        read, write = tokens.cache_read * CACHE_READ_FACTOR, tokens.cache_write * CACHE_WRITE_FACTOR
-        return ((tokens.input + read + write) * own.input + tokens.output * own.output) / MILLION
+        read, write = usage.cached_tokens, usage.cache_write_tokens
+        weighed = usage.input_tokens - read - write + read * CACHE_READ_FACTOR + write * CACHE_WRITE_FACTOR
+        return (weighed * own.input + usage.output_tokens * own.output) / MILLION
 
     def highest(self, model: str, *, written: str | None = None) -> ModelPrice | None:
         """The highest prices that a call can have, long prompts and cache writes included; None if unknown."""
@@ -179,8 +181,8 @@ class PriceTable:
         if own is not None:
             return ModelPrice(input=own.input * CACHE_WRITE_FACTOR, output=own.output)
         millions = 10  # beyond the threshold of every price list
-        tokens = TokenCounts(cache_write=millions * MILLION, output=millions * MILLION)
-        prices = _library_prices(model, tokens)
+        tokens = millions * MILLION
+        prices = _library_prices(model, Usage(input_tokens=tokens, cache_write_tokens=tokens, output_tokens=tokens))
         return None if prices is None else ModelPrice(input=prices[0] / millions, output=prices[1] / millions)
 
     def _own(self, model: str, written: str | None) -> ModelPrice | None:
@@ -188,19 +190,19 @@ class PriceTable:
         return next((self._configured[name] for name in names if name in self._configured), None)
 
 
-def _library_prices(model: str, tokens: TokenCounts) -> tuple[float, float] | None:
+def _library_prices(model: str, usage: Usage) -> tuple[float, float] | None:
     """US dollars for input and output of one call; None for a model that the library does not know."""
     # Half a second of processor time, which a process without a model does not need to spend.
-    from genai_prices import Usage, calc_price  # noqa: PLC0415
+    import genai_prices  # noqa: PLC0415
 
-    usage = Usage(
-        input_tokens=tokens.prompt,
-        cache_read_tokens=tokens.cache_read,
-        cache_write_tokens=tokens.cache_write,
-        output_tokens=tokens.output,
+    billed = genai_prices.Usage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
     )
     try:
-        found = calc_price(usage, model, provider_id=PROVIDER)
+        found = genai_prices.calc_price(billed, model, provider_id=PROVIDER)
     except LookupError:
         return None
     return float(found.input_price), float(found.output_price)

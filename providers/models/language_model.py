@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from contracts.outcome import Usage
 from contracts.summaries import SummarizeInput
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerUnusable, InvalidCall, NotConfigured, ProviderError, Retryable
@@ -122,16 +121,9 @@ class LanguageModelEngine:
     async def _read(
         self, task: EngineTask, candidate: ModelCandidate, reply: ChatReply, fitted: FittedRequest, failures: Failures
     ) -> EngineAnswer:
-        # Input counts the whole prompt, cached or not; the price is that of the requested name.
-        tokens = reply.tokens
-        usage = Usage(
-            model_calls=1,
-            input_tokens=tokens.prompt,
-            output_tokens=tokens.output,
-            cached_tokens=tokens.cache_read,
-            cache_write_tokens=tokens.cache_write,
-            cost_usd=self._prices.cost_usd(candidate.model, tokens, written=candidate.name),
-        )
+        # The price is that of the requested name.
+        cost = self._prices.cost_usd(candidate.model, reply.usage, written=candidate.name)
+        usage = reply.usage.model_copy(update={"cost_usd": cost})
         try:
             # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
             read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)

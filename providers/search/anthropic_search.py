@@ -10,7 +10,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
 from providers.domains import Domains
 from providers.errors import InvalidCall, ProviderError, RateLimited
-from providers.models.answers import is_count, read_tokens
+from providers.models.answers import is_count, read_usage
 from providers.models.endpoints import PriceTable
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters
@@ -107,7 +107,7 @@ def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: 
     if server is None and not searched:
         server = {"web_search_requests": 0}
     searches = server.get("web_search_requests") if isinstance(server, Mapping) else None
-    tokens = prices.cost_usd(model, read_tokens(usage)[0])
+    tokens = prices.cost_usd(model, read_usage(usage)[0])
     return None if tokens is None or not is_count(searches) else tokens + searches * USD_PER_SEARCH
 
 

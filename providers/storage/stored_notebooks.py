@@ -34,7 +34,7 @@ from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.summaries import SummarizeInput
-from contracts.vocabulary import EngineKind, Quality
+from contracts.vocabulary import Quality
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
 
@@ -98,26 +98,7 @@ class Notebooks:
         update: dict[str, Any] = {}
         if request.resolved_entry:
             resolved = await self.read(request.resolved_entry, ResolvedResearch)
-            update = {
-                "tenant": resolved.tenant,
-                "query": resolved.query,
-                "language": roles.language_of_call(role, resolved, request.engine),
-                "preferences": roles.prompt_preferences(role, resolved),
-                "exclude": resolved.exclude,
-                "max_iterations": resolved.limits.max_iterations,
-                "canary": resolved.canary,
-                "tokens": resolved.tokens,
-                "model": resolved.models.get(role.tier.value) if request.engine is EngineKind.MODEL else None,
-            }
-            if isinstance(request, roles.BriefedInput):
-                update["system_prompt"] = resolved.system_prompt
-            if isinstance(request, roles.BriefedInput | roles.ClarifyInput):
-                update["context"] = resolved.earlier_turns
-            if isinstance(request, roles.BriefedInput | roles.WriteInput):
-                update["corpus"] = resolved.corpus
-            if isinstance(request, roles.AnalyzeInput):
-                most = request.MOST_CHARACTERS or resolved.source_characters
-                update["source_characters"] = min(most, resolved.source_characters)
+            update = roles.resolved_fields(role, request, resolved)
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
         if isinstance(request, roles.BriefedInput) and request.hits:

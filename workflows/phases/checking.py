@@ -24,12 +24,12 @@ from contracts.messages import (
     StateChange,
 )
 from contracts.outcome import GateIssue, Mark, Progress, UnitProgress
-from contracts.request import Review, Verify
+from contracts.request import Verify
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, JudgeMode
 from workflows.phases.drafts import NOT_IN_THE_TEXT, call_records, has_live_report, ids_of, revise_sections, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.run.calls import is_cancelled, reason_of
@@ -58,9 +58,9 @@ async def review(run: ResearchRun) -> None:
     """
     state, draft, mode = run.state, run.state.draft, run.resolved.checks.review
     is_short = run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED
-    if mode is Review.OFF or is_short or draft is None or draft.empty or draft.direct:
+    if mode is JudgeMode.OFF or is_short or draft is None or draft.empty or draft.direct:
         return
-    engine = run.resolved.engine if mode is Review.MODEL else EngineKind.EXTRACTIVE
+    engine = run.resolved.engine if mode is JudgeMode.MODEL else EngineKind.EXTRACTIVE
     try:
         first = await run.ask(REVIEWER, "review", _review_input(state, draft), engine)
         score = first.scores.overall
@@ -85,7 +85,7 @@ async def review(run: ResearchRun) -> None:
     except Interrupted:
         run.inbox.clear()
         run.degrade("the draft was not reviewed to the end")
-    if mode is Review.RULES:
+    if mode is JudgeMode.RULES:
         # A review that the request gives to rules is no fallback of a role.
         state.engine_by_role.pop(REVIEWER.name, None)
 

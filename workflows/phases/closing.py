@@ -7,11 +7,11 @@ from temporalio.exceptions import ActivityError
 from contracts import activities, names
 from contracts.messages import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Ending
-from contracts.request import Review, Verify
+from contracts.request import Verify
 from contracts.roles import SYNTHESIZER
 from contracts.strategies import writer_engine
 from contracts.texts import plural
-from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome, ReportKind, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, EngineKind, JudgeMode, Outcome, ReportKind, RunStatus, StopReason
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
 from workflows.phases.drafts import ids_of, take_draft
@@ -157,7 +157,7 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
         return  # the same text was checked before
     # A refresh changes what its sources have changed, and nothing else.
-    is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not Review.OFF and refresh is None
+    is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not JudgeMode.OFF and refresh is None
     if not is_reviewed and not verification_is_due(run):
         return
     remaining = run.clock.remaining_seconds()

@@ -128,7 +128,6 @@ class HumanGate:
         run.state.phase = CLARIFICATION
         role = declaration(run.resolved.strategy).clarifier
         request = role.input(
-            context=run.resolved.earlier_turns,
             rounds=known.rounds,
             required=run.resolved.gates.clarify is Clarify.REQUIRED and not known.rounds,
         )

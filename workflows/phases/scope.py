@@ -76,11 +76,7 @@ def most_queries(run: ResearchRun) -> int:
 
 
 async def _ask(run: ResearchRun, edited: Sequence[str], part: str = "") -> ManagerAnswer:
-    resolved = run.resolved
     request = ScopeInput(
-        system_prompt=resolved.system_prompt,
-        context=resolved.earlier_turns,
-        corpus=resolved.corpus,
         most_queries=most_queries(run),
         edited=list(edited),
         previous=[] if edited else [node.text for node in run.state.plan.parts],

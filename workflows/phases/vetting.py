@@ -12,7 +12,6 @@ from contracts.addresses import canonical_url, sub_query_id
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.recursive_roles import (
     LIBRARIAN,
-    SCANNED_CHARACTERS,
     SCANNER,
     LibrarianInput,
     MentionedWork,
@@ -174,7 +173,6 @@ class Vetting:
             caller=LIBRARIAN.name,
             sub_query=PlanNode(id=key, text=record.need),
             sources=[extract_of(source)],
-            source_characters=SCANNED_CHARACTERS,
         )
         try:
             return await run.ask(SCANNER, f"scan/{key}/{name}", request)

@@ -28,8 +28,7 @@ from contracts.roles import (
     RoleAnswer,
     RoleInput,
     RoleSpec,
-    language_of_call,
-    prompt_preferences,
+    resolved_fields,
 )
 from contracts.state import ResearchState
 from contracts.strategies import CLOSING_ROLES, declared_roles, usage_by_share, writers
@@ -306,28 +305,20 @@ class ResearchRun(RunContext):
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with the envelope of every call."""
-        resolved, shown = self.resolved, {source.id for source in getattr(fields, "sources", ())}
-        return fields.model_copy(
+        shown = {source.id for source in getattr(fields, "sources", ())}
+        request = fields.model_copy(
             update={
-                "research_id": resolved.research_id,
-                "tenant": resolved.tenant,
+                "research_id": self.resolved.research_id,
                 "operation": operation,
                 "engine": kind,
-                "model": resolved.models.get(role.tier.value) if kind is EngineKind.MODEL else None,
                 "date": self.state.started_at[:10],
-                "query": resolved.query,
-                "language": language_of_call(role, resolved, kind),
-                "preferences": prompt_preferences(role, resolved),
                 "iteration": self.state.iteration,
-                "max_iterations": resolved.limits.max_iterations,
                 "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
-                "exclude": resolved.exclude,
                 "protected_source_ids": [name for name in protected_ids(self.state).values() if name in shown],
-                "canary": resolved.canary,
-                "tokens": resolved.tokens,
                 "repair": repair,
             }
         )
+        return request.model_copy(update=resolved_fields(role, request, self.resolved))
 
     async def _execute(self, role: RoleSpec[I, O], request: I) -> O:
         """Schedule the activity with the time that is left now: a call may have waited for its room."""
@@ -343,7 +334,7 @@ class ResearchRun(RunContext):
         )
         if isinstance(request, SummarizeInput):
             options = options.within(self.resolved.tokens.summarization_timeout)
-        timed = by_reference(request, self.state.resolved_entry).model_copy(
+        timed = by_reference(role, request, self.state).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
         )
         spec = activities.ActivitySpec(role.activity, role.input, role.result)

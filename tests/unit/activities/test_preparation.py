@@ -12,7 +12,7 @@ from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest, Verify
 from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
 from contracts.tokens import TokenSettings
-from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
+from contracts.vocabulary import EngineKind, GatePolicy, JudgeMode, StopReason
 from tests.toy.asker import ASKER, ASKING
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
@@ -219,7 +219,7 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert (more.limits.max_iterations, more.limits.max_sources) == (7, stored.limits.max_sources)
     without = again(stored, engine="extractive")
     assert (without.engine, without.models, without.model_host, without.egress) == EXTRACTIVE
-    assert without.gates.think is ThinkMode.RULES
+    assert without.gates.think is JudgeMode.RULES
     assert again(without) == without
     assert again(without, models={"simple": "mine"}).engine is EngineKind.MODEL
     limits = stored.limits.model_copy(update={"deadline_seconds": 77})

@@ -18,7 +18,7 @@ from contracts.roles import (
     SubQuery,
     SupervisorAnswer,
 )
-from contracts.vocabulary import Action, EngineKind, GapStatus, Phase, Quality, ThinkMode
+from contracts.vocabulary import Action, EngineKind, GapStatus, JudgeMode, Phase, Quality
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
@@ -53,7 +53,7 @@ def test_a_supervisor_who_wants_the_analysis_again_gets_another_one() -> None:
     world = SecondThoughts(1, trouble=0)
     world.issues = []
     limits = states.resolved().limits.model_copy(update={"max_iterations": 1})
-    gates = Gates(think=ThinkMode.MODEL)
+    gates = Gates(think=JudgeMode.MODEL)
     state = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
     state.clock_started_at, state.deadline_at = 1_795_262_400.0, 4e9
     asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())

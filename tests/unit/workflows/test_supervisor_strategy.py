@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from contracts.messages import PrepareRequest
 from contracts.request import Gates, ResearchRequest
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, GatePolicy, NodeStatus, Outcome, Phase, RunStatus, SourceStatus, ThinkMode
+from contracts.vocabulary import EngineKind, GatePolicy, JudgeMode, NodeStatus, Outcome, Phase, RunStatus, SourceStatus
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
@@ -80,13 +80,13 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
 
 
 WORLDS = st.builds(RandomWorld, st.integers(0, 10**9), trouble=st.sampled_from([0.0, 0.2, 0.6]))
-THINK = st.sampled_from([ThinkMode.MODEL, ThinkMode.RULES, ThinkMode.OFF])
+THINK = st.sampled_from([JudgeMode.MODEL, JudgeMode.RULES, JudgeMode.OFF])
 POLICY = st.sampled_from(list(GatePolicy))
 ITERATIONS = st.integers(1, 4)
 BOUNDED = settings(max_examples=25, deadline=None)
 
 
-def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> ResearchState:
+def beginning(think_mode: JudgeMode, policy: GatePolicy, iterations: int) -> ResearchState:
     limits = states.resolved().limits.model_copy(
         update={"max_iterations": iterations, "max_sources": 8, "max_new_sources": 4, "max_parallel": 2}
     )

@@ -160,9 +160,6 @@ async def _plan(run: ResearchRun) -> None:
     """Have the question decomposed into queries and an outline, without a search. Raises `Interrupted`."""
     state, resolved = run.state, run.resolved
     request = DecomposeInput(
-        system_prompt=resolved.system_prompt,
-        context=resolved.earlier_turns,
-        corpus=resolved.corpus,
         constraints=resolved.constraints,
         most_queries=resolved.limits.max_sub_queries,
         rounds=state.clarification.rounds,

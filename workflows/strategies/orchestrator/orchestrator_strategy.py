@@ -288,9 +288,6 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
 async def _plan(run: ResearchRun) -> None:
     resolved = run.resolved
     request = OutlineInput(
-        system_prompt=resolved.system_prompt,
-        context=resolved.earlier_turns,
-        corpus=resolved.corpus,
         most=min(MOST_STEPS, resolved.limits.max_steps or MOST_STEPS),
         previous=[step.text for step in run.state.plan.steps],
     )

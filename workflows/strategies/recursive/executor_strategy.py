@@ -344,7 +344,6 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
             sources=[extract_of(state.sources[leaf.source_id])],
             max_findings=FINDINGS_PER_SUB_QUERY,
-            source_characters=run.resolved.source_characters,
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,
         )

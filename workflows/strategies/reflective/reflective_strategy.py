@@ -33,7 +33,7 @@ from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
+from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, JudgeMode, NodeStatus, Quality, StopReason
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import take_draft, write_draft
 from workflows.phases.gathering import Gathering
@@ -266,8 +266,7 @@ async def _coordinate(run: ResearchRun) -> None:
         return
     may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
     may_answer = may_answer and not resolved.protected_sources
-    request = ClassifyInput(may_answer=may_answer, context=resolved.context, system_prompt=resolved.system_prompt)
-    output = await run.ask(COORDINATOR, "classify", request)
+    output = await run.ask(COORDINATOR, "classify", ClassifyInput(may_answer=may_answer))
     position.route = output.route if resolved.mode is Mode.AUTO else resolved.mode
     # Limits are named by the mode of a short route, else by the depth: by complexity if none is recommended.
     recommended = Depth(output.recommended_depth)
@@ -293,8 +292,6 @@ async def _plan(run: ResearchRun) -> None:
         return
     room = max(1, room_for_steps(state.plan, limits.max_steps))
     request = PlanStepsInput(
-        system_prompt=run.resolved.system_prompt,
-        corpus=run.resolved.corpus,
         brief=position.brief,
         hits=position.background,
         steps=summaries_of(state, NodeStatus.COMPLETED, NodeStatus.FAILED),
@@ -401,7 +398,7 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
 
 async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
     think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
-    if think is ThinkMode.OFF or position.route is Mode.QUICK:
+    if think is JudgeMode.OFF or position.route is Mode.QUICK:
         return None
     # Good sources first, the newest first among equals: a prompt shows the first ones.
     sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
@@ -415,7 +412,7 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
         may_adjust=_may_adjust(state, limits),
     )
     step = f"reflect/{len(position.reflections) + 1}"
-    return await run.ask(REFLECTOR, step, request, EngineKind.EXTRACTIVE if think is ThinkMode.RULES else None)
+    return await run.ask(REFLECTOR, step, request, EngineKind.EXTRACTIVE if think is JudgeMode.RULES else None)
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------
@@ -554,10 +551,7 @@ async def investigate(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    request = InvestigateInput(
-        most_queries=BACKGROUND_QUERIES, context=run.resolved.context, corpus=run.resolved.corpus
-    )
-    output = await run.ask(INVESTIGATOR, "background", request)
+    output = await run.ask(INVESTIGATOR, "background", InvestigateInput(most_queries=BACKGROUND_QUERIES))
     nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
     searching = Searching(run, nodes)

@@ -16,11 +16,11 @@ from contracts.vocabulary import (
     EngineKind,
     GapStatus,
     GatePolicy,
+    JudgeMode,
     NodeStatus,
     Phase,
     Severity,
     StopReason,
-    ThinkMode,
 )
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import write_draft
@@ -110,7 +110,7 @@ class SupervisorStrategy(Strategy):
         shown = [issue.message for issue in curable_issues(state, gate)]
         text = f"quality check of the {phase}: {'; '.join(shown)}" if shown and not gate.valid else ""
         run.note("gate.evaluated", text, phase=phase, valid=gate.valid, score=gate.quality_score, issues=shown)
-        if run.resolved.gates.think is ThinkMode.MODEL:
+        if run.resolved.gates.think is JudgeMode.MODEL:
             question = ReflectInput(
                 phase=phase,
                 prompt=reflection_prompt(phase, state),
@@ -137,7 +137,7 @@ class SupervisorStrategy(Strategy):
                 "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
             }
             run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs)
-        elif run.resolved.gates.think is ThinkMode.RULES:
+        elif run.resolved.gates.think is JudgeMode.RULES:
             for issue in opened.gate.issues:
                 run.guide("rules", issue.message, phase)
         await call_hook(run, phase, reflection_prompt(phase, run.state))
@@ -192,11 +192,8 @@ class SupervisorStrategy(Strategy):
         state, resolved = run.state, run.resolved
         limit = resolved.limits.max_sub_queries
         request = PlanInput(
-            system_prompt=resolved.system_prompt,
-            context=resolved.earlier_turns,
             min_sub_queries=min(2, limit),
             max_sub_queries=limit,
-            corpus=resolved.corpus,
             previous=[query.text for query in state.plan.sub_queries],
             issues=run.issues(Phase.PLANNING),
         )

@@ -12,7 +12,7 @@ from contracts.presets import preset
 from contracts.request import Depth, Gates
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase, Quality, SourceStatus, ThinkMode
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, JudgeMode, NodeStatus, Phase, Quality, SourceStatus
 from providers.interfaces import SkippedFile
 from tests.unit.activities.scripted import MemoryStore, finding, passage
 
@@ -86,7 +86,7 @@ def make_resolved(**changes: object) -> ResolvedResearch:
             name="manual", title="The manual", digest=digest("manual")[:19], files=1173, skipped=1
         ),
         "limits": preset("supervisor", Depth.LIGHT),
-        "gates": Gates(think=ThinkMode.RULES),
+        "gates": Gates(think=JudgeMode.RULES),
         "product_version": "0.1.0",
     }
     return ResolvedResearch.model_validate(fields | changes)

@@ -16,11 +16,11 @@ from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
 from contracts.outlines import MOST_HEADINGS
 from contracts.presets import preset, with_choice
-from contracts.request import Depth, ResearchRequest, Review
+from contracts.request import Depth, ResearchRequest
 from contracts.resolved import Estimate, ModelPrice, ProviderChoice, ResolvedResearch
 from contracts.strategies import calls_by_role, closing_calls
 from contracts.tree_sizes import estimate_trees, tree_calls
-from contracts.vocabulary import EngineKind
+from contracts.vocabulary import EngineKind, JudgeMode
 from tests.fakes import states
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
@@ -216,11 +216,11 @@ def test_the_review_of_a_live_report_is_the_work_of_its_reporter() -> None:
     run = states.resolved(strategy="living")
     by_review = {
         review: closing_calls(run.model_copy(update={"checks": run.checks.model_copy(update={"review": review})}))
-        for review in (Review.MODEL, Review.OFF)
+        for review in (JudgeMode.MODEL, JudgeMode.OFF)
     }
-    assert by_review[Review.MODEL]["reporter"] == (0, MOST_HEADINGS)
-    assert by_review[Review.OFF]["reporter"] == (0, 0)
-    assert "synthesizer" not in by_review[Review.MODEL]
+    assert by_review[JudgeMode.MODEL]["reporter"] == (0, MOST_HEADINGS)
+    assert by_review[JudgeMode.OFF]["reporter"] == (0, 0)
+    assert "synthesizer" not in by_review[JudgeMode.MODEL]
 
 
 def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:

@@ -24,7 +24,7 @@ from providers.models.answers import (
     request_fingerprint,
     turn_of,
 )
-from providers.models.chat import ChatReply, TokenCounts
+from providers.models.chat import ChatReply
 
 PLAN = {"research_brief": "b", "sub_queries": [{"query": "q"}]}
 PLAN_TEXT = json.dumps(PLAN)
@@ -34,7 +34,7 @@ THOUGHTS = f'Hm, the {SECRET}. Perhaps {{"research_brief": "{SECRET}", "sub_quer
 
 
 def reply(text: str = "", *, tool: Any = None, stop: str | None = "end_turn", **rest: Any) -> ChatReply:
-    return ChatReply(text, tool, stop, TokenCounts(), "m", **rest)
+    return ChatReply(text, tool, stop, Usage(), "m", **rest)
 
 
 def problem(role: Any, given: ChatReply) -> str:
@@ -187,7 +187,7 @@ def test_an_endless_number_leaves_the_answer_that_was_paid(digits: str) -> None:
     """No reader of numbers ends at it, and as a count of tokens it is none."""
     body = f'{{"content": [{{"type": "text", "text": "So."}}], "usage": {{"input_tokens": {digits}}}, "x": {digits}}}'
     read = read_reply(body.encode(), "m")
-    assert (read.text, read.tokens.input, read.tokens.known) == ("So.", 0, False)
+    assert (read.text, read.usage.input_tokens, read.usage.cost_usd) == ("So.", 0, None)
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from activities.roles.prompt_rendering import render_role
+from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.resolved import ModelPrice
 from contracts.roles import (
@@ -37,7 +38,7 @@ from providers.errors import (
     Unavailable,
 )
 from providers.interfaces import EngineTask, RenderedPrompt
-from providers.models.chat import ChatMode, TokenCounts
+from providers.models.chat import ChatMode
 from providers.models.endpoints import EndpointCapabilities, PriceTable
 from providers.models.language_model import LanguageModelEngine
 from tests.fakes.messages_api import MessagesApi
@@ -320,18 +321,22 @@ async def test_each_request_needs_a_permit_for_its_tokens() -> None:
 
 # --- prices ----------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("model", "tokens", "expected"),
+    ("model", "usage", "expected"),
     [
-        ("claude-opus-4-8-20261001", TokenCounts(output=1_000_000), 25.0),
-        ("claude-sonnet-4-6", TokenCounts(cache_read=1_000_000, cache_write=1_000_000), 0.3 + 3.75),
-        ("claude-haiku-5-5", TokenCounts(input=100_000, output=1_000), 0.0105),
-        ("claude-haiku-5-5", TokenCounts(input=100_001), 0.0500005),
-        ("qwen3-8b", TokenCounts(input=1), None),
+        ("claude-opus-4-8-20261001", Usage(output_tokens=1_000_000), 25.0),
+        (
+            "claude-sonnet-4-6",
+            Usage(input_tokens=2_000_000, cached_tokens=1_000_000, cache_write_tokens=1_000_000),
+            0.3 + 3.75,
+        ),
+        ("claude-haiku-5-5", Usage(input_tokens=100_000, output_tokens=1_000), 0.0105),
+        ("claude-haiku-5-5", Usage(input_tokens=100_001), 0.0500005),
+        ("qwen3-8b", Usage(input_tokens=1), None),
     ],
 )
-def test_cost_of_a_call(model: str, tokens: TokenCounts, expected: float | None) -> None:
+def test_cost_of_a_call(model: str, usage: Usage, expected: float | None) -> None:
     """Input, output and both sides of the cache have prices of their own; what is not known costs None, never 0."""
-    cost = PriceTable().cost_usd(model, tokens)
+    cost = PriceTable().cost_usd(model, usage)
     assert cost == (None if expected is None else pytest.approx(expected))
 
 
@@ -339,11 +344,13 @@ def test_configured_prices_come_first() -> None:
     """A model may have another price at one endpoint; a reservation counts long prompts and writes to the cache."""
     free, own = ModelPrice(input=0, output=0), ModelPrice(input=1, output=2)
     table = PriceTable({"local:m": free, "m": own, "claude-opus-4-8": own})
-    million = TokenCounts(input=1_000_000)
+    million = Usage(input_tokens=1_000_000)
     assert table.cost_usd("m", million, written="local:m") == 0
     assert table.cost_usd("m", million, written="other:m") == 1
     assert table.cost_usd("claude-opus-4-8-20261001", million) == 1
-    assert table.cost_usd("m", TokenCounts(cache_read=1_000_000, cache_write=1_000_000)) == pytest.approx(1.35)
+    assert table.cost_usd(
+        "m", Usage(input_tokens=2_000_000, cached_tokens=1_000_000, cache_write_tokens=1_000_000)
+    ) == pytest.approx(1.35)
     assert table.highest("m") == ModelPrice(input=1.25, output=2)
     assert table.highest("claude-haiku-5-5") == ModelPrice(input=0.625, output=2.5)
     assert table.highest("qwen3-8b") is None

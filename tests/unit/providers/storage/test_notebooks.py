@@ -54,7 +54,7 @@ async def test_a_writer_sees_findings_in_the_order_of_their_analyses(tmp_path: P
     world = World(tmp_path)
     run = await stopped_after(world, ANALYZED)
     request = write_input(run, issues=[])
-    sent = by_reference(request, run.state.resolved_entry)
+    sent = by_reference(SYNTHESIZER, request, run.state)
     completed = await world.notebooks.complete_input(sent, SYNTHESIZER)
     assert len(sent.entries) > 1
     assert sent.findings == []
@@ -68,7 +68,7 @@ async def test_a_reporter_sees_the_notes_it_was_sent(tmp_path: Path) -> None:
     notes = [run.state.findings[-1], run.state.findings[0]]
     assert notes[0].entry != notes[1].entry
     request = update_input(run, "Where it fails", notes)
-    sent = by_reference(request, run.state.resolved_entry)
+    sent = by_reference(REPORTER, request, run.state)
     completed = await world.notebooks.complete_input(sent, REPORTER)
     assert (sent.findings, sent.evidence, sent.sources) == ([], [], [])
     assert [(one.id, one.statement) for one in completed.findings] == [(one.id, one.statement) for one in notes]
