@@ -14,7 +14,7 @@ from contracts.evidence import DocumentRef
 from contracts.recursive_roles import EXTRACTOR, SCANNED_CHARACTERS, SCANNER, SHOWN_LINKS, ExtractInput
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.resolved import ModelPrice
-from contracts.roles import AnalyzeInput, BriefedInput, RefineInput, RoleInput, RoleSpec, WriteInput
+from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RefineInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
 from contracts.tool_turns import ToolTurnInput
 from contracts.tools import ToolAnswer
@@ -174,7 +174,7 @@ def _material_tokens(request: RoleInput) -> int:
     return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0
 
 
-def _notes_tokens(request: WriteInput | UpdateInput) -> int:
+def _notes_tokens(request: FindingsInput) -> int:
     """Tokens of findings with their passages, and of the titles of their sources."""
     titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
     findings = sum(

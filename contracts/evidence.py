@@ -359,14 +359,9 @@ class Artifact(Contract):
     retrieved_at: str | None = None
 
 
-def artifacts_of(sources: Iterable[Source]) -> list[Artifact]:
-    """Return the stored files of sources that were read: original and text, once where they are the same bytes."""
-    return [artifact for source in sources if source.text is not None for artifact in _artifacts(source, source.text)]
-
-
 def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, Any]:
     """Return a source as JSON with its stored files and the statements that were found in it."""
-    files = artifacts_of([source])
+    files = artifacts_of(source)
     return source.model_dump(mode="json") | {
         "file_id": files[0].file_id if files else None,
         "artifacts": [file.model_dump(mode="json") for file in files],
@@ -374,7 +369,11 @@ def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, An
     }
 
 
-def _artifacts(source: Source, text: DocumentRef) -> list[Artifact]:
+def artifacts_of(source: Source) -> list[Artifact]:
+    """Return the stored files of a source that was read: original and text, once where they are the same bytes."""
+    text = source.text
+    if text is None:
+        return []
     shared = {"source_id": source.id, "source_url": source.url, "retrieved_at": source.retrieved_at}
     file_name = urlsplit(source.url).path.rpartition("/")[2]
     read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind="text", **shared)

@@ -1,5 +1,6 @@
 """Requests and results of activities that are no role."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from pydantic import Field
@@ -8,7 +9,7 @@ from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
 from contracts.evidence import DocumentRef, ReportDraft, SearchHit, Verdict
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
-from contracts.request import SourceType
+from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
@@ -90,7 +91,23 @@ class QueueTurn(CompactModel):
     """Time until the next request for the place."""
 
 
-class SearchRequest(RunRequest):
+class OutgoingRequest(CompactModel):
+    """A request to a provider or a site, with the conditions of its run."""
+
+    tenant: str = "default"
+    domains_allow: list[str] = []
+    """Hosts that hits, and all addresses on the way to a page, must belong to or lie below; empty means any."""
+    domains_deny: list[str] = []
+    """Hosts that none of them may belong to."""
+    published_from: str | None = None
+    """ISO date of the earliest publication, where dates are known."""
+    date: str = ""
+    """Date of the run: recency is judged against it."""
+    permitted: bool = False
+    """False while a person has yet to approve the plan: no call is made."""
+
+
+class SearchRequest(RunRequest, OutgoingRequest):
     """One query to one provider."""
 
     operation: str
@@ -99,12 +116,7 @@ class SearchRequest(RunRequest):
     text: str
     max_results: int = Field(default=10, ge=0)
     source_type: SourceType = SourceType.WEB
-    domains_allow: list[str] = []
-    """Hosts that a hit must belong to, with everything below them; empty means any."""
-    domains_deny: list[str] = []
     language: str | None = None
-    published_from: str | None = None
-    """ISO date of the earliest publication, where the provider knows dates."""
     published_to: str | None = None
     earlier_entry: str = ""
     """Hash of the stored entry with the sources of an earlier run, which the provider `earlier` offers."""
@@ -112,12 +124,8 @@ class SearchRequest(RunRequest):
     """Number of hits whose titles the response contains: the others are read only in place of failed ones."""
     questions: list[str] = []
     """All sub-queries that are searched at the same time: found pages are judged by them."""
-    date: str = ""
-    """Date of the run: recency is judged against it."""
     resolved_entry: str = ""
     """Hash of the stored resolution, by which pages are judged."""
-    permitted: bool = False
-    """False while a person has yet to approve the plan: no call is made."""
     patience_seconds: float | None = None
     """Time for which a provider that does not answer is tried; None: as long as the call has time."""
 
@@ -144,10 +152,9 @@ class SearchResponse(CompactModel):
     """Hash of the stored entry with the whole hits, of which only labels are here. None: all is here."""
 
 
-class ReadRequest(CompactModel):
+class ReadRequest(OutgoingRequest):
     """One document to read."""
 
-    tenant: str = "default"
     source_id: str
     url: str
     title: str = ""
@@ -158,25 +165,31 @@ class ReadRequest(CompactModel):
     doi: str | None = None
     mode: SourceType = SourceType.WEB
     """Table of authorities that applies."""
-    published_from: str | None = None
-    date: str = ""
-    """Date of the run: recency is judged against it."""
-    domains_allow: list[str] = []
-    """Hosts that every address on the way to the page must belong to; empty means any."""
-    domains_deny: list[str] = []
-    """Hosts that none of these addresses may belong to."""
     exposes_private_text: bool = False
     """The address contains words that only this run knows: it is refused."""
     hit_entries: list[str] = []
     """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
-    permitted: bool = False
-    """False while a person has yet to approve the plan: no call is made."""
     needs_title: bool = False
     """True if the workflow does not know the title."""
     known_entry: str = ""
     """Hash of the stored entry about the document as it was read before: it is read again, and compared."""
     patience_seconds: float = 10.0
     """Time for which a site that does not answer, or answers 5xx, is tried."""
+
+
+def reading_conditions(resolved: ResolvedResearch, questions: Iterable[str], date: str) -> dict[str, Any]:
+    """Return the fields of `ReadRequest` by which a page of the web is fetched and judged.
+
+    `questions` are all that were searched at the same time: which one found a page first must not decide its worth.
+    """
+    return {
+        "query": "\n".join(questions),
+        "date": date,
+        "mode": resolved.search.source_types[0],
+        "published_from": published_between(resolved.constraints.timeframe, date)[0],
+        "domains_allow": resolved.search.domains_allow,
+        "domains_deny": resolved.search.domains_deny,
+    }
 
 
 class ReadRecord(CompactModel):

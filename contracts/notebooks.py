@@ -13,10 +13,10 @@ from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
+    FindingsInput,
     RoleInput,
     RoleSpec,
     SourceExtract,
-    WriteInput,
     resolved_fields,
 )
 from contracts.state import ResearchState
@@ -121,7 +121,7 @@ def by_reference(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> 
         update["resolved_entry"] = state.resolved_entry
     if isinstance(request, AnalyzeInput):
         update["sources"] = [refer_source(source) for source in request.sources]
-    if isinstance(request, WriteInput | UpdateInput):
+    if isinstance(request, FindingsInput):
         update |= _writing(request)
     if isinstance(request, UpdateInput):
         update["finding_ids"] = [finding.id for finding in request.findings]
@@ -136,7 +136,7 @@ def refer_source(source: SourceExtract) -> SourceExtract:
     return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries, again=source.again)
 
 
-def _writing(request: WriteInput | UpdateInput) -> dict[str, Any]:
+def _writing(request: FindingsInput) -> dict[str, Any]:
     """Return analyses by their entries, changed sources, and sources without an analysis."""
     entries = [*(item.entry for item in request.findings), *(item.entry for item in request.evidence)]
     inline = {source_id for finding in request.findings if not finding.entry for source_id in finding.source_ids}

@@ -262,6 +262,8 @@ class Citation(Contract):
 
     number: int
     source_id: str
+    label: str = ""
+    """Text of the link in place of `[number]`, for `report.json`; empty for a plain number."""
 
 
 class ReportFiles(Contract):

@@ -9,10 +9,10 @@ from typing import Annotated, Final, Self
 from pydantic import Field
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import DocumentRef, Evidence, Finding, ReportDraft
+from contracts.evidence import DocumentRef, ReportDraft
 from contracts.lenient import UnfitAnswer, known_word
 from contracts.messages import RunRequest
-from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
+from contracts.roles import FindingsInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.vocabulary import ReportKind, Tier
 
@@ -40,7 +40,7 @@ class Operation(Contract):
     text: str = Field(description="Markdown with the markers of passages")
 
 
-class UpdateInput(RoleInput):
+class UpdateInput(FindingsInput):
     """Hand-off to the reporter: one section as it is, the notes that belong into it, and the room."""
 
     SUBJECT = "heading"
@@ -50,13 +50,8 @@ class UpdateInput(RoleInput):
     heading: str
     outline: list[str] = []
     purpose: str = ""
-    findings: list[Finding] = []
-    evidence: list[Evidence] = []
-    sources: list[SourceExtract] = []
     most_characters: int = 800
     """Bound of the characters inserted and removed together."""
-    entries: list[str] = []
-    """Hashes of the stored analyses, with the other findings, evidence and sources."""
     finding_ids: list[str] = []
     """The notes in their order, stored ones included."""
 

@@ -41,15 +41,12 @@ def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, page
 
 
 def _name(host: str) -> str:
-    return f"{host} (this machine)" if _is_here(host) else host
-
-
-def _is_here(host: str) -> bool:
     name = urlsplit(f"//{host}").hostname or ""
     try:
-        return ip_address(name).is_loopback
+        is_here = ip_address(name).is_loopback
     except ValueError:
-        return name == "localhost"
+        is_here = name == "localhost"
+    return f"{host} (this machine)" if is_here else host
 
 
 class EffectiveLimits(Contract):
@@ -107,6 +104,14 @@ class CorpusSnapshot(Contract):
     skipped: int = 0
     indexed_at: str = ""
     authority: str = "high"
+
+
+class SkippedFile(Contract):
+    """A file of a corpus that could not be used."""
+
+    path: str
+    kind: str = ""
+    reason: str = ""
 
 
 class ProviderChoice(Contract):

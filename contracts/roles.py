@@ -304,14 +304,21 @@ class ReportPart(Contract):
     """For the frame: the written sections."""
 
 
-class WriteInput(RoleInput):
+class FindingsInput(RoleInput):
+    """Input of a role that writes from findings."""
+
+    findings: list[Finding] = []
+    evidence: list[Evidence] = []
+    sources: list[SourceExtract] = []
+    entries: list[str] = []
+    """Hashes of the stored analyses in their order, with the other findings, evidence and sources."""
+
+
+class WriteInput(FindingsInput):
     """Hand-off to the synthesizer."""
 
     brief: str = ""
     sub_queries: list[PlanNode] = []
-    findings: list[Finding] = []
-    evidence: list[Evidence] = []
-    sources: list[SourceExtract] = []
     gaps: list[Gap] = []
     source_count: int = 0
     high_quality_sources: int = 0
@@ -323,8 +330,6 @@ class WriteInput(RoleInput):
     spellings: dict[str, str] = {}
     cut_short: str | None = None
     """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
-    entries: list[str] = []
-    """Hashes of the stored analyses in their order, with the other findings, evidence and sources."""
     part: ReportPart | None = None
     """Part of a long report to write; None: the whole report."""
 
@@ -474,11 +479,6 @@ class RoleSpec(Generic[I, O]):
     do not fit; `prompts/NAME.md` is in its folder."""
     tools: tuple[ToolSpec[Any], ...] = ()
     """Tools that the role may call, turn by turn (`contracts.tool_turns`); without a model it follows a script."""
-
-    @property
-    def text_field(self) -> str:
-        """Field of the answer that takes the text of a role with `plain_text`."""
-        return next(name for name in self.answer.model_fields if name not in RoleAnswer.model_fields)
 
     @property
     def writes_report(self) -> bool:

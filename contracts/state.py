@@ -270,11 +270,6 @@ class ResearchState(BaseModel):
             for text, records in others.items()
         ]
 
-    def start_new_iteration(self) -> int:
-        """Continue to the next iteration, keeping all sources, findings and gaps."""
-        self.iteration += 1
-        return self.iteration
-
     def readable_sources(self) -> list[Source]:
         """Sources with a text that can be quoted."""
         return [source for source in self.sources.values() if source.status is SourceStatus.FULL]
@@ -316,6 +311,7 @@ class ResearchState(BaseModel):
             passages_cited=len(set(self.draft.evidence_ids)) if self.draft else 0,
             gaps_open=len(self.unaddressed_gaps()),
             gaps=len(self.gaps),
+            queries_failed=sum(query.status is NodeStatus.FAILED for query in self.searches()),
             documents_searched=self.documents_searched,
         )
 

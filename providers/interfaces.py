@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from contracts.evidence import DocumentRef, Validators
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.outcome import Usage
-from contracts.resolved import CorpusSnapshot
+from contracts.resolved import CorpusSnapshot, SkippedFile
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.tokens import ArchiveRecord, CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
@@ -139,15 +139,6 @@ class ExtractedDocument(DocumentFacts):
 
 
 NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: never listed as skipped
-
-
-@dataclass(frozen=True)
-class SkippedFile:
-    """A file of a corpus that could not be used."""
-
-    path: str
-    kind: str
-    reason: str
 
 
 Progress = Callable[[int, int], None]

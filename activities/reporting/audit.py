@@ -36,12 +36,11 @@ from contracts.report import (
     ReportEvidence,
     ReportSource,
     read_report,
+    words_of_claim,
 )
-from contracts.report_changes import words_of_claim
 from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, ProviderError
-from providers.interfaces import SkippedFile
 from providers.isolation.pool import SubprocessPool
 
 TextOf = Callable[[str], Awaitable[str]]
@@ -421,10 +420,11 @@ class _Comparison:
             }
         )
         texts = {each.text_hash: self._text_of(each.id) for each in report.sources if each.text_hash}
-        skipped = [SkippedFile(**each.model_dump()) for each in report.skipped_files]
         draft, version = report.report.draft or None, report.product_version
         verdicts, shortened = self._given_verdicts(), shown.shortened_calls if shown else ()
-        inputs = gather_inputs(state, draft, texts, skipped, version, verdicts, made.corrections, shortened)
+        inputs = gather_inputs(
+            state, draft, texts, report.skipped_files, version, verdicts, made.corrections, shortened
+        )
         return replace(inputs, unresolved=made.markers_removed, foreign_urls=[""] * made.addresses_removed)
 
     def _text_of(self, source: str) -> str:

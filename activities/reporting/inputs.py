@@ -45,13 +45,12 @@ from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Sou
 from contracts.outcome import Citation, Ending
 from contracts.report import ReportEvidence, ReportFidelity, fidelity_of_run
 from contracts.request import Verify
-from contracts.resolved import ResolvedResearch
+from contracts.resolved import ResolvedResearch, SkippedFile
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.tokens import ContentEntry
 from contracts.vocabulary import EngineKind, SourceStatus
 from providers.errors import ContentCorrupt, ContentMissing, InvalidCall
-from providers.interfaces import SkippedFile
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check, without_lead_in
 

@@ -32,8 +32,8 @@ from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, Verdi
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.plan import PlanContent
-from contracts.report import HTML_FILE, MARKDOWN_FILE, Report, read_report
-from contracts.report_changes import VERDICT_SIGNS, compare_reports
+from contracts.report import HTML_FILE, MARKDOWN_FILE, VERDICT_SIGNS, Report, compare_reports, read_report
+from contracts.resolved import SkippedFile
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
@@ -41,7 +41,7 @@ from contracts.texts import shorten
 from contracts.tokens import ContentEntry, tokens_of_share
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.errors import InvalidCall
-from providers.interfaces import ContentStore, SessionStore, SkippedFile
+from providers.interfaces import ContentStore, SessionStore
 from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
 
@@ -250,7 +250,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
         "sources": [_source(source, inputs) for source in state.sources.values()],
-        "artifacts": artifacts_of(state.sources.values()),
+        "artifacts": [file for source in state.sources.values() for file in artifacts_of(source)],
         "evidence": [
             _plain(passage.evidence) | _taken(passage, "quote", "prefix", "suffix")
             for passage in inputs.passages.values()
@@ -306,7 +306,7 @@ def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
 
 
 def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
-    files = artifacts_of([source])
+    files = artifacts_of(source)
     return _plain(source) | {
         "content_hash": source.raw.hash if source.raw else source.content_hash,
         "file_id": files[0].file_id if files else None,

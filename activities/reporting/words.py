@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
-from contracts.report_changes import VERDICT_SIGNS
+from contracts.report import VERDICT_SIGNS
 from contracts.request import SAME_LANGUAGE
 from contracts.strategies import writers
 from contracts.vocabulary import EngineKind

@@ -20,8 +20,15 @@ from client.exchange import bundle as bundles
 from client.view.words import change_lines, printable
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
-from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, compare_documents
-from contracts.report_changes import ReportChanges
+from contracts.report import (
+    HTML_FILE,
+    JSON_FILE,
+    LARGEST_REPORT,
+    MARKDOWN_FILE,
+    Report,
+    ReportChanges,
+    compare_documents,
+)
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool

@@ -18,8 +18,7 @@ from client.view.console import render_ending
 from client.view.words import change_words, fidelity_words, pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
-from contracts.report import ReportFidelity
-from contracts.report_changes import ReportChanges
+from contracts.report import ReportChanges, ReportFidelity
 from contracts.texts import from_markdown, visible
 from contracts.tokens import Band, total_of
 from workers.own_process import files_of_person

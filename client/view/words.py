@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStatus
-from contracts.report import ReportFidelity
-from contracts.report_changes import ChangeKind, ReportChanges, SourceChangeKind
+from contracts.report import ChangeKind, ReportChanges, ReportFidelity, SourceChangeKind
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.texts import from_markdown, plural, shorten
 from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, total_of

@@ -12,15 +12,13 @@ from functools import lru_cache
 from typing import Any, Final, TypeGuard
 
 import json_repair
-from pydantic import ValidationError
-from pydantic_core import from_json
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json, to_jsonable_python
 
 from contracts.lenient import lines_of
 from contracts.outcome import Usage
 from contracts.roles import RoleAnswer, RoleSpec
-from contracts.tokens import CallFidelity, ItemFidelity
 from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
-from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.chat import ANSWER_TOOL, ChatReply, shown_name
@@ -139,7 +137,8 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
     if role.plain_text:
         if not complete:
             raise AnswerCut("the endpoint did not say that the answer was complete")
-        return _validated(role, {role.text_field: _without_fence(text)}), warnings
+        text_field = next(name for name in role.answer.model_fields if name not in RoleAnswer.model_fields)
+        return _validated(role, {text_field: _without_fence(text)}), warnings
     answer, liberties = _from_text(role, text, may_close=complete and role.has_fallback)
     return answer, [*warnings, *liberties]
 
@@ -248,37 +247,21 @@ def request_fingerprint(task: EngineTask) -> str:
 
 def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
     """Write an answer for the journal, an unusable one too: it was paid, and another request would pay again."""
-    entry: dict[str, Any] = {"model": answer.model, "usage": answer.usage.model_dump(mode="json")}
     if isinstance(answer, EngineAnswer):
-        entry |= {
-            "content": answer.content.model_dump(mode="json"),
-            "engine": answer.engine.value,
-            "warnings": answer.warnings,
-            "items": [item.model_dump(mode="json") for item in answer.items],
-            "fidelity": answer.fidelity.model_dump(mode="json") if answer.fidelity else None,
-        }
-    else:
-        entry |= {"unusable": type(answer).__name__, "problem": str(answer)}
-    return json.dumps(entry, sort_keys=True)
+        return json.dumps(to_jsonable_python(answer), sort_keys=True)
+    problem = {"unusable": type(answer).__name__, "problem": str(answer)}
+    return json.dumps({"model": answer.model, "usage": to_jsonable_python(answer.usage), **problem}, sort_keys=True)
 
 
 def answer_from_json(text: str, role: Role) -> EngineAnswer:
     """Read a journal entry. Raises the stored `AnswerUnusable`, or `ContentCorrupt` if it is no answer of the role."""
     try:
         entry = json.loads(text)
-        usage = Usage.model_validate(entry["usage"])
         if "unusable" not in entry:
-            return EngineAnswer(
-                content=role.answer.model_validate(entry["content"]),
-                engine=EngineKind(entry["engine"]),
-                model=entry["model"],
-                usage=usage,
-                warnings=list(entry["warnings"]),
-                items=[ItemFidelity.model_validate(item) for item in entry.get("items", [])],
-                fidelity=CallFidelity.model_validate(figures) if (figures := entry.get("fidelity")) else None,
-            )
+            content = role.answer.model_validate(entry["content"])
+            return TypeAdapter(EngineAnswer).validate_python({**entry, "content": content})
         kind = next(each for each in (InvalidOutput, AnswerCut, AnswerRefused) if each.__name__ == entry["unusable"])
-        error = kind(str(entry["problem"]), usage=usage, model=entry["model"])
+        error = kind(str(entry["problem"]), usage=Usage.model_validate(entry["usage"]), model=entry["model"])
     except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
         raise ContentCorrupt("an answer in the journal cannot be read") from None
     raise error

@@ -26,11 +26,10 @@ from contracts.evidence import (
     Source,
     SourceDetails,
 )
-from contracts.messages import ReadRequest
+from contracts.messages import ReadRequest, reading_conditions
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
 from contracts.report_updates import UpdateInput
-from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.summaries import SummarizeInput
@@ -110,7 +109,7 @@ class Notebooks:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
             entry: Any = await self.read(request.entry, kind)
             update["claims"] = [entry.items[number] for number in request.numbers]
-        if isinstance(request, roles.WriteInput | UpdateInput) and request.entries:
+        if isinstance(request, roles.FindingsInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
 
@@ -135,7 +134,7 @@ class Notebooks:
             sections += [part for part in hit.sections if (part.start, part.end) not in known]
         return sections[: max(MOST_SECTIONS, len(entry.sections))]
 
-    async def _complete_writing(self, request: roles.WriteInput | UpdateInput) -> dict[str, Any]:
+    async def _complete_writing(self, request: roles.FindingsInput) -> dict[str, Any]:
         """Findings, evidence and sources of the stored analyses."""
         evidence = {item.id: item for item in request.evidence}
         findings: dict[str, Finding] = {}
@@ -174,17 +173,8 @@ class Notebooks:
         update: dict[str, Any] = {"title": hit.title, "tenant": resolved.tenant}
         # What a corpus is worth is declared; a page of the web is judged, and kept to the request's domains.
         if not request.url.startswith(CORPUS_SCHEME):
-            search = resolved.search
             update |= {name: getattr(hit, name) for name in JUDGED_DETAILS}
-            update |= {
-                # All of them: which one found it first must not decide what a page is worth.
-                "query": "\n".join(entries[0].questions),
-                "date": entries[0].date,
-                "mode": search.source_types[0] if search.source_types else SourceType.WEB,
-                "published_from": published_between(resolved.constraints.timeframe, entries[0].date)[0],
-                "domains_allow": search.domains_allow,
-                "domains_deny": search.domains_deny,
-            }
+            update |= reading_conditions(resolved, entries[0].questions, entries[0].date)
         return request.model_copy(update=update), hit
 
     async def complete_state(self, state: ResearchState) -> ResearchState:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from contracts.addresses import digest
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.resolved import CorpusSnapshot
+from contracts.resolved import CorpusSnapshot, SkippedFile
 from providers.errors import CorpusUnknown, SourceUnreadable
-from providers.interfaces import ExtractedDocument, Progress, SkippedFile
+from providers.interfaces import ExtractedDocument, Progress
 from providers.text import question_stems, stems
 
 MANUAL = {

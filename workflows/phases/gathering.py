@@ -19,12 +19,11 @@ from temporalio.exceptions import ActivityError
 from contracts import activities, failures
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, SearchHit, Source
-from contracts.messages import ReadRecord, ReadRequest, SearchResponse
+from contracts.messages import ReadRecord, ReadRequest, SearchResponse, reading_conditions
 from contracts.names import CORPUS_SCHEME, READING_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.protected_sources import NAMED
-from contracts.request import published_between
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.drafts import withdraw_evidence
@@ -303,18 +302,10 @@ def _read_request(
 
     A page without an entry of the search that found it is fetched and judged by conditions, with the `questions`.
     """
-    resolved, date = run.resolved, run.state.started_at[:10]
     if questions is not None:
-        fields["tenant"] = resolved.tenant
+        fields["tenant"] = run.resolved.tenant
     if questions is not None and not url.startswith(CORPUS_SCHEME):
-        fields |= {
-            "query": "\n".join(questions),
-            "date": date,
-            "mode": resolved.search.source_types[0],
-            "published_from": published_between(resolved.constraints.timeframe, date)[0],
-            "domains_allow": resolved.search.domains_allow,
-            "domains_deny": resolved.search.domains_deny,
-        }
+        fields |= reading_conditions(run.resolved, questions, run.state.started_at[:10])
     private = run.exposes_private_text(url)
     return ReadRequest(source_id=identity, url=url, exposes_private_text=private, permitted=run.is_permitted, **fields)
 

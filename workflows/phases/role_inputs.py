@@ -15,14 +15,9 @@ from workflows.run.research_run import ResearchRun
 
 def extract_of(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
     """Return a source for a role: the reference to its text and, for a role that searches it, the best places."""
+    shared = ("id", "url", "title", "publisher", "quality", "text", "entry")
     return SourceExtract(
-        id=source.id,
-        url=source.url,
-        title=source.title,
-        publisher=source.publisher,
-        quality=source.quality,
-        text=source.text,
-        entry=source.entry,
+        **{name: getattr(source, name) for name in shared},
         hit_entries=source.hit_entries if to_search else [],
         changed=source.found_quality is not None,
         again=again,

@@ -14,9 +14,9 @@ from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
-from contracts.resolved import CorpusSnapshot
+from contracts.resolved import CorpusSnapshot, SkippedFile
 from providers.errors import SourceUnreadable
-from providers.interfaces import NO_DOCUMENT, SkippedFile
+from providers.interfaces import NO_DOCUMENT
 from providers.reading.document_kinds import DOCUMENTS, LARGEST_FILE_BYTES, NO_DOCUMENTS
 
 KEY_NAMES: Final = """
@@ -124,7 +124,7 @@ def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
     """Return a file that is not used; of kind `NO_DOCUMENT` if its name is not that of a document."""
     suffix = PurePosixPath(address.lower()).suffix
     meant = suffix in DOCUMENTS if error.kind == "binary" else error.kind == "secret" or suffix not in NO_DOCUMENTS
-    return SkippedFile(address, error.kind if meant else NO_DOCUMENT, str(error))
+    return SkippedFile(path=address, kind=error.kind if meant else NO_DOCUMENT, reason=str(error))
 
 
 def refuse_key_name(path: str) -> None:

@@ -17,9 +17,9 @@ from pydantic import Base64UrlBytes
 
 from contracts.addresses import digest
 from contracts.base import Contract
-from contracts.resolved import CorpusSnapshot
+from contracts.resolved import CorpusSnapshot, SkippedFile
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
-from providers.interfaces import NO_DOCUMENT, SkippedFile
+from providers.interfaces import NO_DOCUMENT
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, read_regular_file, refuse_key
 from providers.text import detect_language, word_keys, words
@@ -151,7 +151,8 @@ class IndexReader:
     def skipped(self) -> list[SkippedFile]:
         """Return the documents that could not be used, by path, without files that never were documents."""
         query = "SELECT path, kind, reason FROM files WHERE document IS NULL AND kind != ? ORDER BY path"
-        return [SkippedFile(*row) for row in self._database.execute(query, (NO_DOCUMENT,))]
+        rows = self._database.execute(query, (NO_DOCUMENT,))
+        return [SkippedFile(path=path, kind=kind, reason=reason) for path, kind, reason in rows]
 
     def document(self, path: str) -> tuple[IndexedDocument, str] | None:
         """Return a document and its text; None if there is none."""

@@ -22,9 +22,9 @@ from contracts.addresses import digest, short_hash
 from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.resolved import CorpusSnapshot
+from contracts.resolved import CorpusSnapshot, SkippedFile
 from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, ProviderError, SourceUnreadable
-from providers.interfaces import ExtractedDocument, Progress, SkippedFile
+from providers.interfaces import ExtractedDocument, Progress
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable, extract_in_child
 from providers.search.corpus.folders import (

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.report import Report, compare_documents
-from contracts.report_changes import ReportChanges, compare_reports
+from contracts.report import Report, ReportChanges, compare_documents, compare_reports
 
 VACUUM = "Vacuum must run at least once every two billion transactions."
 

@@ -159,7 +159,7 @@ class OrchestratorStrategy(UnitStrategy):
         elif position.ended:
             position.next_unit = CycleUnit.SYNTHESIS
         else:
-            run.state.start_new_iteration()
+            run.state.iteration += 1
             return Pause(phase=name, action=Action.ITERATE)
         return Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
 

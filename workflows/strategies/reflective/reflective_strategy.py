@@ -386,7 +386,7 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
         position.feedback = decided.reasoning
         position.suggested_changes = answer.suggested_changes if answer else []
         position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
-        state.start_new_iteration()
+        state.iteration += 1
         pass_over_unread(state)
     elif decided.decision is ReflectionDecision.COMPLETE:
         skip_steps(state, position, replaceable_steps(state.plan))

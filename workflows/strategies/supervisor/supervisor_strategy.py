@@ -514,7 +514,7 @@ def apply_pause(state: ResearchState) -> StopReason | None:
     elif position.next_phase == Phase.SYNTHESIS:
         position.next_phase = Phase.REFINEMENT
     else:
-        state.start_new_iteration()
+        state.iteration += 1
         pass_over_unread(state)
         position.next_phase = Phase.GATHERING
     return None

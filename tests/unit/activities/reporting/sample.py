@@ -10,10 +10,9 @@ from contracts.outcome import AgentDecision, Usage
 from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth, Gates
-from contracts.resolved import CorpusSnapshot, ResolvedResearch
+from contracts.resolved import CorpusSnapshot, ResolvedResearch, SkippedFile
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, JudgeMode, NodeStatus, Phase, Quality, SourceStatus
-from providers.interfaces import SkippedFile
 from tests.unit.activities.scripted import MemoryStore, finding, passage
 
 STATEMENT = "Every table must be vacuumed at least once every two billion transactions."

@@ -13,10 +13,9 @@ from contracts.checking import Correction
 from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict
 from contracts.outcome import Usage
 from contracts.request import Constraints, Output, Verify
-from contracts.resolved import ProviderChoice
+from contracts.resolved import ProviderChoice, SkippedFile
 from contracts.state import ResearchState
 from contracts.vocabulary import Phase, Quality
-from providers.interfaces import SkippedFile
 from tests.fakes.states import EMPTY_REF, finding
 from tests.unit.activities.reporting.sample import (
     ENDING,
@@ -94,7 +93,7 @@ def test_a_source_is_listed_whatever_its_title_and_address(url: str, title: str,
 # --- method and limits -----------------------------------------------------------------------------------------------
 def test_what_was_not_searched_is_named() -> None:
     """Skipped files: their number and the first ten; providers that could not be reached, with the reason (S0-102)."""
-    skipped = [SkippedFile(f"{number}.pdf", "encrypted", "encrypted") for number in range(12)]
+    skipped = [SkippedFile(path=f"{number}.pdf", kind="encrypted", reason="encrypted") for number in range(12)]
     silent = ProviderChoice(name="wikipedia", available=False, reason="en.wikipedia.org is not reachable at port 443")
     asked = [ProviderChoice(name="corpus", available=True), silent]
     text = rendered(skipped=skipped, resolved=make_resolved(providers=asked)).markdown

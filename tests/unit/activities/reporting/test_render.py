@@ -17,10 +17,10 @@ from contracts.evidence import CheckMethod, ClaimVerdict, Verdict, VerdictsEntry
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation
 from contracts.report import Report
+from contracts.resolved import SkippedFile
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence
 from providers.errors import ContentCorrupt, ContentMissing
-from providers.interfaces import SkippedFile
 from providers.storage.sessions import RecordSessionStore
 from providers.storage.stored_notebooks import Notebooks
 from providers.storage.stored_records import Records

@@ -11,11 +11,11 @@ from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ShownPassage
 from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
 from contracts.evidence import Verdict
-from contracts.outcome import Guidance
+from contracts.outcome import Guidance, Usage
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models import answers
-from providers.models.chat import ChatReply, TokenCounts
+from providers.models.chat import ChatReply
 from tests.fakes import checking_work
 from tests.unit.activities.scripted import common
 
@@ -47,7 +47,7 @@ def request_of(claims: list[AskedClaim] = CLAIMS) -> CheckInput:
 def answer_of(text: str, claims: list[AskedClaim] = CLAIMS) -> CheckerResult:
     """What becomes of a checker's reply. Raises as the engine does where it is no answer at all."""
     request = request_of(claims)
-    reply = ChatReply(text=text, tool_input=None, stop_reason="end_turn", model="m", tokens=TokenCounts())
+    reply = ChatReply(text=text, tool_input=None, stop_reason="end_turn", model="m", usage=Usage())
     draft, _ = answers.answer_of(CHECKER, reply)
     return ground_verdicts(RoleWork(CHECKER, request, draft, {}, EngineKind.MODEL))
 

@@ -37,6 +37,7 @@ from contracts.recursive_roles import (
 )
 from contracts.research_trees import TaskType
 from contracts.roles import ANALYZER, AnalyzeInput, RoleSpec
+from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind, GapKind, Quality
 from providers.extractive import ExtractiveEngine
 from providers.storage.stored_notebooks import Notebooks
@@ -201,10 +202,11 @@ async def test_a_scan_is_shown_an_excerpt() -> None:
     text = await content.put_text("A word of the page. " * 1_000)
     notebooks = Notebooks(content)
     limits = states.resolved().limits.model_copy(update={"max_source_characters": 20_000})
-    resolved = await notebooks.write(states.resolved(limits=limits))
+    resolved = states.resolved(limits=limits)
+    state = ResearchState(resolved=resolved, resolved_entry=await notebooks.write(resolved))
     request = request_of(SCANNER, sources=[source(text)], source_characters=SCANNED_CHARACTERS)
     assert isinstance(request, ScanInput)
-    sent = by_reference(request, resolved)
+    sent = by_reference(SCANNER, request, state)
     assert (await notebooks.complete_input(sent, SCANNER)).source_characters == SCANNED_CHARACTERS
     analysis = AnalyzeInput.model_validate(dict(sent))
     assert (await notebooks.complete_input(analysis, ANALYZER)).source_characters == 20_000
@@ -294,7 +296,8 @@ async def test_the_links_of_a_page_come_from_its_entry() -> None:
     entry = SourceEntry(
         source_id=SOURCE, url="https://example.org/", text=reference(TEXT), links=["https://example.org/b"]
     )
-    sent = by_reference(request_of(EXTRACTOR, sources=[source(None, entry=await notebooks.write(entry))]), "")
+    request = request_of(EXTRACTOR, sources=[source(None, entry=await notebooks.write(entry))])
+    sent = by_reference(EXTRACTOR, request, ResearchState())
     assert "example.org" not in sent.model_dump_json()
     assert (await notebooks.complete_input(sent, EXTRACTOR)).sources[0].links == ["https://example.org/b"]
 

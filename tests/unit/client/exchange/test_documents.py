@@ -14,8 +14,7 @@ from activities.reporting.render import render
 from activities.reporting.tree import one_line
 from activities.reporting.words import ReportWords
 from client.exchange.documents import to_docx, to_pdf
-from contracts.report import Report, read_report
-from contracts.report_changes import VERDICT_SIGNS
+from contracts.report import VERDICT_SIGNS, Report, read_report
 from tests.unit.activities.reporting.sample import SKIPPED, Sample
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
 
