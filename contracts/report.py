@@ -432,7 +432,7 @@ def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> I
         yield SourceChange(kind=kind, reason=reason, passages=passages[:MOST_PASSAGES], **shown)
 
 
-def compare_documents(before: bytes, after: bytes) -> ReportChanges | int:
+def compare_files(before: bytes, after: bytes) -> ReportChanges | int:
     """Compare two `report.json`, in a process that can be killed; 0 or 1 for the first file that is none."""
     reports = list[Report]()
     for place, data in enumerate((before, after)):

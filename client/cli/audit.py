@@ -20,15 +20,7 @@ from client.exchange import bundle as bundles
 from client.view.words import change_lines, printable
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
-from contracts.report import (
-    HTML_FILE,
-    JSON_FILE,
-    LARGEST_REPORT,
-    MARKDOWN_FILE,
-    Report,
-    ReportChanges,
-    compare_documents,
-)
+from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, ReportChanges, compare_files
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
@@ -43,7 +35,7 @@ EXPORTS: Final = {
     "csl": ("client.exchange.bibliography:to_csl", ".csl.json"),
 }
 """Formats beside a bundle: the function that makes one of a report, and the suffix of its files."""
-COMPARE: Final = f"{compare_documents.__module__}:{compare_documents.__name__}"
+COMPARE: Final = f"{compare_files.__module__}:{compare_files.__name__}"
 CHANGES: Final = TypeAdapter[ReportChanges | int](ReportChanges | int)
 FILE: Final = TypeAdapter[bytes](Base64UrlBytes)
 MEMORY_BYTES: Final = 1_000_000_000

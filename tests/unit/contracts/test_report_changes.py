@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contracts.report import Report, ReportChanges, compare_documents, compare_reports
+from contracts.report import Report, ReportChanges, compare_files, compare_reports
 
 VACUUM = "Vacuum must run at least once every two billion transactions."
 
@@ -96,6 +96,6 @@ def test_a_report_does_not_differ_from_itself() -> None:
     """Nothing is named, and a file that is no report is told by its place."""
     whole = report(claim(VACUUM), claim("Locks end with a deadlock."), sources=[source("same")])
     data = json.dumps(whole.model_dump(mode="json")).encode()
-    assert compare_documents(data, data) == ReportChanges(since="")
-    assert compare_documents(data, b"{}") == 1
-    assert compare_documents(b"no JSON", data) == 0
+    assert compare_files(data, data) == ReportChanges(since="")
+    assert compare_files(data, b"{}") == 1
+    assert compare_files(b"no JSON", data) == 0
