@@ -16,12 +16,12 @@ from contracts.vocabulary import (
     EngineKind,
     GapStatus,
     GatePolicy,
+    JudgeMode,
     NodeStatus,
     Phase,
     Quality,
     Severity,
     StopReason,
-    ThinkMode,
 )
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
@@ -214,7 +214,7 @@ def test_refinement_iterates_only_with_a_new_follow_up() -> None:
 
 
 # --- reflections, hooks and guidance ---------------------------------------------------------------------------------
-def thinking_run(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
+def thinking_run(hook: object = None, think_mode: JudgeMode = JudgeMode.OFF, **changes: object) -> ResearchRun:
     resolved = states.resolved(
         engine=EngineKind.MODEL,
         gates=Gates(think=think_mode),
@@ -294,7 +294,7 @@ async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
     async def our_hook(*_: object) -> None:
         order.append("hook")
 
-    run = thinking_run(our_hook if hooked else None, think_mode=ThinkMode.MODEL)
+    run = thinking_run(our_hook if hooked else None, think_mode=JudgeMode.MODEL)
     host = run.host
     reflect = host.implementations["reflect_on_phase"]
 
