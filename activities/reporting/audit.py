@@ -375,6 +375,8 @@ class _Comparison:
             if query.id in returned and query.result_count > returned[query.id]:
                 self._problem("field_differs", query.id, "it has more results than were returned to it")
         for parts in (state.usage_by_role, state.usage_by_phase):
+            if any(part.cost_usd is not None and part.partial_cost_usd for part in (*parts.values(), state.usage)):
+                self._problem("field_differs", "usage", "it has the known part of a cost that is known in full")
             added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.usage
             for name in Usage.model_fields:
                 one, other = getattr(added, name), getattr(state.usage, name)

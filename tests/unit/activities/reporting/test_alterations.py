@@ -246,7 +246,7 @@ FOUND: dict[str, Alteration] = {
     **{
         f"{name} of {place[-1]}": field(7, *place, name)
         for name in Usage.model_fields
-        if name not in {"active_seconds", "partial_cost_usd"}
+        if name != "active_seconds"
         for place in (("usage",), ("usage", "by_role", "synthesizer"))
     },
     "an unknown cost of a role": field(None, "usage", "by_role", "synthesizer", "cost_usd"),
