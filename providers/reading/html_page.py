@@ -208,6 +208,8 @@ class _Writer:
         self._preformatted -= written == "pre"
         self._boxes -= boxed
         self._add_tag(written, f"</{written}>")
+        if written and written not in INLINE and not self._preformatted:
+            self._parts.append(" ")  # a cell is one line: the words after a block in it are no part of its last word
         return found
 
     def _tag_for(self, element: Element, names: list[str]) -> str:

@@ -37,6 +37,8 @@ def read(body: str, head: str = "") -> Extraction:
         ("<table><caption>Sizes</caption><tr><th>a<th>b<tr><td>1 | 2<td><code>x_y</code></table>",
          "Sizes\n\n| a | b |\n| --- | --- |\n| 1 \\| 2 | `x_y` |"),
         ("<table><tr><td>One<td>Two</table><div><caption>Sizes</caption></div>", "One\n\nTwo\n\nSizes"),
+        ("<table><tr><th>a<th>b<tr><td><caption>Big</caption>cats<td>no<p>dogs</p>but<ul><li>mice</ul>here</table>",
+         "| a | b |\n| --- | --- |\n| Big cats | no dogs but mice here |"),
         ("<table><tr><td>menu<td><table><tr><th>a<th>b<tr><td>1<td>2</table></table>", "menu\n\n| a | b |\n| --- | --- |\n| 1 | 2 |"),
         ("<p>2<sup>32</sup>, x<sub>i</sub>, 1<sup>st</sup>, note<sup><a href=#n>[1]</a></sup></p>", "2^32, x_i, 1st, note"),
         ("<p># no heading</p><p>```</p><p>| no | row |</p>", "\\# no heading\n\n\\```\n\n| no | row |"),
