@@ -37,6 +37,8 @@ class LanguageData:
     """Words of a question about the form of its answer."""
     empty: frozenset[str]
     """Both of them."""
+    shared: frozenset[str]
+    """Words of meaning that other languages have without meaning: of English, "door", "standard", the C of a name."""
     openings: frozenset[str]
     """First words of a sentence that needs the one before it."""
     corrections: frozenset[str]
@@ -58,8 +60,8 @@ def language_data(code: str) -> LanguageData:
     base = code.split("-", maxsplit=1)[0].casefold()
     known = base if base in KNOWN_LANGUAGES else "en"
     data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known}.toml").read_text("utf-8"))
-    for name in ("stop", "frame", "openings", "corrections"):
-        data[name] = frozenset(data[name].split())
+    for name in ("stop", "frame", "shared", "openings", "corrections"):
+        data[name] = frozenset(data.get(name, "").split())
     return LanguageData(known, empty=data["stop"] | data["frame"], **data)
 
 
@@ -139,10 +141,10 @@ def detect_language(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _speakers() -> dict[str, tuple[str, ...]]:
-    """Map each word without meaning to the languages that have it."""
+    """Map each word without meaning to the languages that have it, with or without meaning."""
     found: dict[str, list[str]] = {}
     for code in KNOWN_LANGUAGES:
-        for word in language_data(code).empty:
+        for word in language_data(code).empty | language_data(code).shared:
             found.setdefault(word, []).append(code)
     return {word: tuple(codes) for word, codes in found.items()}
 

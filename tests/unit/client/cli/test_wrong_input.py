@@ -1,6 +1,7 @@
 """Wrong input at the command line: one message with the problem and the remedy, and nothing is started for it."""
 
 import json
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     place = home.parent
     (place / "manual").mkdir()
     (place / "manual" / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
+    (place / os.fsdecode(b"m\xff")).mkdir()
     (place / "deep.json").write_text("[" * 100_000)
     (place / "bad.zip").write_text("no archive")
     (place / "odd.json").write_bytes(b"\xff\xfe\x00")
@@ -54,6 +56,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ([*RUN, "--config", "margin.toml"], 2, "tokens.token_safety_margin: Input should be less than 1"),
         (["report", "last", "--json"], 2, "--json needs --include-metadata"),
         (["run", "Why?", "--corpus", "x" * 100_000], 2, "…'; no corpus is registered"),
+        (["run", "Why?", "--corpus", "m\udcff"], 2, "is no UTF-8"),
         (["corpus", "add", "/dev"], 2, "belongs to the system"),
         (["corpus", "add", "manual", "--name", "../x"], 2, "up to 64 letters"),
         (["corpus", "status", "unknown"], 2, "research corpus list"),

@@ -13,7 +13,7 @@ from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, SourceExtract, WriteInput
 from contracts.vocabulary import Quality
 from providers.extractive.brief import analyze, write
-from providers.text import KNOWN_LANGUAGES, language_data, question_stems, word_keys, words
+from providers.text import KNOWN_LANGUAGES, detect_language, language_data, question_stems, word_keys, words
 
 MANUAL: Mapping[str, str] = {
     "Pumps": """# Pumps
@@ -244,6 +244,21 @@ def test_words_of_a_source_are_no_markup() -> None:
 
 def places(sentence: str) -> list[str]:
     return sorted(name for _, name, _, _ in Formatter().parse(sentence) if name is not None)
+
+
+@pytest.mark.parametrize(
+    ("question", "language"),
+    [
+        *((text, "en") for text in ("kiln door", "C++ compilers", "standard deviation", "word count", "OS interface")),
+        ("Was kostet die Pumpe?", "de"),
+        ("Comment installer Debian ?", "fr"),
+        ("Come si installa?", "it"),
+        ("Wie is de voorzitter?", "nl"),
+    ],
+)
+def test_the_language_of_a_few_words_is_recognised(question: str, language: str) -> None:
+    """Words that English has as well as another language decide for none of the others by themselves."""
+    assert detect_language(question) == language
 
 
 @pytest.mark.parametrize("code", KNOWN_LANGUAGES)
