@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 
 from activities.reporting.references import addresses_of
-from client.agent_events import AnyAgentEvent, ToolCallEvent, ToolCallResult, Translation
 from contracts.evidence import Candidate, DocumentRef
 from contracts.outcome import Ending
 from contracts.protected_sources import NAMED
 from contracts.request import Limits
-from contracts.texts import plural
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.errors import SourceUnreadable
 from tests.every_strategy.joined import NAMES, Trial, trial_of, undisturbed, units_of, whole_run
@@ -18,7 +16,6 @@ from tests.fakes import states
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.world import READ_AT
 from workflows.rules.sub_queries import pass_over_unread
-from workflows.status import details_markdown
 
 
 class NotingCorpus(MemoryCorpus):
@@ -61,35 +58,6 @@ async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: st
         assert [by_url[url]["retrieved_at"] for url in unread] == [None] * len(unread)
         for file_id in files:
             assert await trial.world.content.get_text(DocumentRef(hash=file_id))
-
-
-async def test_front_ends_see_a_living_report_grow(tmp_path: Path) -> None:
-    """Every call of the agent has one answer after it, and every text is served: the record names it soon, long before
-    the run ends; the newest one is that of the state, and the details of the web UI have the words of each section
-    (S2-022, S2-031, S2-046).
-    """
-    async with trial_of(tmp_path, "living", gates={"approve": "none"}) as trial:
-        await trial.conduct()
-        translation, events = Translation(trial.state.resolution.query), list[AnyAgentEvent]()
-        for event in trial.state.events:
-            events += translation.read(event)
-        events += translation.end(trial.state.result)
-        calls = [event.tool_id for event in events if isinstance(event, ToolCallEvent)]
-        answers = [event for event in events if isinstance(event, ToolCallResult)]
-        assert sorted(calls) == sorted(event.tool_id for event in answers)
-        assert {event.tool_name for event in answers} >= {"decompose_query", "web_search", "fetch_url", "update_report"}
-        updates = [event.tool_output.raw_output for event in answers if event.tool_name == "update_report"]
-        assert len(updates) > 2
-        for update in updates:
-            assert update.report in trial.state.revisions
-            assert await trial.world.content.get_text(DocumentRef(hash=update.report))
-        assert updates[-1].report == trial.state.draft.document.hash
-        work = [activity for activity, _ in trial.host.calls]
-        assert "save_session" in work[work.index("apply_report_updates") : work.index("render_report")]
-        details = details_markdown(trial.state, trial.host.now().timestamp())
-        for heading, words in trial.state.draft.words_by_section.items():
-            assert f"{heading} ({plural(words, 'word') if words else 'empty'})" in details
-    assert events[-1].type == "StopEvent"
 
 
 class HeavyCorpus(MemoryCorpus):

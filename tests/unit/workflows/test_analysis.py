@@ -1,73 +1,20 @@
 """Analyses: one that is made again replaces the first, and the analyzer's word on a source counts a step."""
 
-import asyncio
-
 import pytest
 
 from activities.assessment.source_assessment import best_quality
 from contracts.evidence import Source, SourceAssessment
 from contracts.plan import PlanNode
-from contracts.request import Gates
 from contracts.roles import (
-    AnalyzeInput,
-    AnalyzerResult,
-    PlanInput,
-    PlannerAnswer,
     QualityUpdate,
-    ReflectInput,
-    SubQuery,
-    SupervisorAnswer,
 )
-from contracts.vocabulary import Action, EngineKind, GapStatus, JudgeMode, Phase, Quality
+from contracts.vocabulary import GapStatus, Quality
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from tests.fakes.random_world import RandomWorld
-from workflows.driver import Driver
 from workflows.phases.analysis import update_quality, withdraw
 from workflows.phases.role_inputs import analyze_input
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
-
-
-class SecondThoughts(RandomWorld):
-    """The supervisor is content with everything but the first analyses, whose gate passes."""
-
-    issues: list[list[str]]
-
-    async def plan_research(self, request: PlanInput) -> PlannerAnswer:
-        queries = [SubQuery(query=f"question {number} of the plan", priority=1) for number in range(3)]
-        return PlannerAnswer(research_brief="A brief.", sub_queries=queries, account=self.account(request))
-
-    async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
-        self.issues.append([issue.message for issue in request.issues])
-        return await super().analyze_sources(request)
-
-    async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
-        action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
-        return SupervisorAnswer(action=action, rationale="weigh both sides", account=self.account(request))
-
-
-def test_a_supervisor_who_wants_the_analysis_again_gets_another_one() -> None:
-    """Its reason is told to the analyzer, and the findings of the second analyses stand instead of the first."""
-    world = SecondThoughts(1, trouble=0)
-    world.issues = []
-    limits = states.resolved().limits.model_copy(update={"max_iterations": 1})
-    gates = Gates(think=JudgeMode.MODEL)
-    state = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
-    state.clock_started_at, state.deadline_at = 1_795_262_400.0, 4e9
-    asyncio.run(Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct())
-    first, second = [told for told in world.issues if not told], [told for told in world.issues if told]
-    assert len(first) == len(second) > 0
-    assert all("weigh both sides" in told for told in second)
-    again = [operation for operation in world.paid if operation.startswith("analyze") and "again-2" in operation]
-    assert len(again) == len(second)
-    by_query = {query.id: [one for one in state.findings if one.sub_query_id == query.id] for query in state.plan.nodes}
-    assert all(len(found) <= 5 for found in by_query.values())
-    assert {query.id: query.finding_count for query in state.plan.nodes} == {
-        name: len(found) for name, found in by_query.items()
-    }
-    assert set(state.evidence) == {item for finding in state.findings for item in finding.evidence_ids}
 
 
 def test_a_source_is_considered_at_length_once() -> None:

@@ -28,6 +28,7 @@ from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.phases.drafts import _write_by_sections, apply_updates, revise_sections, take_draft, take_step
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.status import details_markdown
 
 GROWING = replace(
     SUPERVISOR_STRATEGY,
@@ -87,7 +88,9 @@ async def assert_bounded(world: World, events: list[Event], most: int = 800) -> 
 
 # --- the door --------------------------------------------------------------------------------------------------------
 async def test_a_new_text_arrives_as_updates_and_the_state_names_each_before_its_event(tmp_path: Path) -> None:
-    """The first one is the outline; whoever is woken by an event finds its text in the state (S2-003, S2-014, S2-032)."""
+    """The first one is the outline; whoever is woken by an event finds its text in the state, and the details of the web
+    UI have the words of each section (S2-003, S2-014, S2-032).
+    """
     async with growing(tmp_path) as (run, world):
         seen: list[tuple[str, str]] = []
 
@@ -112,6 +115,8 @@ async def test_a_new_text_arrives_as_updates_and_the_state_names_each_before_its
         assert "a number 29." in await text_of(world, final.document.hash)
         assert (final.iteration, final.foreign_urls) == (3, ["https://evil.test"])
         assert final.words_by_section["Reasons"] == 0
+        assert f"Answer ({final.words_by_section['Answer']} words)" in details_markdown(run.state, 0.0)
+        assert "Reasons (empty)" in details_markdown(run.state, 0.0)
 
 
 async def test_of_the_earlier_texts_the_newest_forty_are_named(tmp_path: Path) -> None:

@@ -11,13 +11,11 @@ import pytest
 from contracts.outlines import MOST_HEADINGS
 from contracts.plan import APPROVAL_PHRASE, ObjectionKind, WaitKind
 from contracts.state import ResearchState
-from contracts.strategies import calls_by_role
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import Trial, begin_again, begun
 from tests.fakes import library_work, tool_work
 from tests.toy.outlining import ANOTHER_OUTLINE, outlining_declared
 from tests.toy.scoping import scoping_declared
-from workflows.phases.scope import estimate_scope, most_queries
 from workflows.run import inbox
 from workflows.status import details_markdown, plan_of, status_of
 
@@ -302,36 +300,6 @@ async def test_a_person_overrules_an_opinion_and_that_is_on_record(
         assert "Opinions that a query is too wide, which a person overruled" in report
         assert WIDE in report
         assert plan_of(trial.state).objections[0].overruled
-
-
-async def test_what_is_computed_binds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls beyond the limit, and more things than any tree has leaves: with both figures, whatever the model says, and
-    nothing overrules it (S4-005, C4-10, X-18).
-    """
-    named = ", ".join(f"thing {number}" for number in range(20))
-    manager(monkeypatch, [verdict(f"Compare {named}")])
-    async with scoped(tmp_path, limits={"max_model_calls": 4}) as trial:
-        waiting = await trial.asked()
-        assert waiting.objected is ObjectionKind.STRUCTURAL
-        assert not any("approve" in way for way in waiting.ways("r"))
-        parts, calls = trial.state.plan.objections
-        assert parts.figures == {"max_leaves": (20.0, 15.0)}
-        assert "split it into 2 queries of at most 15 things each" in parts.text
-        estimate = estimate_scope(trial.run, [calls.query])["max_model_calls"]
-        assert calls.query == parts.query == f"Compare {named}"
-        assert calls.figures == {"max_model_calls": (float(estimate or 0), 4.0)}
-        assert f"at least {estimate} model calls, and limits.max_model_calls is 4" in calls.text
-        with pytest.raises(inbox.Unacceptable, match="nothing overrules this"):
-            inbox.read_approval(trial.state, [], 1, APPROVAL_PHRASE, True)
-
-
-async def test_the_manager_is_asked_for_no_more_queries_than_the_limits_allow(tmp_path: Path) -> None:
-    """One figure counts: that of the estimate of the run, of the objection and of the number of queries."""
-    async with scoped(tmp_path, limits={"max_sources": 2}) as trial:
-        await trial.asked()
-        assert most_queries(trial.run) == 2
-        calls = calls_by_role(trial.run.resolved)
-        assert estimate_scope(trial.run, [QUESTION])["max_model_calls"] == sum(fewest for fewest, _ in calls.values())
 
 
 async def test_objections_are_shown_wherever_a_plan_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

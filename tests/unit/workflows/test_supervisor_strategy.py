@@ -1,24 +1,56 @@
-"""The strategy `supervisor`, driven by the real engine loop: over real activities, and in worlds drawn at random."""
+"""The strategy `supervisor`: whole runs, worlds drawn at random, gates to the digit, think-pauses and their guidance."""
 
 import asyncio
+import json
 from pathlib import Path
+from unittest.mock import AsyncMock
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.messages import PrepareRequest
+from contracts.outcome import GateIssue, GateResult, Guidance
+from contracts.plan import PlanNode
 from contracts.request import Gates, ResearchRequest
+from contracts.resolved import Hook
+from contracts.roles import AnalyzeInput, AnalyzerResult, ReflectInput, SupervisorAnswer
 from contracts.state import ResearchState
-from contracts.vocabulary import EngineKind, GatePolicy, JudgeMode, NodeStatus, Outcome, Phase, RunStatus, SourceStatus
+from contracts.vocabulary import (
+    Action,
+    Confidence,
+    EngineKind,
+    GapStatus,
+    GatePolicy,
+    JudgeMode,
+    NodeStatus,
+    Outcome,
+    Phase,
+    Quality,
+    RunStatus,
+    Severity,
+    SourceStatus,
+    StopReason,
+)
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
 from tests.fakes.world import World
 from workflows.driver import Driver
+from workflows.phases.pauses import state_for_hook
+from workflows.run.context import MAX_GUIDANCE, newest, with_guidance
 from workflows.run.inbox import Inbox
-from workflows.run.research_run import ResearchRun
+from workflows.run.research_run import GUIDANCE_OF_CALL, ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
+from workflows.strategies.supervisor.supervisor_strategy import (
+    SupervisorPosition,
+    SupervisorStrategy,
+    decide,
+    evaluate,
+    reflection_prompt,
+    should_iterate,
+    stop_reason_after_synthesis,
+)
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 
@@ -164,3 +196,327 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
         assert syntheses <= 2 * iterations
 
     asyncio.run(watch())
+
+
+class SecondThoughts(RandomWorld):
+    """The supervisor is content with everything but the first analyses, whose gate passes."""
+
+    issues: list[list[str]]
+
+    async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
+        self.issues.append([issue.message for issue in request.issues])
+        return await super().analyze_sources(request)
+
+    async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
+        action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
+        return SupervisorAnswer(action=action, rationale="weigh both sides", account=self.account(request))
+
+
+def test_a_supervisor_who_wants_the_analysis_again_gets_another_one() -> None:
+    """Its reason is told to the analyzer, and the findings of the second analyses stand instead of the first."""
+    world = SecondThoughts(1, trouble=0)
+    world.issues = []
+    state = beginning(JudgeMode.MODEL, GatePolicy.STRICT, 1)
+    conduct(world, state)
+    first, second = [told for told in world.issues if not told], [told for told in world.issues if told]
+    assert len(first) == len(second) > 0
+    assert all("weigh both sides" in told for told in second)
+    again = [operation for operation in world.paid if operation.startswith("analyze") and "again-2" in operation]
+    assert len(again) == len(second)
+    by_query = {query.id: [one for one in state.findings if one.sub_query_id == query.id] for query in state.plan.nodes}
+    assert all(len(found) <= 5 for found in by_query.values())
+    assert {query.id: query.finding_count for query in state.plan.nodes} == {
+        name: len(found) for name, found in by_query.items()
+    }
+    assert set(state.evidence) == {item for finding in state.findings for item in finding.evidence_ids}
+
+
+# --- gates ------------------------------------------------------------------------------------------------------------
+def planned(*texts: str, brief: str = "We look.", most: int = 5, query: str = "a question") -> ResearchState:
+    limits = states.resolved().limits.model_copy(update={"max_sub_queries": most})
+    queries = [states.sub_query(text) for text in texts]
+    resolved = states.resolved(limits=limits, query=query)
+    return states.state(resolved=resolved, plan=states.plan(*queries, brief=brief))
+
+
+def read(count: int, quality: Quality = Quality.HIGH, *, failed: int = 0, done: int = 1) -> ResearchState:
+    queries = [states.sub_query(f"completed question {number}") for number in range(done)]
+    queries += [states.sub_query(f"failed question {number}", status=NodeStatus.FAILED) for number in range(failed)]
+    found = [states.source(f"corpus:m/{number}", quality=quality) for number in range(count)]
+    return states.state(plan=states.plan(*queries), sources=states.sources(*found))
+
+
+def analyzed(cited: int, *findings: Confidence, unseen: int = 0) -> ResearchState:
+    """Ten sources of two collections; the first finding cites `cited` of them."""
+    made = [states.source(f"corpus:{'mn'[number % 2]}/{number}", analyzed=number >= unseen) for number in range(10)]
+    used = [item.id for item in made[unseen : unseen + cited]]
+    return states.state(
+        sources=states.sources(*made),
+        findings=[
+            states.finding(f"finding {place}", source_ids=[] if place else used, confidence=confidence)
+            for place, confidence in enumerate(findings)
+        ],
+    )
+
+
+LONG = [f"question number {number} of the plan" for number in range(6)]
+PLANS = [
+    (planned(LONG[0]), {"too_few_sub_queries"}, 2.5),
+    (planned(LONG[0], most=1), set(), 2.5),
+    (planned(*LONG[:4]), set(), 10.0),
+    (planned(*LONG), {"too_many_sub_queries"}, 10.0),
+    (planned(*LONG[:3], brief="  "), {"no_brief"}, 7.5),
+    (planned("123456789", "1234567890"), {"short_sub_query"}, 5.0),
+    (planned("WAL", "1234567890", query="WAL "), set(), 5.0),
+    (planned(brief=""), {"too_few_sub_queries", "no_brief"}, 0.0),
+]
+SOURCES = [
+    (read(2), {"too_few_sources"}, 3.0),
+    (read(3), set(), 4.5),
+    (read(0), {"too_few_sources"}, 0.0),
+    (read(3, Quality.LOW), {"no_high_quality_source"}, 4.5),
+    (read(3, failed=1), set(), 4.5),
+    (read(3, failed=2), {"too_few_completed"}, 4.5),
+]
+FINDINGS = [
+    (analyzed(3, Confidence.HIGH, Confidence.HIGH), set(), 6.0),
+    (analyzed(2, Confidence.LOW), {"too_few_findings", "no_high_confidence", "low_coverage"}, 2.0),
+    (analyzed(1, Confidence.HIGH, Confidence.HIGH, unseen=9), set(), 6.0),
+    (analyzed(1, Confidence.LOW, Confidence.LOW, unseen=9), set(), 4.0),
+]
+REPORTS = [
+    (states.state(), {"no_report"}, 0.0),
+    (states.state(draft=states.draft(99)), {"short_report"}, 0.198),
+    (states.state(draft=states.draft(100)), set(), 0.2),
+    (
+        states.state(draft=states.draft(1_500, has_headings=False, unresolved_markers=["ev-nothing"])),
+        {"no_sections", "unresolved_citations"},
+        3.0,
+    ),
+]
+GAPS = [
+    (states.state(iteration=3, gaps=[states.gap("one"), states.gap("two")]), {"open_gaps"}, 6.0),
+    (states.state(iteration=2, gaps=[states.gap("one")]), set(), 8.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "issues", "score"),
+    [
+        (phase, *case)
+        for phase, cases in zip(Phase, (PLANS, SOURCES, FINDINGS, REPORTS, GAPS), strict=True)
+        for case in cases
+    ],
+)
+def test_the_gate_of_each_phase(phase: Phase, state: ResearchState, issues: set[str], score: float) -> None:
+    """The plan has two to the limit of sub-queries of ten characters, unless one is the
+    question itself, and a brief; three sources, a good one, and half
+    of the searches are completed; two findings, one of high confidence, cite three tenths of the analyzed sources; the
+    report has a hundred characters, headings, and citations that resolve; the refinement is valid in any case
+    (S0-103 to S0-122, S0-174, C0-3, C0-17, C0-23).
+    """
+    # Findings of one source cannot be of high confidence, so the gate does not demand it.
+    result = evaluate(phase, state)
+    assert {issue.code for issue in result.issues} == issues
+    assert result.quality_score == pytest.approx(score)
+    assert result.valid is (not issues or phase is Phase.REFINEMENT)
+    if "short_sub_query" in issues:
+        assert [issue.message for issue in result.issues] == ["sub-query too short: 123456789"]
+
+
+OPEN = states.gap("open")
+
+
+def gate(phase: Phase, *codes: str, policy: GatePolicy = GatePolicy.STRICT) -> GateResult:
+    issues = [GateIssue(code=code, message=code) for code in codes]
+    return GateResult(phase=phase, valid=not issues, issues=issues, quality_score=5, policy=policy)
+
+
+@pytest.mark.parametrize(
+    ("changes", "iterates", "reason"),
+    [
+        ({"gaps": [OPEN], "iteration": 2}, True, StopReason.COVERAGE_SUFFICIENT),
+        ({"gaps": [OPEN], "iteration": 3}, False, StopReason.MAX_ITERATIONS),
+        ({}, False, StopReason.NO_OPEN_GAPS),
+        ({"gaps": [states.gap("closed", status=GapStatus.ADDRESSED)]}, False, StopReason.NO_OPEN_GAPS),
+        ({"gaps": [states.gap("minor", severity=Severity.MINOR)]}, False, StopReason.NO_ACTIONABLE_GAPS),
+        ({"gaps": [states.gap("hopeless", status=GapStatus.UNADDRESSABLE)]}, False, StopReason.NO_OPEN_GAPS),
+    ],
+)
+def test_another_iteration_needs_a_gap_that_matters(changes: dict, iterates: bool, reason: StopReason) -> None:
+    """Gaps that matter and an iteration left are needed (S0-017, S0-018, S0-025, S0-029, S0-030, S0-173, C0-5, X-3)."""
+    made = states.state(**changes)
+    assert should_iterate(made) is iterates
+    assert stop_reason_after_synthesis(made) is reason
+    assert made.unaddressed_gaps() or not iterates
+
+
+@pytest.mark.parametrize(
+    ("phase", "issues", "reflection", "can_change", "action"),
+    [
+        (Phase.PLANNING, (), None, True, Action.PROCEED),
+        (Phase.GATHERING, (), None, True, Action.PROCEED),
+        (Phase.ANALYSIS, (), None, True, Action.PROCEED),
+        (Phase.ANALYSIS, ("x",), None, True, Action.RETRY),
+        (Phase.GATHERING, ("x",), None, False, Action.PROCEED),
+        (Phase.ANALYSIS, (), Action.RETRY, True, Action.RETRY),
+        (Phase.ANALYSIS, ("x",), Action.PROCEED, True, Action.RETRY),
+        (Phase.ANALYSIS, ("x",), Action.COMPLETE, True, Action.RETRY),
+        (Phase.SYNTHESIS, (), Action.ITERATE, True, Action.COMPLETE),
+    ],
+)
+def test_a_reflection_may_only_tighten(
+    phase: Phase, issues: tuple[str, ...], reflection: Action | None, can_change: bool, action: Action
+) -> None:
+    """Satisfied gates proceed, strict ones demand a retry where it can help (S0-013 to S0-015, C0-22, C0-27)."""
+    answer = SupervisorAnswer(action=reflection) if reflection else None
+    pause = decide(states.state(), gate(phase, *issues), answer, can_change=can_change)
+    assert pause.action is action
+    assert can_change or pause.rationale.startswith("nothing_to_change")
+
+
+def test_a_gate_causes_one_retry() -> None:
+    """The second time the run proceeds; an advisory gate causes none (C0-2)."""
+    made = states.state()
+    SupervisorPosition.of(made).retried.append("analysis/1")
+    assert decide(made, gate(Phase.ANALYSIS, "x"), None, can_change=True).action is Action.PROCEED
+    advisory = gate(Phase.ANALYSIS, "x", policy=GatePolicy.ADVISORY)
+    assert decide(states.state(), advisory, None, can_change=True).action is Action.PROCEED
+
+
+def test_the_supervisor_may_decline_to_iterate_with_a_good_report() -> None:
+    """`complete` is honoured at the iteration decision alone, and only with the report gate passed (S0-028, C0-27)."""
+    made, wish = states.state(gaps=[OPEN]), SupervisorAnswer(action=Action.COMPLETE)
+    assert decide(made, gate(Phase.SYNTHESIS), wish, can_change=True).action is Action.COMPLETE
+    assert decide(made, gate(Phase.SYNTHESIS, "x"), wish, can_change=False).action is Action.ITERATE
+
+
+def test_refinement_iterates_only_with_a_new_follow_up() -> None:
+    """A pending follow-up leads back to gathering, unless the refiner advises against it (S0-019, C0-1, C0-4)."""
+    follow_up = states.sub_query("what about it", origin=f"gap:{OPEN.id}", status=NodeStatus.PENDING)
+
+    def after(*nodes: PlanNode, recommended: bool | None = None) -> Action:
+        made = states.state(gaps=[OPEN], plan=states.plan(*nodes))
+        SupervisorPosition.of(made).recommended = recommended
+        return decide(made, gate(Phase.REFINEMENT), None, can_change=False).action
+
+    assert after(states.sub_query("done question")) is Action.COMPLETE
+    assert after(follow_up) is Action.ITERATE
+    assert after(follow_up, recommended=False) is Action.COMPLETE
+
+
+# --- reflections, hooks and guidance ---------------------------------------------------------------------------------
+def thinking_run(hook: object = None, think_mode: JudgeMode = JudgeMode.OFF, **changes: object) -> ResearchRun:
+    resolved = states.resolved(
+        engine=EngineKind.MODEL,
+        gates=Gates(think=think_mode),
+        hook=Hook(name="ours", activity="our_hook", task_queue="ours") if hook else None,
+    )
+    state = states.state(resolved=resolved, **changes)
+    state.deadline_at = 4e9
+    host = RandomWorld(1, trouble=0).host()
+    if hook:
+        host.implementations["our_hook"] = hook
+    return ResearchRun(state, Inbox(), host)
+
+
+@pytest.mark.parametrize(
+    ("phase", "figures"),
+    [
+        (Phase.PLANNING, ["2 sub-queries", "brief: yes"]),
+        (Phase.GATHERING, ["1 source read"]),
+        (Phase.ANALYSIS, ["2 findings", "1 gap."]),
+        (Phase.SYNTHESIS, ["1234 characters", "iteration 1 of 3"]),
+        (Phase.REFINEMENT, ["1 of 2 addressed"]),
+    ],
+)
+def test_prompts_state_the_figures(phase: Phase, figures: list[str]) -> None:
+    """Each phase's own counts, and a question about them (S0-036, S0-037, S0-038, S0-039, S0-040)."""
+    made = states.state(
+        plan=states.plan(states.sub_query("one question"), states.sub_query("another")),
+        sources=states.sources(states.source("corpus:m/a")),
+        findings=[states.finding("x"), states.finding("y")],
+        gaps=[states.gap("open"), states.gap("closed", status=GapStatus.ADDRESSED)],
+        draft=states.draft(1234),
+    )
+    prompt = reflection_prompt(phase, made)
+    assert [figure for figure in figures if figure not in prompt] == []
+    assert prompt.endswith("?")
+
+
+@pytest.mark.parametrize(
+    ("answer", "noted"), [({"a": 1}, True), (ValueError("no JSON"), True), ("look here " * 100_000, False)]
+)
+async def test_a_hook_that_answers_anything_else_is_noted(answer: object, noted: bool) -> None:
+    """Hooks are written by others, in other languages: what is neither text nor null is noted, a flood of words is cut
+    (S0-172).
+    """
+    fails = isinstance(answer, Exception)
+    run = thinking_run(AsyncMock(side_effect=answer if fails else None, return_value=answer))
+    await pause_after(run, Phase.PLANNING, can_change=True)
+    assert any("neither text nor null" in note for note in run.state.degraded) is noted
+    guided = [len(item.text) <= 2_000 for item in run.state.guidance if item.origin == "hook"]
+    assert guided == ([] if noted else [True])
+
+
+def test_a_hook_gets_a_bounded_state() -> None:
+    """The argument is below 20 kB for a large run, shows the newest findings, and counts everything."""
+    long = "words " * 400
+    large = states.state(
+        plan=states.plan(*(states.sub_query(f"{number} {long}") for number in range(40)), brief=long),
+        findings=[states.finding(f"{number} {long[:500]}") for number in range(75)],
+        gaps=[states.gap(f"{number} {long[:300]}") for number in range(30)],
+    )
+    shown = state_for_hook(large)
+    assert len(json.dumps(shown)) < 20_000
+    assert [one["statement"].split()[0] for one in shown["findings"]] == [str(number) for number in range(55, 75)]
+    assert shown["counts"]["findings"] == 75
+
+
+@pytest.mark.parametrize("hooked", [True, False])
+async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
+    """Evaluate, reflect, hook, record: in this order, with a hook or without one (S0-080, S0-082, S0-183)."""
+    order = []
+
+    async def our_hook(*_: object) -> None:
+        order.append("hook")
+
+    run = thinking_run(our_hook if hooked else None, think_mode=JudgeMode.MODEL)
+    host = run.host
+    reflect = host.implementations["reflect_on_phase"]
+
+    async def reflecting(request: object) -> object:
+        order.append("reflect")
+        return await reflect(request)
+
+    host.implementations["reflect_on_phase"] = reflecting
+    await pause_after(run, Phase.PLANNING, can_change=False)
+    assert order == (["reflect", "hook"] if hooked else ["reflect"])
+    actions = [decision.action for decision in run.state.decisions]
+    assert actions[0] == "evaluate_phase"
+    assert actions[-1] in ("proceed", "retry")
+
+
+def said(origin: str, *texts: str) -> list[Guidance]:
+    return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text) for text in texts]
+
+
+def test_what_is_said_again_stands_once_and_counts_as_new() -> None:
+    """A gate that finds the same each time does not push everything else out."""
+    known = said("rules", "too few sources", "no high confidence")
+    told = with_guidance(known, *said("rules", "too few sources"))
+    assert [one.text for one in told] == ["no high confidence", "too few sources"]
+    assert len(with_guidance(known, *said("model", "too few sources"))) == 3
+
+
+def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
+    """However much rules and models say, the wish is shown (S0-081)."""
+    wish = said("person", "look at the appendix")
+    known = wish
+    for number in range(2 * MAX_GUIDANCE):
+        known = with_guidance(known, *said("rules", f"issue {number}"))
+    assert (len(known), known[0]) == (MAX_GUIDANCE, wish[0])
+    shown = newest(known, GUIDANCE_OF_CALL)
+    assert shown == [*wish, *known[-GUIDANCE_OF_CALL + 1 :]]
+    wishes = said("person", *(f"wish {number}" for number in range(GUIDANCE_OF_CALL + 2)))
+    assert newest([*wishes, *said("rules", "an issue")], GUIDANCE_OF_CALL) == wishes[2:]
