@@ -16,6 +16,7 @@ from contracts.strategies import declared_roles
 from contracts.vocabulary import Action, Confidence, Phase, Severity
 
 REFLECT = roles.ReflectInput(phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9)
+COMPARE, RESEARCH = {"title": "Compare", "step_type": "analysis"}, {"title": "Research"}
 GAPS = [Gap(id="gap-1", description="a"), Gap(id="gap-2", description="b")]
 
 
@@ -56,11 +57,7 @@ def test_a_plan_has_distinct_sub_queries_and_the_most_important_ones() -> None:
         (roles.ClarifierAnswer, roles.ClarifyInput(required=True), {"clear": True}),
         (orchestrator_roles.OutlinerAnswer, orchestrator_roles.OutlineInput(), {"steps": []}),
         (reflective_roles.StepPlannerAnswer, reflective_roles.PlanStepsInput(), {"has_enough_context": True}),
-        (
-            reflective_roles.StepPlannerAnswer,
-            reflective_roles.PlanStepsInput(most=1),
-            {"steps": [{"title": "Compare", "step_type": "analysis"}, {"title": "Research"}]},
-        ),
+        (reflective_roles.StepPlannerAnswer, reflective_roles.PlanStepsInput(most=1), {"steps": [COMPARE, RESEARCH]}),
     ],
 )
 def test_an_answer_with_nothing_left_is_unfit(
@@ -114,9 +111,8 @@ def test_words_and_numbers_out_of_the_vocabulary_are_read_with_care() -> None:
     assert fitted(roles.SupervisorAnswer, REFLECT, action=" Retry ")[0].action is Action.RETRY
     found = roles.ProposedFinding.model_validate({"content": "x", "confidence": "sure", "category": None})
     assert found.confidence is Confidence.LOW
-    review, _ = fitted(
-        ReviewerAnswer, ReviewInput(draft=DocumentRef(hash=digest(""))), coverage=-3, notes=[" ", *"abcdefg"]
-    )
+    draft = ReviewInput(draft=DocumentRef(hash=digest("")))
+    review, _ = fitted(ReviewerAnswer, draft, coverage=-3, notes=[" ", *"abcdefg"])
     assert (review.scores.coverage, review.notes) == (0, list("abcde"))
 
 
@@ -126,9 +122,8 @@ def test_a_direct_answer_needs_leave() -> None:
     for route, may_answer in (("direct", closed), ("scenic", reflective_roles.ClassifyInput())):
         answer, _ = fitted(reflective_roles.CoordinatorAnswer, may_answer, route=route)
         assert answer.route is Mode.DEEP
-    assert (
-        fitted(reflective_roles.ReflectorAnswer, closed, decision="?", suggested_changes=None)[0].decision == "continue"
-    )
+    reflected, _ = fitted(reflective_roles.ReflectorAnswer, closed, decision="?", suggested_changes=None)
+    assert reflected.decision == "continue"
 
 
 def test_one_unreadable_item_does_not_make_the_others_worthless() -> None:
@@ -136,9 +131,8 @@ def test_one_unreadable_item_does_not_make_the_others_worthless() -> None:
     given = [7, {"claim": "c-1", "verdict": True}, {"claim": "c-2", "verdict": "supported"}]
     verdicts = CheckerAnswer.model_validate({"verdicts": given}).verdicts
     assert [(one.claim, one.verdict) for one in verdicts] == [("c-1", ""), ("c-2", "supported")]
-    proposals = CorrectorAnswer.model_validate(
-        {"proposals": [{"action": "REMOVE", "passages": ["p", 7]}, None]}
-    ).proposals
+    given = [{"action": "REMOVE", "passages": ["p", 7]}, None]
+    proposals = CorrectorAnswer.model_validate({"proposals": given}).proposals
     assert [(one.action, one.passages) for one in proposals] == [("remove", ["p"])]
 
 

@@ -101,8 +101,6 @@ def test_an_unknown_price_or_no_limit_is_no_objection() -> None:
     ("strategy", "limit", "value", "line"),
     [
         ("supervisor", "max_nodes", 3, "limits.max_nodes: the strategy supervisor has no trees"),
-        ("reflective", "max_leaves", 3, "limits.max_leaves: the strategy reflective has no trees"),
-        ("living", "max_corrections", 1, "limits.max_corrections: the strategy living has no trees"),
         ("orchestrator", "max_levels", 2, "limits.max_levels: the strategy orchestrator has no trees"),
         ("scoping", "max_levels", 4, "limits.max_levels: Input should be less than or equal to 3"),
         ("scoping", "max_nodes", 0, "limits.max_nodes: Input should be greater than or equal to 1"),

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from tests.toy.party import party_declared
 from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
 from workflows.rules.gaps import open_gaps
-from workflows.run.agents import GRACE_SECONDS, grace_seconds
+from workflows.run.agents import GRACE_SECONDS
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.status import details_markdown
@@ -283,14 +282,6 @@ async def test_an_agent_of_an_agent_knows_what_the_run_had_read(tmp_path: Path) 
     assert LOWEST in [one.text for one in requests["node-b"].ledger().queries]
     assert "Cacti" in [page.title for page in requests["node-b"].ledger().pages]
     assert len(world.corpus.reads) == len(set(world.corpus.reads)) == 2
-
-
-def test_less_is_waited_for_at_each_level() -> None:
-    """Whoever waits at a level has more patience than all below, so each one's answer arrives (S4-041)."""
-    waits = [grace_seconds(level) for level in range(3)]
-    assert waits[0] == GRACE_SECONDS
-    assert all(above - below >= 1.0 for above, below in pairwise(waits))
-    assert grace_seconds(9) > 0
 
 
 def test_the_limit_of_gaps_is_a_matter_of_the_strategy() -> None:

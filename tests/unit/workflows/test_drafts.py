@@ -16,7 +16,7 @@ from contracts import failures
 from contracts.addresses import digest
 from contracts.checking_roles import ReviewerAnswer
 from contracts.evidence import DocumentRef, ReportDraft
-from contracts.outcome import Event, GateIssue
+from contracts.outcome import Event
 from contracts.report_updates import MOST_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
 from contracts.strategies import SUPERVISOR_STRATEGY
 from contracts.vocabulary import Outcome, ReportKind, StopReason
@@ -303,9 +303,3 @@ async def test_the_first_error_of_a_section_ends_the_other_calls(
         with pytest.raises(Interrupted):
             await asyncio.wait_for(calls, 5)
     assert ended == [f"{work}-section-{number}" for number in (2, 3)]
-
-
-async def test_no_text_is_no_revision(tmp_path: Path) -> None:
-    """A report without any text is not revised."""
-    async with growing(tmp_path) as (run, _):
-        assert await revise_sections(run, [GateIssue(code="review", message="shorter")]) is None

@@ -168,11 +168,7 @@ def test_an_address_is_that_of_a_hit(given: str, corpus: str | None, url: str) -
         (["corpus:other/a.md"], {}, "protected_sources.0: a document of another corpus"),
         (["ftp://example.org/a"], {}, "protected_sources.0: no address of a page"),
         (["https:///a"], {}, "protected_sources.0: no address of a page"),
-        (
-            ["https://a.org/"],
-            {"search": {"domains_allow": ["b.org"]}},
-            "protected_sources.0: its host is not in search",
-        ),
+        (["https://a.org/"], {"search": {"domains_allow": ["b.org"]}}, "protected_sources.0: its host is not in"),
         (["https://x.b.org/"], {"search": {"domains_deny": ["b.org"]}}, "protected_sources.0: its host is in search"),
         (["https://b.org/"], {"exclude": ["b.org"]}, "protected_sources.0: `exclude` keeps it out"),
         ([f"{number}.md" for number in range(51)], {}, "protected_sources: .*at most 50"),
