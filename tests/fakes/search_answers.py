@@ -34,7 +34,6 @@ KNOWN = {
     "searxng": "q format pageno categories language time_range",
     "wikipedia": "action format formatversion list srsearch srlimit srprop meta siprop",
     "anthropic": "model max_tokens system messages tools tool_choice",
-    "anthropic_tool": "type name max_uses allowed_domains blocked_domains",
 }
 """Every documented parameter that a client of ours may send."""
 
@@ -103,7 +102,7 @@ def refused(asked: Asked) -> tuple[int, Any] | None:
     most = {"tavily": 20, "google": 10, "brave": 20, "semantic_scholar": 100, "wikipedia": 500}
     known = KNOWN["brave_news" if "news" in asked.path else asked.provider].split()
     try:
-        count = LENGTHS[asked.provider](asked.body or asked.parameters)
+        count = count_of(asked)
         usable = 1 <= len(asked.query) <= longest and 1 <= count <= most.get(asked.provider, 100)
         usable = usable and asked.parameters.get("cx", CSE_ID) == CSE_ID
         usable = usable and asked.parameters.keys() | asked.body.keys() <= set(known)
@@ -130,10 +129,8 @@ def found(asked: Asked, all_items: Sequence[Item]) -> Any:
 
     Domains, languages and days are not applied: clients must not rely on it that a service does.
     """
-    count = LENGTHS[asked.provider](asked.body or asked.parameters)
     matching = [item for item in all_items if item.kind in {"", _kind(asked)}]
-    page = matching[:count]
-    return ANSWERS[asked.provider](asked, page, len(matching))
+    return ANSWERS[asked.provider](asked, matching[: count_of(asked)], len(matching))
 
 
 def _kind(asked: Asked) -> str:
@@ -145,16 +142,18 @@ def _kind(asked: Asked) -> str:
     return "news" if "news" in asked.path or asked.body.get("topic") == "news" else "web"
 
 
-LENGTHS: dict[str, Callable[[Mapping[str, Any]], int]] = {
-    "tavily": lambda given: given["max_results"],
-    "google": lambda given: int(given["num"]),
-    "semantic_scholar": lambda given: int(given["limit"]),
-    "brave": lambda given: int(given["count"]),
-    "searxng": lambda given: 30,
-    "wikipedia": lambda given: int(given["srlimit"]),
-    "anthropic": lambda given: MODEL_RESULTS,
-}
-"""Number of results, from the parameters of a request."""
+def count_of(asked: Asked) -> int:
+    """The number of results that is asked for, or that the service always gives."""
+    names = {
+        "tavily": "max_results",
+        "google": "num",
+        "semantic_scholar": "limit",
+        "brave": "count",
+        "wikipedia": "srlimit",
+    }
+    if asked.provider in names:
+        return int((asked.body or asked.parameters)[names[asked.provider]])
+    return {"searxng": 30, "anthropic": MODEL_RESULTS}[asked.provider]
 
 
 def encoded(answer: Any) -> tuple[str, bytes]:
@@ -164,17 +163,17 @@ def encoded(answer: Any) -> tuple[str, bytes]:
     return "application/json; charset=utf-8", json.dumps(answer).encode()
 
 
-def message(*blocks: Any, stop_reason: str = "end_turn", searches: int = 1) -> Any:
+def message(*blocks: Any) -> Any:
     """An answer of the Messages API with these blocks."""
-    usage = {"input_tokens": 2_000, "output_tokens": 100, "server_tool_use": {"web_search_requests": searches}}
-    return {
+    usage = {"input_tokens": 2_000, "output_tokens": 100, "server_tool_use": {"web_search_requests": 1}}
+    message = {
         "type": "message",
         "role": "assistant",
         "model": MODEL,
         "content": list(blocks),
-        "stop_reason": stop_reason,
-        "usage": usage | {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0},
+        "stop_reason": "end_turn",
     }
+    return message | {"usage": usage | {"cache_read_input_tokens": 0, "cache_creation_input_tokens": 0}}
 
 
 def _tavily(asked: Asked, page: Sequence[Item], total: int) -> Any:
@@ -278,7 +277,7 @@ def _anthropic(asked: Asked, page: Sequence[Item], total: int) -> Any:
     return message(call, result, {"type": "text", "text": "See https://invented.example/ for all of it."})
 
 
-ANSWERS: dict[str, Callable[[Asked, Sequence[Item], int, int], Any]] = {
+ANSWERS: dict[str, Callable[[Asked, Sequence[Item], int], Any]] = {
     "tavily": _tavily,
     "google": _google,
     "semantic_scholar": _semantic_scholar,

@@ -78,7 +78,10 @@ class SearchApis(LoopbackServer):
         self.asked.append(asked)
         if provider not in PROVIDERS or not re.fullmatch(PATHS[provider], f"{method} {asked.path}"):
             return await self._send(writer, 404, "text/html", b"<html>no such route</html>")
-        refusal = refused(asked) or self._failure(asked)
+        refusal = refused(asked)
+        if refusal is None and self.scenario[:3].isdecimal():
+            reasons = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
+            refusal = error(asked, int(self.scenario[:3]), reasons.get(self.scenario, "internal"))
         if refusal is not None:
             return await self._send(writer, refusal[0], *encoded(refusal[1]))
         if self.scenario == "reset":
@@ -88,12 +91,6 @@ class SearchApis(LoopbackServer):
             await reader.read()  # until the client hangs up
             return False
         return await self._send(writer, 302 if self.scenario == "redirect" else self.status, *self._body(asked))
-
-    def _failure(self, asked: Asked) -> tuple[int, Any] | None:
-        if self.scenario[:3].isdecimal():
-            reasons = {"403_quota": "dailyLimitExceeded: quota", "429": "RATE_LIMITED", "403": "forbidden"}
-            return error(asked, int(self.scenario[:3]), reasons.get(self.scenario, "internal"))
-        return None
 
     def _body(self, asked: Asked) -> tuple[str, bytes]:
         if self.scenario == "html":
@@ -113,7 +110,10 @@ class SearchApis(LoopbackServer):
 
     async def _send(self, writer: asyncio.StreamWriter, status: int, kind: str, body: bytes) -> bool:
         """Hand an answer to the connection in the way of the scenario; whether the connection may carry another."""
-        await self._head(writer, status, kind, len(body))
+        packed = {"content-encoding": "gzip"} if self.scenario == "bomb" else {}
+        given = {"content-type": kind, "content-length": str(len(body)), **dict(self.headers), **packed}
+        writer.write(response(status, b"", given))
+        await writer.drain()
         if self.scenario == "reset_after_headers":
             reset(writer)
             return False
@@ -130,12 +130,6 @@ class SearchApis(LoopbackServer):
         if self.scenario == "cut":
             writer.close()
         return self.scenario != "cut"
-
-    async def _head(self, writer: asyncio.StreamWriter, status: int, kind: str, length: int) -> None:
-        packed = {"content-encoding": "gzip"} if self.scenario == "bomb" else {}
-        given = {"content-type": kind, "content-length": str(length), **dict(self.headers), **packed}
-        writer.write(response(status, b"", given))
-        await writer.drain()
 
 
 QUESTION = "how are backups made?"

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,12 +10,45 @@ from providers.errors import SharedStateUnavailable
 from providers.interfaces import SharedStore, StoredValue
 from providers.shared.stores.redis_store import RedisSharedStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
-from tests.fakes.memory_store import MemorySharedStore
 
 ROOT = Path(__file__).resolve().parents[2]
 
 Opener = Callable[[], SharedStore]
 """Gives one more store on the same values, as another process has it; where they cannot be shared, the same one."""
+
+
+class MemorySharedStore:
+    """A dictionary with a clock. Every method is one step of the event loop, and so atomic."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        """`clock` returns seconds since the epoch."""
+        self._clock = clock
+        self._entries: dict[str, tuple[bytes, float]] = {}
+
+    async def get(self, key: str) -> StoredValue:
+        now = self._clock()
+        value, expires = self._entries.get(key, (None, 0.0))
+        return StoredValue(value if expires > now else None, now)
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        found = await self.get(key)
+        if found.value != old:
+            return False
+        if new is None:
+            self._entries.pop(key, None)
+        else:
+            self._entries[key] = (new, float("inf") if ttl_seconds is None else found.now + ttl_seconds)
+        return True
+
+    async def remove(self, prefix: str) -> int:
+        found = [key for key in self._entries if key.startswith(prefix)]
+        live = [key for key in found if (await self.get(key)).value is not None]
+        for key in found:
+            del self._entries[key]
+        return len(live)
+
+    async def close(self) -> None:
+        """Close nothing."""
 
 
 class BrokenStore(MemorySharedStore):

@@ -31,14 +31,13 @@ PARTS = st.tuples(
 CONTENTS = st.lists(PARTS, max_size=12)
 
 
-def item_of(number: int, rank: Rank, value: float, size: int, last: Level) -> ContentItem:
-    """An item of so many letters, of which a level shows its share."""
-    return ContentItem(f"i-{number:02}", "source", lambda level: "x" * int(size * RATIOS[level]), rank, value, last)
-
-
 def items_of(parts: Sequence[tuple[Rank, float, int, Level]]) -> list[ContentItem]:
-    """Items with their numbers for ids."""
-    return [item_of(number, *part) for number, part in enumerate(parts)]
+    """Items of so many letters, of which a level shows its share; their ids are their numbers."""
+    texts = [lambda level, size=size: "x" * int(size * RATIOS[level]) for _, _, size, _ in parts]
+    return [
+        ContentItem(f"i-{number:02}", "source", texts[number], rank, value, last)
+        for number, (rank, value, _, last) in enumerate(parts)
+    ]
 
 
 def steps(items: Sequence[ContentItem], levels: dict[str, Level]) -> dict[str, int]:
@@ -74,22 +73,14 @@ def test_one_item_more_lifts_no_other(
     parts: list[tuple[Rank, float, int, Level]], more: tuple[Rank, float, int, Level], room: int
 ) -> None:
     """Fewer items never lower what is shown of the others (S0-151, S0-181)."""
-    items = items_of(parts)
-    larger = [*items, item_of(99, *more)]
+    *items, _ = larger = items_of([*parts, more])
     assume(sum(item.size(item.ladder[-1]) for item in larger) <= room)
     before, after = steps(items, allot(items, room)), steps(larger, allot(larger, room))
     assert all(after[name] >= step for name, step in before.items())
 
 
-@given(
-    st.integers(2_000, 300_000),
-    st.integers(0, 40_000),
-    st.integers(0, 100_000),
-    st.integers(0, 5_000),
-    st.floats(0, 0.99),
-    st.floats(0, 0.5),
-)
-def test_room_is_monotone(window: int, output: int, overhead: int, less: int, margin: float, lower: float) -> None:
+@given(st.integers(2_000, 300_000), st.integers(0, 40_000), st.integers(0, 100_000), st.integers(0, 5_000))
+def test_room_is_monotone(window: int, output: int, overhead: int, less: int) -> None:
     """A smaller overhead, a smaller margin or a larger window never gives less room
     (S0-138, S0-149, S0-180, C0-15, C0-18).
     """
@@ -98,11 +89,11 @@ def test_room_is_monotone(window: int, output: int, overhead: int, less: int, ma
         settings = TokenSettings(runtime_overhead=overhead, token_safety_margin=margin)
         return available_tokens(window, output, None, settings, LARGEST_OUTPUT)[0]
 
-    known = room(window, overhead, margin)
+    known = room(window, overhead, 0.5)
     assert known >= 0
-    assert room(window + less, overhead, margin) >= known
-    assert room(window, max(0, overhead - less), margin) >= known
-    assert room(window, overhead, max(0.0, margin - lower)) >= known
+    assert room(window + less, overhead, 0.5) >= known
+    assert room(window, max(0, overhead - less), 0.5) >= known
+    assert room(window, overhead, 0.5 - less / 10_000) >= known
 
 
 @pytest.mark.parametrize(
@@ -191,8 +182,6 @@ def test_levels_are_made_of_the_words_of_the_text(text: str) -> None:
 def test_the_sentences_that_speak_of_the_question_stay() -> None:
     """A headline is the sentence with the rare words of the question; estimates add up."""
     headline = shortened(TEXT, Level.HEADLINE, "wraparound of transaction ids")
-    assert headline.startswith("Vacuum prevents wraparound of transaction ids.") or headline.endswith(
-        "Vacuum prevents wraparound of transaction ids."
-    )
+    assert headline.endswith("Vacuum prevents wraparound of transaction ids.")
     assert "[…]" in shortened(TEXT, Level.COMPRESSED, "wraparound")
     assert estimated_tokens(TEXT + "漢") == pytest.approx(estimated_tokens(TEXT) + estimated_tokens("漢"))

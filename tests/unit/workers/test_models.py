@@ -15,8 +15,8 @@ from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, Unavailable
 from providers.interfaces import EngineTask, RenderedPrompt
 from providers.shared.limits import Limiter
-from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.shared_stores import MemorySharedStore
 from workers.composition import create_language_model
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import FILE_NAME, Settings, load_settings
@@ -45,17 +45,8 @@ def settings_of(folder: Path, text: str, **environment: str) -> Settings:
 
 
 def task(tier_model: str | None) -> EngineTask:
-    given = PlanInput(
-        research_id="r-1",
-        operation="plan/1",
-        engine=EngineKind.MODEL,
-        model=tier_model,
-        date="2026-11-22",
-        query="How does vacuum work?",
-    )
-    return EngineTask(
-        PLANNER, given, {}, "role: planner\n\nYou plan.", RenderedPrompt("<question>\nHow?\n</question>"), "1"
-    )
+    given = PlanInput(engine=EngineKind.MODEL, model=tier_model, query="How?")
+    return EngineTask(PLANNER, given, {}, "role: planner", RenderedPrompt("<question>\nHow?\n</question>"), "1")
 
 
 @asynccontextmanager

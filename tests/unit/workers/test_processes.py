@@ -37,12 +37,8 @@ def test_the_home_is_private_and_reports_are_the_persons(tmp_path: Path) -> None
     write_atomically(tmp_path / "ours" / "note", b"text")
     with files_of_person():
         write_atomically(tmp_path / "out" / "report.md", b"text")
-    assert (mode(tmp_path / "child"), mode(tmp_path / "ours"), mode(tmp_path / "ours" / "note")) == (
-        0o600,
-        0o700,
-        0o600,
-    )
-    assert (mode(tmp_path / "out"), mode(tmp_path / "out" / "report.md")) == (0o755, 0o644)
+    assert [mode(tmp_path / name) for name in ("child", "ours", "ours/note")] == [0o600, 0o700, 0o600]
+    assert [mode(tmp_path / name) for name in ("out", "out/report.md")] == [0o755, 0o644]
 
 
 def test_the_end_waits_for_no_thread_that_nobody_needs() -> None:

@@ -12,7 +12,7 @@ from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
 from providers.storage.content import ObstoreContentStore
 from tests.fakes.corpus import MemoryCorpus
-from tests.fakes.memory_store import MemorySharedStore
+from tests.fakes.shared_stores import MemorySharedStore
 
 URL = "https://a.example/page"
 WAY = (URL, "https://between.example/", "https://a.example/page/final")

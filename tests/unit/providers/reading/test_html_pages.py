@@ -124,9 +124,6 @@ def test_markup_that_hangs_parsers_is_refused(markup: str) -> None:
 
 
 # --- pages that try to steer a run, or to take forever ----------------------------------------------------------------
-CASES = hostile_pages()
-SEEN_ELSEWHERE = {"I23"}
-"""Payloads that are no part of the text."""
 
 
 def read_site(site: Site) -> Extraction:
@@ -134,20 +131,14 @@ def read_site(site: Site) -> Extraction:
     return read_page(site.body.encode(), kind, "utf-8", f"http://127.0.0.2{site.path}")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.seen], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", hostile_pages(), ids=lambda case: case.name)
 def test_what_nobody_sees_is_not_read(case: HostilePage) -> None:
-    """The hostile page is read as its clean twin (X-20)."""
-    assert "engine" in read_site(case.clean).text
-    assert read_site(case.hostile) == read_site(case.clean)
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case.seen], ids=lambda case: case.name)
-def test_what_everybody_sees_is_read(case: HostilePage) -> None:
-    """A visible payload removes nothing: the words of the clean page are there, and its own after them."""
-    found = read_site(case.hostile)
-    assert all(block in found.text for block in read_site(case.clean).text.split("\n\n"))
-    assert case.code_word in (found.title if case.name in SEEN_ELSEWHERE else found.text)
-    assert "\u200b" not in found.text
+    """The hostile page is read as its clean twin; a payload that everybody sees removes nothing (X-20)."""
+    clean, hostile = read_site(case.clean), read_site(case.hostile)
+    assert "engine" in clean.text
+    assert hostile == clean or case.seen
+    assert all(block in hostile.text for block in clean.text.split("\n\n"))
+    assert (case.code_word in f"{hostile.title} {hostile.text}") is case.seen
 
 
 PUMPS: dict[str, Callable[[int], str]] = {

@@ -11,8 +11,8 @@ from providers.errors import RateLimited
 from providers.search.shared_search import SharedSearch
 from providers.shared.cache import Cache
 from providers.shared.limits import Limiter, ServiceLimits
-from tests.fakes.memory_store import MemorySharedStore
 from tests.fakes.search_apis import asking
+from tests.fakes.shared_stores import MemorySharedStore
 
 SERVICE = "search/tavily"
 

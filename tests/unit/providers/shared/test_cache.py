@@ -9,8 +9,7 @@ import pytest
 
 from providers.errors import RateLimited, SharedStateUnavailable, StorageFull
 from providers.shared.cache import PAGE, SEARCH, Cache, Cached, CacheKind
-from tests.fakes.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import BrokenStore, Opener
+from tests.fakes.shared_stores import BrokenStore, MemorySharedStore, Opener
 from tests.unit.providers.shared.conftest import everywhere
 
 SOON = 20.0

@@ -8,8 +8,7 @@ from providers.errors import CallInFlight, SharedStateUnavailable
 from providers.interfaces import SharedStore
 from providers.shared import paid_calls
 from providers.shared.paid_calls import CallLease, CallStore
-from tests.fakes.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import BrokenStore, Opener, processes
+from tests.fakes.shared_stores import BrokenStore, MemorySharedStore, Opener, processes
 from tests.unit.providers.shared.conftest import everywhere, shared_by_processes
 
 SOON = 40.0

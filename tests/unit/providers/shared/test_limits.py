@@ -31,8 +31,7 @@ from providers.shared.run_queue import (
     ask,
     release,
 )
-from tests.fakes.memory_store import MemorySharedStore
-from tests.fakes.shared_stores import away
+from tests.fakes.shared_stores import MemorySharedStore, away
 
 
 class World:

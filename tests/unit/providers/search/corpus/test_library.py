@@ -262,14 +262,11 @@ async def test_unknown_corpora_and_lost_folders(library, folder, tmp_path, pool)
 async def test_two_refreshes_at_once_do_the_work_once(library, tmp_path, pool):
     """The second one waits for the first and finds no file left to read."""
     other = CorpusLibrary(tmp_path / "home", pool)
-    progress: list[tuple[int, int]] = []
-
-    def note(done: int, total: int) -> None:
-        progress.append((done, total))
-
-    first, second = await asyncio.gather(library.refresh("manual", note), other.refresh("manual", note))
+    seen = []
+    refreshes = (each.refresh("manual", lambda *numbers: seen.append(numbers)) for each in (library, other))
+    first, second = await asyncio.gather(*refreshes)
     assert first == second
-    assert sorted(total for done, total in progress if done == total) == [0, 4]
+    assert sorted(total for done, total in seen if done == total) == [0, 4]
 
 
 def damage(index):
