@@ -8,7 +8,7 @@ from contracts.base import Contract
 from contracts.request import Depth
 from contracts.roles import RoleSpec
 from contracts.strategies import StrategyDeclaration
-from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, scripted_turn
+from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
 from contracts.tools import ToolAnswer, ToolCall, ToolSpec
 from contracts.vocabulary import Tier
 from tests.toy.roles import LIMITS
@@ -58,24 +58,6 @@ GLOSSARY: Mapping[str, str] = {
     "vacuum": "Vacuum removes dead rows. See also: freeze.",
     "freeze": "Freezing marks old rows as visible to everybody.",
 }
-
-
-def draft(request: AskerInput, so_far: Transcript) -> TurnAnswer:
-    """Without a model: look the word up, then what its answer refers to, then hand over all that was told."""
-    following = [*(turn.answers for turn in so_far.turns[1:]), request.answers]
-    told = [
-        pair
-        for turn, given in zip(so_far.turns, following, strict=False)
-        for pair in zip(turn.calls, given, strict=True)
-    ]
-    if not told:
-        return scripted_turn((LOOK_UP, Word(word=request.word)), text="I begin with the word itself.")
-    asked = {str(call.arguments.get("word")) for call, _ in told}
-    _, _, other = told[-1][1].text.partition("See also: ")
-    if (word := other.partition(".")[0]) and word not in asked:
-        return scripted_turn((LOOK_UP, Word(word=word)))
-    answers = [answer.text for _, answer in told if not answer.is_error]
-    return scripted_turn((HAND_OVER, Handover(text=" ".join(answers), words=sorted(asked))))
 
 
 def answer(call: ToolCall) -> ToolAnswer:

@@ -162,13 +162,3 @@ async def test_a_page_is_read_again_by_its_validators(server: WebServer, reader:
     assert moved is not None
     assert (moved.url, moved.validators) == (server.url("/elsewhere"), None)
     assert "if-none-match" not in server.heads[-1]
-
-
-async def test_a_site_that_was_asked_for_any_version_has_no_unchanged_one(server: WebServer, reader: WebReader) -> None:
-    """304 without a question is malformed, and a validator that no header can carry is not sent."""
-    server.pages["/"] = reply(status=304)
-    with pytest.raises(SourceUnreadable):
-        await reader.read(server.url())
-    with pytest.raises(SourceUnreadable):
-        await reader.read_again(server.url(), Validators(etag="a\r\nCookie: b", last_modified="ü"))
-    assert not {"if-none-match", "if-modified-since", "cookie"} & server.heads[-1].keys()
