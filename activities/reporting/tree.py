@@ -299,7 +299,7 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
             ended = ended or quoted
             continue
         inside = [end - place for end in sorted(ends) if place < end < place + len(inline.text)]
-        cuts = [cut for cut in inside if _is_separable(inline, cut)]
+        cuts = inside if inline == Run(inline.text) else []  # code, links and emphasis stay whole
         for start, stop in zip([0, *cuts], [*cuts, len(inline.text)], strict=True):
             piece = inline.text[start:stop]
             if ended and piece.strip(" \n.,;:!?" if quoted else " \n"):
@@ -313,11 +313,6 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
         Sentence(tuple(each for each in part if isinstance(each, CitationPlace) or each.text), gap)
         for gap, part in found
     ]
-
-
-def _is_separable(run: Run, end: int) -> bool:
-    """Return whether a sentence may end within a run: not in code or a link, nor in emphasis without a blank."""
-    return run == Run(run.text) or (not run.code and run.link is None and run.text[end : end + 1].isspace())
 
 
 def _take_blank(inlines: list[Inline]) -> str:

@@ -61,6 +61,7 @@ def test_what_is_written_is_read_as_it_was(draft: str) -> None:
         ("a  \nb\nc", "a\\\nb c\n"),
         ("[a][r] ![b](x.png)\n\n[r]: https://evil.test", "\\[a\\]\\[r\\] [b](x.png)\n\n\\[r\\]: https://evil.test\n"),
         ("<b>x</b> &lt;y&gt;", "\\<b\\>x\\</b\\> \\<y\\>\n"),
+        ("*Manual › 3. How it works*\n\n**Yes. It does.**", "*Manual › 3. How it works*\n\n**Yes. It does.**\n"),
         ("See example.com and pg_class.relfrozenxid", "See example\\.com and pg_class.relfrozenxid\n"),
         ("\\# no heading\n\n\\- no item\n\n1\\. no number", "\\# no heading\n\n\\- no item\n\n1\\. no number\n"),
         ("|a|b|\n|--|-:|\n|`x\\|y`|\\||", "| a | b |\n| --- | ---: |\n| `x\\|y` | \\| |\n"),
