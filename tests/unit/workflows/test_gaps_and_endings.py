@@ -157,7 +157,9 @@ CUT_SHORT = [StopReason.BUDGET_TIME, StopReason.BUDGET_CALLS, StopReason.BUDGET_
 def test_the_outcome_follows_from_what_is_missing(
     changes: dict[str, Any], reason: StopReason, outcome: Outcome
 ) -> None:
-    """Faulty reports, failed work, fallbacks, limits and stops decide it; quality gates do not (S0-032, C0-24, X-4)."""
+    """Faulty reports, failed work, fallbacks, limits and stops decide it; quality gates do not. A run without any text has
+    failed (S0-032, C0-24, X-4).
+    """
     made = answered_state(**changes)
     assert outcome_of(QUESTION, made, reason) is outcome
     lines = limitations_of(QUESTION, made, reason)
@@ -166,6 +168,9 @@ def test_the_outcome_follows_from_what_is_missing(
     # A faulty report leaves no part of the plan without an answer.
     whole = Completeness.PARTIAL if reason in CUT_SHORT or made.failed_branches else Completeness.FULL
     assert completeness_of(QUESTION, made, reason) is (whole if made.findings else Completeness.EMPTY)
+    if made.findings:
+        made.draft = None
+        assert outcome_of(QUESTION, made, reason) is Outcome.FAILED
 
 
 def test_an_outage_is_not_an_empty_answer() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from temporalio.exceptions import ApplicationError
 
+from contracts import failures
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import BYTES_PER_TOKEN
 from contracts.canary import STEERED_NOTE
@@ -371,6 +373,26 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
     canary = trial.state.resolution.canary
     assert not any(canary in json.dumps(request.body["messages"]) for request in trial.api.requests)
     assert not any(canary in record.task.text for record in trial.state.agents)
+
+
+async def test_an_agent_that_cannot_begin_is_told_and_the_others_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its call is answered with what happened, nothing of the others is lost (S3-022, S3-045)."""
+    works(monkeypatch, "orchestrator", sends(*TASKS[:3]))
+    async with trial_of(tmp_path, "orchestrator", "model") as trial:
+        prepare = trial.host.implementations["prepare_agent"]
+
+        async def fail_once(argument: Any) -> Any:
+            if argument.resolved.query == TASKS[1]:
+                raise ApplicationError("no room", type=failures.STORE_UNAVAILABLE, non_retryable=True)
+            return await prepare(argument)
+
+        trial.host.implementations["prepare_agent"] = fail_once
+        await trial.conduct()
+    assert "prepare_agent failed" in answered(requests_of(trial.api, "orchestrator")[1])[1]
+    found = [bool(record.result and record.result.finding_ids) for record in trial.state.agents]
+    assert found == [True, False, True]
 
 
 # --- time ------------------------------------------------------------------------------------------------------------
