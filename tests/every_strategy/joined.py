@@ -25,10 +25,9 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ROLES
 from tests.fakes.model_tokens import TokenBook
-from tests.fakes.world import World, model_world
+from tests.fakes.world import World, begin, model_world
 from tests.toy import declared
 from tests.toy.roles import TOY
-from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox, Reply

@@ -24,8 +24,7 @@ from tests.every_strategy.joined import (
     world_of,
 )
 from tests.fakes.host import TimedHost
-from tests.fakes.world import World
-from tests.unit.workflows.test_supervisor_strategy import begin
+from tests.fakes.world import World, begin
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun

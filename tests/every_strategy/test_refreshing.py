@@ -11,7 +11,7 @@ from contracts.vocabulary import EngineKind, Outcome
 from providers.errors import SourceUnreadable
 from tests.every_strategy.joined import Trial, begin_again, trial_of
 from tests.fakes.corpus import MANUAL, MemoryCorpus
-from tests.unit.workflows.test_supervisor_strategy import begin
+from tests.fakes.world import begin
 from workflows.run.checkpoints import begin_refresh, resume_state
 from workflows.strategies import strategy_of
 

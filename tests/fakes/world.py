@@ -20,8 +20,10 @@ from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts.activities import ACTIVITIES
 from contracts.evidence import Validators
-from contracts.messages import ReadRequest
+from contracts.messages import PrepareRequest, ReadRequest
 from contracts.names import CORPUS_SCHEME
+from contracts.request import ResearchRequest
+from contracts.state import ResearchState
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
@@ -45,6 +47,8 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.killers import HereCalls
 from tests.fakes.model_engine import engine_over
 
+QUESTION = "How does the engine prevent transaction ID wraparound?"
+"""What a run is asked where a test names nothing else."""
 READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
 
@@ -189,3 +193,19 @@ def model_world(
         product_version="0.1.0",
     )
     return World(folder, corpus, {EngineKind.MODEL: engine}, configuration)
+
+
+async def begin(world: World, research_id: str = "r-unit", **fields: Any) -> ResearchState:
+    """The state of a run that has done nothing yet."""
+    request = ResearchRequest.model_validate({"query": QUESTION, "corpus": "manual", **fields})
+    host = world.host()
+    prepared = await host.implementations["prepare_research"](
+        PrepareRequest(research_id=research_id, request_json=request.model_dump_json())
+    )
+    state = ResearchState(
+        resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+    )
+    state.note_entry(prepared.resolved_entry)
+    state.clock_started_at = host.now().timestamp()
+    state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+    return state

@@ -19,11 +19,10 @@ from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, S
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
-from tests.fakes.world import World, model_world
+from tests.fakes.world import World, begin, model_world
 from tests.toy.errand import ERRAND_LIMITS
 from tests.toy.nest import nest, nest_declared
 from tests.toy.party import party_declared
-from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
 from workflows.rules.gaps import open_gaps
 from workflows.run.agents import GRACE_SECONDS

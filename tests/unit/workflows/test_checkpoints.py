@@ -14,8 +14,7 @@ from contracts.vocabulary import Action, Completeness, NodeStatus, Outcome, Phas
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import KeptSession
-from tests.fakes.world import World
-from tests.unit.workflows.test_supervisor_strategy import begin
+from tests.fakes.world import World, begin
 from workflows.driver import Driver
 from workflows.run.checkpoints import SPARED_SECONDS, UNSAVED, resume_state
 from workflows.run.inbox import Inbox

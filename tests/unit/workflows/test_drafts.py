@@ -22,9 +22,8 @@ from contracts.strategies import SUPERVISOR_STRATEGY
 from contracts.vocabulary import Outcome, ReportKind, StopReason
 from tests.every_strategy.joined import trial_of, undisturbed
 from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
-from tests.fakes.world import World
+from tests.fakes.world import World, begin
 from tests.toy import declared
-from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.phases.drafts import _write_by_sections, apply_updates, revise_sections, take_draft, take_step
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun

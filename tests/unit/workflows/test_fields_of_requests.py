@@ -21,8 +21,7 @@ from tests.fakes import states
 from tests.fakes.corpus import MANUAL, MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.model_tokens import TokenBook
-from tests.fakes.world import World
-from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
+from tests.fakes.world import QUESTION, World, begin
 from workflows.rules.duplicates import add_unread_protected, hits_to_protect, protected_ids
 from workflows.run.checkpoints import resume_state
 from workflows.strategies import strategy_of

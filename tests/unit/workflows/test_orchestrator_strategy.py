@@ -28,7 +28,7 @@ from tests.fakes import states, tool_work
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
-from tests.unit.workflows.test_supervisor_strategy import QUESTION, begin
+from tests.fakes.world import QUESTION, begin
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Reply
 from workflows.strategies.orchestrator.orchestrator_strategy import (

@@ -19,7 +19,6 @@ from contracts.research_trees import (
 from workflows.rules.research_trees import InfeasibleTree, graft
 
 SOURCES = ("src-a", "src-b", "src-c")
-BOUNDS = TreeBounds(most_nodes=9, most_leaves=5, sources=SOURCES)
 LEAF = {"source": "src-a", "task_type": "SUMMARIZE", "task_detail": None}
 
 

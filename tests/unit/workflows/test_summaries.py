@@ -21,10 +21,9 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_tokens import TokenBook
 from tests.fakes.model_work import element
 from tests.fakes.tool_work import answered
-from tests.fakes.world import World, model_world
+from tests.fakes.world import World, begin, model_world
 from tests.toy import declared
 from tests.toy.asker import ASKER, ASKING, AskerInput
-from tests.unit.workflows.test_supervisor_strategy import begin
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 

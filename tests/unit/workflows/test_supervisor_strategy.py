@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contracts.messages import PrepareRequest
 from contracts.outcome import GateIssue, GateResult, Guidance
 from contracts.plan import PlanNode
-from contracts.request import Gates, ResearchRequest
+from contracts.request import Gates
 from contracts.resolved import Hook
 from contracts.roles import AnalyzeInput, AnalyzerResult, ReflectInput, SupervisorAnswer
 from contracts.state import ResearchState
@@ -35,7 +34,7 @@ from contracts.vocabulary import (
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
-from tests.fakes.world import World
+from tests.fakes.world import World, begin
 from workflows.driver import Driver
 from workflows.phases.pauses import state_for_hook
 from workflows.run.context import MAX_GUIDANCE, newest, with_guidance
@@ -51,24 +50,6 @@ from workflows.strategies.supervisor.supervisor_strategy import (
     should_iterate,
     stop_reason_after_synthesis,
 )
-
-QUESTION = "How does the engine prevent transaction ID wraparound?"
-
-
-async def begin(world: World, research_id: str = "r-unit", **fields: object) -> ResearchState:
-    """The state of a run that has done nothing yet."""
-    request = ResearchRequest.model_validate({"query": QUESTION, "corpus": "manual", **fields})
-    host = world.host()
-    prepared = await host.implementations["prepare_research"](
-        PrepareRequest(research_id=research_id, request_json=request.model_dump_json())
-    )
-    state = ResearchState(
-        resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
-    )
-    state.note_entry(prepared.resolved_entry)
-    state.clock_started_at = host.now().timestamp()
-    state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
-    return state
 
 
 async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
@@ -309,11 +290,10 @@ GAPS = [
     ],
 )
 def test_the_gate_of_each_phase(phase: Phase, state: ResearchState, issues: set[str], score: float) -> None:
-    """The plan has two to the limit of sub-queries of ten characters, unless one is the
-    question itself, and a brief; three sources, a good one, and half
-    of the searches are completed; two findings, one of high confidence, cite three tenths of the analyzed sources; the
-    report has a hundred characters, headings, and citations that resolve; the refinement is valid in any case
-    (S0-103 to S0-122, S0-174, C0-3, C0-17, C0-23).
+    """The plan has two to the limit of sub-queries of ten characters, unless one is the question itself, and a brief;
+    three sources, a good one, and half of the searches are completed; two findings, one of high confidence, cite three
+    tenths of the analyzed sources; the report has a hundred characters, headings, and citations that resolve; the
+    refinement is valid in any case (S0-103 to S0-122, S0-174, C0-3, C0-17, C0-23).
     """
     # Findings of one source cannot be of high confidence, so the gate does not demand it.
     result = evaluate(phase, state)

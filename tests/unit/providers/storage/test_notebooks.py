@@ -16,8 +16,7 @@ from contracts.roles import SYNTHESIZER
 from contracts.vocabulary import Outcome
 from providers.storage.sessions import documents_of
 from tests.fakes.host import InProcessHost
-from tests.fakes.world import World
-from tests.unit.workflows.test_supervisor_strategy import begin
+from tests.fakes.world import World, begin
 from workflows.driver import Driver
 from workflows.phases.drafts import update_input
 from workflows.phases.role_inputs import write_input
