@@ -113,11 +113,7 @@ class MemoryCalls:
 
 
 def role_activities(
-    engine: Any,
-    content: Any,
-    calls: MemoryCalls | None = None,
-    renew_seconds: float = 2.0,
-    archive: Any = None,
+    engine: Any, content: Any, calls: MemoryCalls | None = None, renew_seconds: float = 2.0, archive: Any = None
 ) -> RoleActivities:
     """The activities of roles over one engine, with stores in memory."""
     journal = CallJournal(calls or MemoryCalls(), renew_seconds=renew_seconds)

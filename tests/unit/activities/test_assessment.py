@@ -6,14 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.assessment.source_assessment import (
-    AUTHORITIES,
-    OUTSIDE,
-    UNKNOWN,
-    age_of,
-    assess,
-    declared_quality,
-)
+from activities.assessment.source_assessment import AUTHORITIES, OUTSIDE, UNKNOWN, age_of, assess, declared_quality
 from contracts.evidence import SourceAssessment
 from contracts.messages import ReadRequest
 from contracts.request import SourceType

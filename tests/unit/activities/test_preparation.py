@@ -1,24 +1,33 @@
-"""Resolution of a request against a worker's configuration."""
+"""Resolution of a request against a worker's configuration, and the schema of its settings."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from activities.preparation import ResearchConfiguration, RunRefused, resolve, resolve_again
+from activities.preparation import (
+    ResearchConfiguration,
+    RunRefused,
+    described_strategy,
+    resolve,
+    resolve_again,
+    settings_schema,
+)
 from contracts import strategies
 from contracts.parse_request import parse_request
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest, Verify
-from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
+from contracts.resolved import CorpusSnapshot, EffectiveSearch, ProviderChoice, ResolvedResearch
+from contracts.strategies import declaration, list_selectable
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, GatePolicy, JudgeMode, StopReason
 from tests.toy.asker import ASKER, ASKING
+from tests.toy.outlining import OUTLINING, outlining_declared
 
 CORPUS = CorpusSnapshot(name="manual", files=3)
 MODELS = ResearchConfiguration(
-    models={"simple": ["small"], "analytical": ["big", "spare"], "complex": ["big"]},
-    model_host=lambda _: "host",
+    models={"simple": ["small"], "analytical": ["big", "spare"], "complex": ["big"]}, model_host=lambda _: "host"
 )
 PREFERRED = {"simple": "small", "analytical": "big", "complex": "big"}
 NO_MODEL = ResearchConfiguration()
@@ -301,3 +310,67 @@ def test_a_chosen_depth_means_its_checks(fields: dict[str, Any], verify: Verify)
     assert (chosen.depth, chosen.verify, chosen.limits.max_steps) == (Depth.EXTENDED, verify, 10)
     assert chosen.checks.correct is (verify is Verify.FULL)
     assert with_choice(chosen, "light") == chosen
+
+
+# --- the schema of the settings of a strategy -----------------------------------------------------------------------
+MOST_BYTES = 16_000
+
+
+def properties_of(schema: dict[str, Any], part: str) -> dict[str, Any]:
+    properties: dict[str, Any] = schema["properties"][part]["properties"]
+    return properties
+
+
+def defaults_of(part: dict[str, Any]) -> Any:
+    """The default of a field, or those of its own fields that have one."""
+    if "properties" not in part:
+        return part.get("default")
+    return {key: each["default"] for key, each in part["properties"].items() if each.get("default") is not None}
+
+
+def test_every_schema_is_small_whole_and_without_references() -> None:
+    """With a model and without one; what is said in it is valid in a request of the strategy (S2-006)."""
+    for strategy in list_selectable():
+        for configuration in (ResearchConfiguration(), ResearchConfiguration(models={"simple": ["small"]})):
+            schema = settings_schema(strategy, configuration)
+            text = json.dumps(schema)
+            assert len(text.encode()) <= MOST_BYTES
+            assert "$ref" not in text
+            assert "$defs" not in text
+            assert not {"query", "context", "tenant", "continue_from"} & set(schema["properties"])
+            given = {name: defaults_of(part) for name, part in schema["properties"].items()}
+            given = {name: value for name, value in given.items() if value not in (None, {})}
+            assert ResearchRequest.model_validate({"query": "x", **given}).strategy == strategy.name
+
+
+def test_the_defaults_are_those_in_force() -> None:
+    """Presets of the operator, searches as configured, gates of the strategy, the model that would work (S2-054)."""
+    own = preset("reflective", Depth.MEDIUM).model_copy(update={"max_sources": 7})
+    configuration = ResearchConfiguration(
+        search=EffectiveSearch(max_results_per_query=5),
+        models={"simple": ["small", "spare"]},
+        presets={("reflective", Depth.MEDIUM): own},
+    )
+    made = settings_schema(declaration("reflective"), configuration)
+    for part, name, value in (
+        ("limits", "max_sources", 7),
+        ("limits", "max_steps", 6),
+        ("search", "max_results_per_query", 5),
+        ("models", "simple", "small"),
+        ("gates", "think", "model"),
+    ):
+        assert properties_of(made, part)[name]["default"] == value
+    assert made["properties"]["mode"]["enum"] == ["auto", "deep", "quick", "direct"]
+    plain = settings_schema(declaration("supervisor"), ResearchConfiguration())
+    assert "max_steps" not in properties_of(plain, "limits")
+    assert properties_of(plain, "gates")["approve"]["default"] == "none"
+    assert plain["properties"]["mode"]["enum"] == ["auto", "deep"]
+
+
+def test_the_described_strategy_is_one_whose_plans_wait() -> None:
+    """Where there is one; else that of a request which names none."""
+    with outlining_declared():
+        waiting = described_strategy()
+        assert waiting.gates.requires_approval
+        schema = settings_schema(OUTLINING, ResearchConfiguration())
+        assert properties_of(schema, "gates")["approve"]["default"] == "plan"

@@ -113,9 +113,7 @@ async def test_documents_belong_to_the_tenant_of_the_run(records: Records) -> No
 
 
 async def test_texts_of_a_report_in_progress_are_served(records: Records) -> None:
-    """The newest draft by its name, and every text by its hash that the record of the run names, to its tenant alone
-    (S2-022).
-    """
+    """The newest draft by name, and each text that the record names by hash, to its tenant alone (S2-022)."""
     first, newest, other = [await records.world.content.put_text(f"# Report\n\n{word}\n") for word in ("a", "b", "c")]
     await records.keep(draft=states.draft(document=newest), revisions=[first.hash, newest.hash])
     for name, word in (("draft.md", "b"), (newest.hash, "b"), (first.hash, "a")):
@@ -255,20 +253,6 @@ async def test_only_a_finished_live_report_can_be_refreshed(
     assert refused.message.endswith(words)
 
 
-async def test_a_refreshed_run_is_not_over(records: Records) -> None:
-    """A completed run goes on from its state; settings of its next resumption do not include the refresh."""
-    stored = await records.world.content.put_text("{}")
-    files = ReportFiles(markdown=stored, html=stored, json_document=stored)
-    fields = {"research_id": "r-1", "outcome": Outcome.COMPLETED, "stop_reason": StopReason.NO_OPEN_GAPS}
-    resolved = (await records.keep()).resolved.model_copy(update={"strategy": "living"})
-    result, draft = ResearchResult(**fields, files=files), ReportDraft(document=stored)
-    await records.keep(resolved=resolved, result=result, draft=draft)
-    again = await records.call("prepare_research", prepare(continue_from="r-1", refresh=True, strategy="living"))
-    assert again.stored_result is None
-    assert ResearchState.unpack(again.packed_state).result is not None
-    assert "refresh" not in again.resolved.requested
-
-
 async def test_a_change_is_made_once(records: Records) -> None:
     """The same change again changes nothing; one of another state, or one that leads elsewhere, is refused by type."""
     first, second = ({"schema_version": SCHEMA_VERSION, "phase": phase} for phase in ("planning", "gathering"))
@@ -304,9 +288,7 @@ PLACES += [*((*known, False) for known in ((20, 20), (18, 20), (22, 20), (1, 1))
 
 @pytest.mark.parametrize(("place", "known", "news"), PLACES)
 async def test_only_news_of_a_place_end_the_call(records: Records, place: int, known: int, news: bool) -> None:
-    """The turn itself, the first place, another place, the last few; else the server tries again, however often, without
-    an event of the history.
-    """
+    """The turn, the first place, another or a near place; else the server tries again without an event of history."""
     records.world.queue = Queue(place)  # type: ignore[assignment]
     env = environment(details=[{"reported": 4_999}])
     env.info = replace(env.info, attempt=5_000)

@@ -133,9 +133,7 @@ async def test_what_a_page_says_of_itself_is_bounded() -> None:
 
 
 async def test_a_read_archives_raw_bytes_and_text() -> None:
-    """Both forms are stored; the record names where, when, how long and of what kind the original is, and holds no
-    text itself (S0-055, S2-035, S2-049, S2-051).
-    """
+    """Both are stored; the record describes the original and has no text (S0-055, S2-035, S2-049, S2-051)."""
     content = MemoryStore()
     record, entry = await read(document(), content)
     assert content.documents[entry.raw.hash] == b"<p>raw</p>"
@@ -160,11 +158,7 @@ async def test_a_page_is_read_within_the_limits_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "quality", "reason"),
-    [
-        (URL, Quality.HIGH, "your documents"),
-        ("corpus:notes/a.md", Quality.UNKNOWN, ""),
-    ],
+    ("url", "quality", "reason"), [(URL, Quality.HIGH, "your documents"), ("corpus:notes/a.md", Quality.UNKNOWN, "")]
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:
     """Documents of a corpus have its declared authority; an unknown word or place is unknown, never high (C0-24)."""
@@ -174,15 +168,22 @@ async def test_quality_is_what_the_operator_declared(url: str, quality: Quality,
 
 @pytest.mark.parametrize(
     ("given", "kind"),
-    [(errors.SourceUnreadable("encrypted", "locked"), "encrypted"), (document(text=" \n\t"), "no_text")],
+    [
+        (errors.SourceUnreadable("encrypted", "locked"), "encrypted"),
+        (errors.SourceUnreadable("not_found", "404"), "not_found"),
+        (document(text=" \n\t"), "no_text"),
+    ],
 )
 async def test_an_unreadable_document_is_a_failure_with_its_reason(given: Any, kind: str) -> None:
-    """A document without usable text fails for good, with the typed reason, and nothing is stored."""
+    """Read first or again: without usable text it fails for good, with the typed reason, and nothing is stored."""
     content = MemoryStore()
-    failure = await failed(read(given, content))
-    assert (failure.type, failure.non_retryable) == (failures.SOURCE_UNREADABLE, True)
-    assert failure.details[0] == {"kind": kind}
-    assert content.documents == {}
+    known, _ = await read(document(), content)
+    stored = set(content.documents)
+    for entry in ("", known.entry):
+        failure = await failed(read(given, content, known_entry=entry))
+        assert (failure.type, failure.non_retryable) == (failures.SOURCE_UNREADABLE, True)
+        assert failure.details[0] == {"kind": kind}
+    assert set(content.documents) == stored
 
 
 async def test_a_document_is_read_again_by_its_stored_entry() -> None:
@@ -198,11 +199,3 @@ async def test_a_document_is_read_again_by_its_stored_entry() -> None:
     changed, fresh = await read(document(text="Other text", title="New"), content, known_entry=first.entry)
     assert changed.text != first.text
     assert (changed.title, fresh.title, fresh.authors, fresh.validators) == ("New", "New", ["A. Writer"], None)
-
-
-async def test_a_document_that_cannot_be_read_again_has_a_reason() -> None:
-    """As when it is read first: gone, or empty now."""
-    content = MemoryStore()
-    first, _ = await read(document(), content)
-    for found, kind in ((errors.SourceUnreadable("not_found", "404"), "not_found"), (document(text=" "), "no_text")):
-        assert (await failed(read(found, content, known_entry=first.entry))).details[0]["kind"] == kind

@@ -198,9 +198,7 @@ async def lines_of(run: Run) -> list[str]:
 
 # --- the log ---------------------------------------------------------------------------------------------------------
 async def test_a_log_is_translated_into_seven_events() -> None:
-    """Each entry that a front end needs, in the order of an agent with functions, with the text of each update as it
-    was then; no other type, and no entry twice (S2-019 to S2-022, S2-031, S2-046, S2-052).
-    """
+    """Each entry in order, once, with the text of each update (S2-019 to S2-022, S2-031, S2-046, S2-052)."""
     run = Run(logged(*LOG), by_look=100, result=ended())
     assert await lines_of(run) == GOLDEN
     assert {line.split()[0] for line in GOLDEN} == SEVEN - {"WorkflowCancelledEvent"}
@@ -232,9 +230,7 @@ def translated(entries: list[tuple[str, str, dict[str, Any]]], result: ResearchR
 
 
 def test_payloads_are_plain_and_typed() -> None:
-    """The plan, updates and other answers have a schema each, by the name of their tool; arguments that the log has
-    cut come as text (S2-021, S2-046).
-    """
+    """Each tool has a schema for its answers; arguments that the log has cut come as text (S2-021, S2-046)."""
     events = translated(LOG, ended())
     results = {event.tool_id: event for event in events if isinstance(event, ToolCallResult)}
     plan = results["decompose_query-1"].tool_output.raw_output.model_dump()
@@ -251,75 +247,56 @@ def test_payloads_are_plain_and_typed() -> None:
         assert type(event).model_validate_json(event.model_dump_json()) == event
 
 
-def test_every_call_has_one_answer_after_it() -> None:
-    """Calls that nothing answered before the run ended have an error for an answer."""
-    open_calls = [*LOG[:8], called(1, "c1", "web_search"), called(1, "c2", "update_report")]
-    events = translated(open_calls, ended(Outcome.CANCELLED))
-    order = [event.tool_id for event in events if isinstance(event, ToolCallEvent)]
-    answers = [event for event in events if isinstance(event, ToolCallResult)]
-    assert [event.tool_id for event in answers] == order
-    assert [event.tool_output.is_error for event in answers] == [False, False, False, True, True]
-    assert cast("UpdateReportResult", answers[-1].tool_output.raw_output).report == OUTLINE
+SEARCH, UPDATE = (called(1, "c1", tool) for tool in ("web_search", "update_report"))
+MADE = ("report.updated", "9 characters", {"report": OUTLINE, "call_id": "c1"})
+LATE = [("report.updated", "14 characters", {"report": ONE}), ("report.updated", "18 characters", {"report": TWO})]
+CUT = ("status", "ending early: stopped", {"level": "warning", "ends": "user_stopped"})
+SLOW, LOST = (("status", text, {"level": level}) for text, level in (("slow", "warning"), ("lost", "error")))
+OPEN = "this call was not answered"
+
+
+@pytest.mark.parametrize(
+    ("entries", "reason", "texts"),
+    [
+        ([SEARCH, SLOW, called(1, "c2", "update_report")], OPEN, [OUTLINE]),
+        ([SEARCH, SLOW, LOST], "lost", []),
+        ([UPDATE, MADE, CUT, *LATE], "ending early: stopped", [OUTLINE, ONE, TWO]),
+        (
+            [UPDATE, MADE, called(2, "c2", "finish"), returned(2, "c2", "finish", "done"), *LATE],
+            OPEN,
+            [OUTLINE, ONE, TWO],
+        ),
+    ],
+)
+def test_every_call_has_one_answer_after_it(entries: list[Any], reason: str, texts: list[str]) -> None:
+    """An open, failed or cut call is answered by an error; later texts are updates (S2-022, S2-031, S2-041, C2-3)."""
+    events = translated([*LOG[:8], *entries], ended(Outcome.CANCELLED))
+    answers = [event for event in events if isinstance(event, ToolCallResult)][3:]
+    order = [event.tool_id for event in events if isinstance(event, ToolCallEvent)][3:]
+    assert sorted(event.tool_id for event in answers) == sorted(order)
+    assert {event.tool_output.content for event in answers if event.tool_output.is_error} == {reason}
+    assert (answers[0].tool_id, answers[0].tool_output.is_error) == ("c1", True)
+    updates = [event.tool_output.raw_output for event in answers if event.tool_name == "update_report"]
+    assert [cast("UpdateReportResult", update).report for update in updates] == texts
     assert events[-1].type == "WorkflowCancelledEvent"
 
 
-def test_texts_of_a_run_that_is_cut_short_are_not_lost() -> None:
-    """The call under way is answered by the reason, with the text that it led to already; what rules add then are
-    updates of their own, as they are after a call that a turn left open (S2-022, S2-031).
-    """
-    made = ("report.updated", "9 characters", {"report": OUTLINE, "call_id": "c1"})
-    late = [("report.updated", "14 characters", {"report": ONE}), ("report.updated", "18 characters", {"report": TWO})]
-    cut = [
-        called(1, "c1", "update_report"),
-        made,
-        ("status", "ending early: stopped", {"level": "warning", "ends": "user_stopped"}),
-    ]
-    left = [called(1, "c1", "update_report"), made, called(2, "c2", "finish"), returned(2, "c2", "finish", "done")]
-    for entries, reason in ((cut, "ending early: stopped"), (left, "this call was not answered")):
-        answers = [event for event in translated([*entries, *late], ended()) if isinstance(event, ToolCallResult)]
-        assert (answers[0].tool_id, answers[0].tool_output.content, answers[0].tool_output.is_error) == (
-            "c1",
-            reason,
-            True,
-        )
-        texts = [one.tool_output.raw_output for one in answers if one.tool_name == "update_report"]
-        assert [cast("UpdateReportResult", one).report for one in texts] == [OUTLINE, ONE, TWO]
-
-
 # --- ends ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.CANCELLED])
+@pytest.mark.parametrize("outcome", Outcome)
 def test_a_run_ends_with_its_result(outcome: Outcome) -> None:
-    """`StopEvent` holds the whole result; that of a failure has the reason which the log gave before
-    (S2-041, S2-052, C2-3).
-    """
+    """Whole, with the reason of a failure, or the command that continues it (S2-041, S2-052, C2-3, C2-4)."""
     failed = outcome in FAILURES
     error = [("status", "the store is full", {"level": "error"})] if failed else []
     result = ended(outcome, report="# R")
     *_, stop = translated([*error, ("run.finished", outcome.value, {"outcome": outcome.value})], result)
+    if outcome is Outcome.CANCELLED:
+        assert isinstance(stop, WorkflowCancelledEvent)
+        assert (stop.research_id, stop.resumable, stop.status) == ("r-1", True, "cancelled")
+        assert "research resume r-1" in stop.message
+        return
     assert isinstance(stop, StopEvent)
     assert stop.result == result
     assert (stop.is_error, stop.message) == (failed, "the store is full" if failed else "")
-
-
-def test_an_error_answers_the_calls_under_way() -> None:
-    """A status of the level error is an erroneous answer to each of them, once (C2-3, S2-041)."""
-    log = [
-        called(1, "c1", "web_search"),
-        ("status", "slow", {"level": "warning"}),
-        ("status", "lost", {"level": "error"}),
-    ]
-    answers = [event for event in translated(log, ended(Outcome.FAILED)) if isinstance(event, ToolCallResult)]
-    assert [(one.tool_id, one.tool_output.content, one.tool_output.is_error) for one in answers] == [
-        ("c1", "lost", True)
-    ]
-
-
-def test_a_cancelled_run_can_be_resumed() -> None:
-    """Its end names the run and the command that continues it (S2-052, C2-4)."""
-    *_, end = translated(LOG[:3], ended(Outcome.CANCELLED))
-    assert isinstance(end, WorkflowCancelledEvent)
-    assert (end.research_id, end.resumable, end.status) == ("r-1", True, "cancelled")
-    assert "research resume r-1" in end.message
 
 
 # --- statuses and the log --------------------------------------------------------------------------------------------
@@ -337,17 +314,11 @@ def test_statuses_are_mapped_both_ways(status: RunStatus, planned: bool) -> None
 
 
 def test_the_log_only_grows_and_the_state_has_its_newest_part() -> None:
-    """Entries are numbered without a gap and never change; the ring is bounded, and a cursor goes on behind what it
-    has read (C2-11).
-    """
-    state, seen, cursor = states.state(), list[Event](), 0
+    """Entries are numbered without a gap; the ring is bounded, and a cursor continues behind what it read (C2-11)."""
+    state, seen = states.state(), list[Event]()
     for number in range(1, MAX_EVENTS + 60):
         add_event(state, "status", "", f"entry {number}", {})
         if number % 50 == 0:
-            while (page := page_after(state, cursor)).events:
-                seen += page.events
-                cursor = page.next
-    assert [event.seq for event in seen] == list(range(1, cursor + 1))
-    assert [event.text for event in seen] == [f"entry {event.seq}" for event in seen]
-    assert (len(state.events), state.event_count) == (MAX_EVENTS, MAX_EVENTS + 59)
-    assert state.events[-1].seq == state.event_count
+            seen += page_after(state, len(seen)).events
+    assert [(event.seq, event.text) for event in seen] == [(n, f"entry {n}") for n in range(1, len(seen) + 1)]
+    assert len(seen) > MAX_EVENTS == len(state.events) < state.event_count == state.events[-1].seq

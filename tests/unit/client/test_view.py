@@ -79,8 +79,10 @@ def event(kind: str, text: str = "", **data: Any) -> Event:
 
 
 def test_the_live_view_shows_status_and_news() -> None:
-    """Question, id, egress, clock, units, agents, calls, failures, newest events, the hint, and what a person is asked."""
+    """Question, egress, clock, units, agents of all levels, calls, failures, news, and what a person is asked."""
+    lower = AgentProgress(id="node-b", task="Costs", strategy="nest", status=AgentStatus.DONE)
     agent = AgentProgress(id="agent-1", task="History", strategy="agent", status=AgentStatus.RUNNING, phase="looking")
+    agent = agent.model_copy(update={"agents": [lower]})
     waits = [Awaited(what="search: settings", since="2026-11-21T10:00:05+00:00")]
     waits += [
         Awaited(what="read \\[1\\]", since="2026-11-21T09:59:00+00:00", attempt=5, last_failure="503 from example.org")
@@ -98,6 +100,7 @@ def test_the_live_view_shows_status_and_news() -> None:
         "▸ gather     iteration 1 of 3 · 3 of 4",
         "○ analyze",
         "▸ agent-1    running, looking: History",
+        "✔   node-b   done: Costs",
         "waiting    1:07 read [1] (attempt 5: 503 from example.org)",
         "0:02 search: settings",
         "found      3 sources, 1 finding, 0 open gaps",
@@ -120,14 +123,6 @@ def test_the_live_view_shows_status_and_news() -> None:
     ):
         assert part in text, part
     assert "waiting for the first answer of a worker" in shown(None)
-
-
-def test_the_live_view_shows_agents_of_agents_below_theirs() -> None:
-    """Indented by level, so that a person sees who works for whom."""
-    lower = AgentProgress(id="node-b", task="Costs", strategy="nest", status=AgentStatus.DONE)
-    upper = AgentProgress(id="node-a", task="All", strategy="nest", status=AgentStatus.RUNNING, agents=[lower])
-    text = shown(status(agents=[upper]), width=120)
-    assert text.index("▸ node-a     running: All") < text.index("✔   node-b   done: Costs")
 
 
 def test_what_models_were_shown_is_said_when_it_is_not_all() -> None:

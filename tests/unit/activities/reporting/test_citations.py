@@ -2,7 +2,6 @@
 
 import json
 import re
-from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -68,9 +67,7 @@ def number(draft: str, given_before: list[Citation] | None = None) -> tuple[str,
     ],
 )
 def test_numbers_sources_by_first_appearance(draft: str, text: str, unresolved: list[str]) -> None:
-    """A number stands for a source; neighbours of one source are one; code, escaped and quoted words stay; a marker that
-    names nothing, and a number that somebody wrote by hand, is removed and reported (X-7).
-    """
+    """A number is that of a source; code and quoted words stay; markers that name nothing are removed, noted (X-7)."""
     found, _, removed = number(draft)
     assert (found, removed) == (text, unresolved)
 
@@ -126,21 +123,20 @@ def test_a_link_cites_by_title() -> None:
     assert link_targets(text) == [PAREN.url, LYING.url]
 
 
-@pytest.mark.parametrize("style", ["numeric", "link"])
-async def test_a_report_in_any_style_passes_its_audit(style: Literal["numeric", "link"]) -> None:
+async def test_a_report_that_cites_by_links_passes_its_audit() -> None:
     """Claims are at their places, and every citation resolves."""
     url = "https://good.test/vacuum"
     source = SAMPLE.sources["routine-vacuuming.html"]
     moved = source.model_copy(update={"url": url, "aliases": [source.url]})
     sources = {each.id: each for each in (*SAMPLE.sources.values(), moved)}
-    resolved = make_resolved().model_copy(update={"output": Output(citation_style=style)})
+    resolved = make_resolved().model_copy(update={"output": Output(citation_style="link")})
     forms = rendered(sources=sources, resolved=resolved)
     for claim in json.loads(forms.document)["claims"]:
         assert forms.markdown[claim["start"] : claim["end"]] == claim["text"]
     store = await store_of(SAMPLE.texts)
     data = forms.document.encode()
     assert (await audit(data, store.text_by_hash, store.by_hash, HereCalls())).problems == []
-    assert (f"[{source.title}]({url})" if style == "link" else "[1]") in forms.markdown
+    assert f"[{source.title}]({url})" in forms.markdown
 
 
 # --- whole reports over pages that name the ids of other sources -----------------------------------------------------
@@ -175,15 +171,6 @@ async def test_words_of_a_page_move_no_citation_of_a_model(name: str, form: str)
     assert whole.audited.problems == []
     assert [item["source_id"] for item in whole.document["citations"]] == [world.sources[0].id]
     assert [claim["citation_numbers"] for claim in whole.document["claims"]] == [[1]]
-
-
-def test_a_model_is_shown_no_marker_but_those_of_its_call() -> None:
-    """Words of pages that look like markers are escaped in the prompt, and no full id is in it."""
-    world = lying(f"[{OTHER}] [3]")
-    prompt = world.prompt()
-    assert set(re.findall(r"(?<!\\)\[ev-[^\]]*\]", prompt)) == {world.marker(0), world.marker(1)}
-    assert f"\\[{OTHER}\\]" in prompt
-    assert "\\[3\\]" in prompt
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,18 @@
 """The report as Markdown: its sources, and what it says of method, limits and use."""
 
 import json
-from dataclasses import replace
+import re
 
 import pytest
 
-from activities.reporting.inputs import ReportInputs, gather_inputs
-from activities.reporting.report_text import describe_checking, report_facts
 from activities.reporting.words import ReportWords
 from contracts.addresses import digest
 from contracts.checking import Correction
-from contracts.evidence import CheckMethod, ClaimVerdict, ReportDraft, Verdict
+from contracts.evidence import ReportDraft
 from contracts.outcome import Usage
 from contracts.request import Constraints, Output, Verify
 from contracts.resolved import ProviderChoice, SkippedFile
-from contracts.state import ResearchState
-from contracts.vocabulary import Phase, Quality
+from contracts.vocabulary import Quality
 from tests.fakes.states import EMPTY_REF, finding
 from tests.unit.activities.reporting.sample import (
     ENDING,
@@ -27,7 +24,6 @@ from tests.unit.activities.reporting.sample import (
     make_source,
     rendered,
 )
-from workflows.run.budget import account
 
 ENGLISH = ReportWords("en")
 SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
@@ -191,46 +187,30 @@ def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str],
     assert words in notice
 
 
-def gathered(state: ResearchState, **verdicts: int) -> ReportInputs:
-    """The inputs of a report with so many claims of each verdict."""
-    inputs = gather_inputs(state, SAMPLE.draft, SAMPLE.texts, [], "0.1.0")
-    claims = [
-        replace(
-            inputs.claims[0],
-            judged=ClaimVerdict(claim_id="", verdict=Verdict[name], method=CheckMethod.RULES, reason="Why."),
-        )
-        for name, count in verdicts.items()
-        for _ in range(count)
-    ]
-    return replace(inputs, claims=claims) if verdicts else inputs
-
-
 def test_doubtful_statements_are_listed_with_their_reasons() -> None:
     """What is not borne out is listed, the contradicted first; what is undecided is counted alone."""
-    fact = report_facts(gathered(SAMPLE.state(), UNSUPPORTED=1, CONTRADICTED=1, SUPPORTED=1))[0]
-    assert [item.split(":")[0] for item in fact.items] == ["Contradicted", "Not supported"]
-    assert all(item.endswith("(Why.)") for item in fact.items)
-    inputs = gathered(SAMPLE.state(), SUPPORTED=3, NOT_ENOUGH_INFORMATION=1)
-    assert report_facts(inputs)[0].label == "Outcome"
-    assert "1 not decided" in describe_checking(inputs.claims, ENGLISH)
+    rule = SAMPLE.quote(SAMPLE.rule)
+    facts = ("Oracle has 8 of them.", rule.replace("two billion", "nine billion"), rule)
+    text = rendered("# T\n\n" + "\n\n".join(f"{fact} [{SAMPLE.rule.id}]" for fact in facts)).markdown
+    listed = text.partition("**Doubtful statements:**")[2].partition("\n- **")[0]
+    found = re.findall(r"  - (.*): .* \((.*)\)", listed)
+    assert found == [
+        ("Contradicted", "The claim says “nine billion”; the cited passages say “two billion”."),
+        ("Not supported", "“8” is in no cited passage."),
+    ]
+    undecided = rendered(f"# T\n\n{rule} [{SAMPLE.rule.id}]\n\nTables are vacuumed. [{SAMPLE.rule.id}]").markdown
+    assert "**Doubtful statements:**" not in undecided
+    assert "1 not decided" in undecided
 
 
 # --- use and time ----------------------------------------------------------------------------------------------------
-def used(cost: float | None = 0.0123) -> ResearchState:
-    """The state of a run that called models."""
-    state = SAMPLE.state(usage=Usage())
-    state.phase = Phase.PLANNING
-    account(state, "planner", Usage(model_calls=1, input_tokens=800, output_tokens=200, cost_usd=cost))
-    state.phase = Phase.ANALYSIS
-    account(state, "analyzer", Usage(model_calls=2, input_tokens=1_200, cached_tokens=300, cost_usd=0.02))
-    account(state, "gatherer", Usage(searches=2, reads=3))
-    state.usage = state.usage.model_copy(update={"active_seconds": 7.5})
-    return state
-
-
-@pytest.mark.parametrize(("cost", "total"), [(0.0123, "0.0323 USD."), (None, "cost unknown, 0.0200 USD of it known.")])
-def test_the_report_names_what_was_used(cost: float | None, total: str) -> None:
+@pytest.mark.parametrize(
+    ("cost", "known", "total"), [(0.0323, 0.0, "0.0323 USD."), (None, 0.02, "cost unknown, 0.0200 USD of it known.")]
+)
+def test_the_report_names_what_was_used(cost: float | None, known: float, total: str) -> None:
     """Calls, tokens, cache and cost, in total; an unknown cost is never 0, a run without any has no fact."""
-    (fact,) = (fact for fact in report_facts(gathered(used(cost))) if fact.label == "Use")
-    assert fact.value == f"3 model calls, 2,200 tokens, 15% of the input from a cache, 2 searches, 3 reads, {total}"
-    assert "Use" not in {fact.label for fact in report_facts(gathered(SAMPLE.state()))}
+    spent = Usage(model_calls=3, input_tokens=2_000, output_tokens=200, cached_tokens=300, cost_usd=cost)
+    usage = spent.model_copy(update={"searches": 2, "reads": 3, "partial_cost_usd": known})
+    words = f"3 model calls, 2,200 tokens, 15% of the input from a cache, 2 searches, 3 reads, {total}"
+    assert f"**Use:** {words}" in rendered(usage=usage).markdown
+    assert "**Use:**" not in rendered(usage=Usage()).markdown

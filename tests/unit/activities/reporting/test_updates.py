@@ -90,13 +90,6 @@ def test_a_live_report_begins_as_its_title_and_the_headings_of_its_outline() -> 
     assert draft.words_by_section == dict.fromkeys(OUTLINE, 0)
 
 
-def test_headings_within_code_are_no_sections() -> None:
-    """A section ends at a heading, not at a line of code that looks like one."""
-    report = report_of(a="```\n## Limits\n\n```", c=f"True [{ev(1)}].")
-    assert read_live(report.text) == report
-    assert read_live(report.text).sections[0][1] == "```\n## Limits\n```"
-
-
 # --- operations ------------------------------------------------------------------------------------------------------
 def test_operations_append_put_behind_and_replace_one_sentence_or_item() -> None:
     """Anchors are the numbers of the text before the update, whatever the others change (S2-028)."""
@@ -122,13 +115,6 @@ def test_text_of_another_kind_divides_what_it_is_put_into() -> None:
     assert changed(report_of(a="One is here. Two is here."), after(1, "- an item")) == (
         "One is here.\n\n- an item\n\nTwo is here."
     )
-
-
-def test_an_appended_list_goes_on_with_the_one_before_it() -> None:
-    """Two lists would be read as one: they are one, so the next numbers are those that a writer is shown."""
-    text = changed(report_of(a="- one"), append("- two"))
-    assert text == "- one\n- two"
-    assert len(elements_of(read_body(text))) == 2
 
 
 @pytest.mark.parametrize(
@@ -158,19 +144,11 @@ def test_what_would_break_the_report_is_refused_with_the_reason(operation: Opera
     report = report_of(a=f"One [{ev(1)}]. Two is here. {long} [{ev(2)}].")
     with pytest.raises(UpdateRefused, match=reason):
         changed(report, operation)
-
-
-def test_a_sentence_does_not_grow_beyond_the_bound() -> None:
-    """What no update could remove again is not made, also by two updates of which each has room (S2-029)."""
-    report = report_of(a=f"{'Word ' * 100}and some more words [{ev(1)}].")
-    with pytest.raises(UpdateRefused, match="more than 800 characters"):
-        changed(report, instead(1, f"{'Word ' * 160}and some more words [{ev(1)}]."))
-
-
-def test_no_sentence_is_replaced_twice_by_one_update() -> None:
-    """The second operation on a sentence is refused by its number."""
     with pytest.raises(UpdateRefused, match="2 is replaced twice"):
-        changed(report_of(a="One is here. Two is here."), instead(2, "Two."), instead(2, "Too."))
+        changed(report, instead(2, "Two."), instead(2, "Too."))
+    growing = f"and some more words [{ev(1)}]."
+    with pytest.raises(UpdateRefused, match="more than 800 characters"):
+        changed(report_of(a="Word " * 100 + growing), instead(1, "Word " * 160 + growing))
 
 
 def test_words_of_a_page_in_a_quotation_may_look_like_html() -> None:
@@ -187,13 +165,6 @@ def test_an_update_is_applied_once() -> None:
         apply_update(report, update, BOUND)
     with pytest.raises(UpdateRefused, match="the outline has none"):
         apply_update(report, update.model_copy(update={"heading": "Summary"}), BOUND)
-
-
-def test_updates_of_different_sections_do_not_disturb_each_other() -> None:
-    """Both were written for the first text, and are applied one after the other."""
-    first, second = (update_of(EMPTY, name, append(f"{name} [{ev(1)}].")) for name in (OUTLINE[0], OUTLINE[2]))
-    report = apply_update(apply_update(EMPTY, first, BOUND)[0], second, BOUND)[0]
-    assert [bool(body) for _, body in report.sections] == [True, False, True]
 
 
 # --- properties ------------------------------------------------------------------------------------------------------
@@ -262,7 +233,7 @@ def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
 def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
     before: LiveText, target: LiveText, most: int
 ) -> None:
-    """Every step is valid Markdown with the outline (S2-013, S2-029, S2-030, X-12)."""
+    """Each step is a valid report; parts beyond the bound alone are missing (S2-013, S2-029, S2-030, X-12, C2-2)."""
     steps, unreached = steps_between(before, target, most)
     report = before
     for step in steps:
@@ -270,7 +241,7 @@ def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
         assert outline_in(step.text) == OUTLINE
         assert read_live(step.text) == step
         report = step
-    assert unreached or report == target
+    assert report == target or (unreached and most < BOUND)
 
 
 @settings(max_examples=60, deadline=None)
@@ -301,25 +272,6 @@ def test_a_sentence_longer_than_the_bound_is_not_cut() -> None:
     steps, unreached = steps_between(EMPTY, target, 200)
     assert unreached == 1
     assert steps[-1].sections[0][1] == f"Short [{ev(1)}]. Last [{ev(3)}]."
-
-
-def test_thirty_corrections_arrive_within_the_bound() -> None:
-    """Sentences that are reworded and removed all over a report change it step by step (S2-029, C2-2)."""
-    words = "This sentence about the vacuum of tables has a number of words in it"
-    numbers = range(60)
-    before = report_of(a=" ".join(f"{words}, {each} [{ev(each)}]." for each in numbers))
-    target = report_of(
-        a=" ".join(
-            f"{words}, corrected {each} [{ev(each)}]." if each % 4 == 0 else f"{words}, {each} [{ev(each)}]."
-            for each in numbers
-            if each % 4 != 1
-        )
-    )
-    steps, unreached = steps_between(before, target, BOUND)
-    assert (steps[-1], unreached) == (target, 0)
-    assert len(steps) >= 2
-    pairs = zip([before, *steps], steps, strict=False)
-    assert all(sum(measure_reports(old, new)) <= BOUND for old, new in pairs)
 
 
 def test_an_update_of_a_long_report_costs_little_processor_time() -> None:

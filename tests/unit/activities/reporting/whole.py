@@ -7,7 +7,6 @@ from typing import Any
 from activities.reporting.audit import AuditResult, audit
 from activities.reporting.render import RenderedForms, render
 from activities.roles.grounding import RoleWork
-from activities.roles.prompt_rendering import render_role
 from activities.roles.report_writing import ground_report
 from activities.roles.untrusted import label_key, label_of
 from contracts import roles
@@ -61,9 +60,6 @@ class World:
 
     def marker(self, position: int) -> str:
         return f"[{label_of(self.evidence[position].id, label_key(self.request()))}]"
-
-    def prompt(self) -> str:
-        return render_role(roles.SYNTHESIZER, self.request(), self.texts).prompt
 
     async def written(self, markdown: str) -> Whole:
         """The report of a model that writes this."""

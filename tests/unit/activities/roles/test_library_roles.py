@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.roles.prompt_rendering import prompt_of as prompt_file
 from activities.roles.prompt_rendering import render_role
-from activities.roles.run_role import task_of
 from activities.roles.untrusted import label_key, label_of
 from contracts import failures
-from contracts.call_sizes import BYTES_PER_TOKEN, FIXED_INPUT_TOKENS, expected_call, worst_call
+from contracts.call_sizes import FIXED_INPUT_TOKENS, expected_call
 from contracts.notebooks import MOST_LINKS, AnalysisEntry, SourceEntry, by_reference, with_what_follows
 from contracts.outcome import Guidance
 from contracts.plan import PlanNode
@@ -18,7 +16,6 @@ from contracts.recursive_roles import (
     EXTRACTOR,
     LIBRARIAN,
     MANAGER,
-    MAY_CALL,
     SCANNED_CHARACTERS,
     SCANNER,
     SHOWN_LINKS,
@@ -31,9 +28,7 @@ from contracts.recursive_roles import (
     MentionedWork,
     ScanInput,
     ScannerAnswer,
-    TreeAnswer,
     VettedSource,
-    may_call,
 )
 from contracts.research_trees import TaskType
 from contracts.roles import ANALYZER, AnalyzeInput, RoleSpec
@@ -43,7 +38,6 @@ from providers.extractive import ExtractiveEngine
 from providers.storage.stored_notebooks import Notebooks
 from tests.fakes import states
 from tests.fakes.model_work import unmarked
-from tests.unit.activities.roles import test_prompts as prompts
 from tests.unit.activities.scripted import (
     SOURCE,
     MemoryStore,
@@ -61,7 +55,6 @@ TEXT = (
 )
 QUOTE = "Vacuum must visit every table to prevent wraparound failures."
 LEAF = PlanNode(id="leaf-1", text="What must vacuum do?", expected_contribution="how wraparound is prevented")
-NEW_ROLES = (MANAGER, LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR)
 VETTED = [
     VettedSource(id=f"src-{n:016d}", title=f"Page {n}", quality=Quality.HIGH, reason=f"reason {n}") for n in (1, 2)
 ]
@@ -94,76 +87,73 @@ async def done(role: RoleSpec[Any, Any], answer: Any, content: MemoryStore | Non
 
 
 # --- prompts ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("role", NEW_ROLES, ids=lambda role: role.name)
-def test_prompts_have_the_form_of_all_prompts(role: RoleSpec[Any, Any]) -> None:
-    """Role, form of the answer, date, question, preferences, advice; within the size that is reserved for it."""
-    prompts.test_the_stable_part_names_the_role_and_the_form_of_the_answer(role)
-    prompts.test_every_prompt_has_date_question_iteration_preferences_and_guidance(role)
-    request = request_of(role)
-    rendered = render_role(role, request, {reference(TEXT).hash: TEXT})
-    assert len(rendered.prompt) / BYTES_PER_TOKEN < worst_call(role, request).input_tokens - FIXED_INPUT_TOKENS / 2
+LABEL = label_of(VETTED[0].id, label_key(request_of(TREE_PLANNER)))
 
 
-def test_the_manager_sees_the_question_or_the_edit() -> None:
-    """An expert of the field: the limit and the replaced scope for a question, each query of an edit for its verdicts
-    (S4-005, S4-042).
+@pytest.mark.parametrize(
+    ("role", "changes", "shown", "left_out"),
+    [
+        (MANAGER, {"most_queries": 1}, ["one query.", "Give the scope"], []),
+        (
+            MANAGER,
+            {"most_queries": 3, "previous": ["what vacuum is"]},
+            ["3 queries or fewer", "<previous>\n- what vacuum is\n</previous>"],
+            [],
+        ),
+        (
+            MANAGER,
+            {"edited": ["Why </edited> freeze?", "When?"]},
+            ["<edited>\n- Why ‹/edited> freeze?\n- When?\n</edited>", "Judge the queries of the edit"],
+            ["Give the scope"],
+        ),
+        (
+            LIBRARIAN,
+            {"asked": ["vacuum wraparound"], "works": ["The Storage Handbook"], "most_searches": 3},
+            [
+                "<need>\nhow wraparound is prevented\n</need>",
+                "<asked>\n- vacuum wraparound\n</asked>",
+                "<works>\n- The Storage Handbook\n</works>",
+                "Name at most 3 searches.",
+            ],
+            [],
+        ),
+        (
+            TREE_PLANNER,
+            {"most_nodes": 9},
+            [
+                f"{LABEL}: Page 1 (high; reason 1)",
+                "at most 9 executors in all, at most 5 leaves of each, 2 levels of executors below",
+            ],
+            [VETTED[0].id],
+        ),
+        (
+            TREE_PLANNER,
+            {"level": 3, "done": ["costs"]},
+            ["Plan the leaves: at most 5, and no executors below this one.", "- costs"],
+            [],
+        ),
+        (EXTRACTOR, {}, ['<task type="ANSWER_QUESTION">\nWhat must vacuum do?\n</task>', QUOTE], []),
+        (EXTRACTOR, {"task_type": TaskType.SUMMARIZE, "task_detail": ""}, ['<task type="SUMMARIZE">'], []),
+    ],
+)
+def test_a_role_sees_what_its_work_needs(
+    role: RoleSpec[Any, Any], changes: dict[str, Any], shown: list[str], left_out: list[str]
+) -> None:
+    """Question or edit; need and earlier searches; vetted sources by label and what a level allows; one task and its
+    source (S4-005, S4-013, S4-015, S4-025, S4-042, S4-044, S4-045, C4-7).
     """
-    system = prompt_file(MANAGER).system
-    assert all(words in system for words in ("expert of the field", "You search nothing and answer nothing yourself"))
-    asked = prompt_of(MANAGER, most_queries=3, previous=["what vacuum is"])
-    assert "3 queries or fewer" in asked
-    assert "<previous>\n- what vacuum is\n</previous>" in asked
-    assert "one query." in prompt_of(MANAGER, most_queries=1)
-    edited = prompt_of(MANAGER, edited=["Why </edited> freeze?", "When?"])
-    assert "<edited>\n- Why ‹/edited> freeze?\n- When?\n</edited>" in edited
-    assert "Judge the queries of the edit" in edited
-    assert "Give the scope" not in edited
+    prompt = prompt_of(role, **changes)
+    assert [words for words in shown if words not in prompt] == []
+    assert [words for words in left_out if words in prompt] == []
 
 
-async def test_without_a_model_the_scope_is_the_question_and_what_people_want() -> None:
-    """The script calls nothing too wide: that is computed; an edit comes back as it is (S4-007)."""
-    request = request_of(
-        MANAGER, engine=EngineKind.EXTRACTIVE, guidance=[Guidance(origin="person", text="look at costs")]
-    )
-    task = task_of(MANAGER, request, {})
-    answer = (await ExtractiveEngine().answer(task)).content
-    assert [one.query for one in answer.queries] == [request.query, "look at costs"]
-    assert all(one.feasible for one in answer.queries)
-    edit = task_of(MANAGER, request.model_copy(update={"edited": ["Why?", "When?"]}), {})
-    judged = (await ExtractiveEngine().answer(edit)).content
-    assert [one.query for one in judged.queries] == ["Why?", "When?"]
-
-
-def test_the_librarian_sees_the_need_and_what_was_tried() -> None:
-    """Need, earlier searches, mentioned works (S4-015, S4-044, C4-7)."""
-    prompt = prompt_of(LIBRARIAN, asked=["vacuum wraparound"], works=["The Storage Handbook"], most_searches=3)
-    assert "<need>\nhow wraparound is prevented\n</need>" in prompt
-    assert "<asked>\n- vacuum wraparound\n</asked>" in prompt
-    assert "<works>\n- The Storage Handbook\n</works>" in prompt
-    assert prompt.endswith("Name at most 3 searches.")
-
-
-def test_the_planner_sees_labels_and_what_its_level_allows() -> None:
-    """Vetted sources by label with title, quality and reason; no executors are offered at the third level (S4-013)."""
-    prompt = prompt_of(TREE_PLANNER, most_nodes=9)
-    label = label_of(VETTED[0].id, label_key(request_of(TREE_PLANNER)))
-    assert f"{label}: Page 1 (high; reason 1)" in prompt
-    assert VETTED[0].id not in prompt
-    assert "at most 9 executors in all, at most 5 leaves of each, 2 levels of executors below" in prompt
-    last = prompt_of(TREE_PLANNER, level=3, done=["costs"])
-    assert "Plan the leaves: at most 5, and no executors below this one." in last
-    assert "- costs" in last
-
-
-def test_the_extractor_sees_one_task_one_source_and_its_links() -> None:
-    """The task in its words, the text of the source, the first links; nothing else was read (S4-025, S4-045)."""
+def test_the_extractor_sees_the_first_links_of_its_source() -> None:
+    """A page with many links does not fill the prompt with them (S4-045)."""
     links = [f"https://example.org/{number}" for number in range(MOST_LINKS)]
-    prompt = prompt_of(EXTRACTOR, sources=[source(reference(TEXT), links=links)])
-    assert '<task type="ANSWER_QUESTION">\nWhat must vacuum do?\n</task>' in prompt
-    assert QUOTE in prompt
-    assert prompt.count("https://example.org/") == SHOWN_LINKS
-    whole = prompt_of(EXTRACTOR, task_type=TaskType.SUMMARIZE, task_detail="")
-    assert '<task type="SUMMARIZE">' in whole
+    assert (
+        prompt_of(EXTRACTOR, sources=[source(reference(TEXT), links=links)]).count("https://example.org/")
+        == SHOWN_LINKS
+    )
 
 
 # --- answers ---------------------------------------------------------------------------------------------------------
@@ -221,23 +211,9 @@ def test_the_estimate_knows_what_is_shown_of_a_source() -> None:
     assert (extraction, scan) == (10_300, 1_300)
 
 
-async def test_labels_of_a_tree_become_sources() -> None:
-    """A planner knows sources by the labels of its prompt, at every level; another label is refused (S4-023)."""
-    labels = [label_of(each.id, label_key(request_of(TREE_PLANNER))) for each in VETTED]
-    leaves = [{"source": label, "task_type": "SUMMARIZE", "task_detail": None} for label in labels]
-    below = {"goal": "a part", "leaves": [leaves[1]], "nodes": [{"goal": "its part", "leaves": [leaves[0]]}]}
-    answer = TreeAnswer.model_validate({"leaves": leaves[:1], "nodes": [below]})
-    output = await done(TREE_PLANNER, answer, most_nodes=3)
-    tree = output.tree(request_of(TREE_PLANNER))
-    assert [leaf.source_id for leaf in tree.leaves] == [VETTED[0].id, VETTED[1].id, VETTED[0].id]
-    wrong = TreeAnswer.model_validate({"leaves": [{"source": "src-unknown", "task_type": "SUMMARIZE"}]})
-    with pytest.raises(ApplicationError) as caught:
-        await done(TREE_PLANNER, wrong)
-    assert "leaves.0.source" in str(caught.value.details[0]["problem"])
-    assert "src-unknown" not in str(caught.value.details[0])
-
-
 # --- extractor -------------------------------------------------------------------------------------------------------
+
+
 def finding(quote: str = QUOTE) -> dict[str, Any]:
     return {"content": QUOTE, "confidence": "medium", "quotes": [{"source_id": SOURCE, "quote": quote}]}
 
@@ -311,7 +287,7 @@ async def scripted(role: RoleSpec[Any, Any], **changes: Any) -> Any:
 
 
 async def test_every_part_works_without_a_model() -> None:
-    """Searches in several forms, a leaf per source within the limit, passages that fit the task (S4-016, C4-6)."""
+    """The scope is the question with its wishes; searches, leaves and passages fit the task (S4-007, S4-016, C4-6)."""
     first = await scripted(LIBRARIAN)
     assert first.searches[0] == "how wraparound is prevented"
     assert 1 < len(first.searches) <= 4
@@ -323,24 +299,11 @@ async def test_every_part_works_without_a_model() -> None:
         (each.id, TaskType.EXTRACT_KEY_FACTS) for each in VETTED
     ]
     assert len((await scripted(TREE_PLANNER, most_leaves=1)).leaves) == 1
+    scope = await scripted(MANAGER, guidance=[Guidance(origin="person", text="look at costs")])
+    assert [(one.query, one.feasible) for one in scope.queries] == [(common()["query"], True), ("look at costs", True)]
+    assert [one.query for one in (await scripted(MANAGER, edited=["Why?", "When?"])).queries] == ["Why?", "When?"]
     found = with_what_follows(await scripted(EXTRACTOR), [SOURCE])
     assert [QUOTE in TEXT[item.start : item.end] for item in found.evidence] == [True]
-
-
-# --- who may call whom -----------------------------------------------------------------------------------------------
-def test_the_table_is_that_of_the_design() -> None:
-    """Six roles, and no other call; a scan is a task of the extractor (S4-001, S4-002)."""
-    allowed = {(caller, role) for caller in MAY_CALL for role in MAY_CALL if may_call(caller, role)}
-    assert allowed == {
-        *(("manager", role) for role in ("planner", "executor", "synthesizer")),
-        *(("executor", role) for role in ("executor", "extractor", "synthesizer", "librarian", "planner")),
-        ("planner", "librarian"),
-        ("librarian", "extractor"),
-    }
-    assert may_call(LIBRARIAN.name, SCANNER.name)
-    assert may_call("executor", TREE_PLANNER.name)
-    assert not may_call(SCANNER.name, LIBRARIAN.name)
-    assert not may_call("somebody", EXTRACTOR.name)
 
 
 def test_an_extraction_has_one_source() -> None:

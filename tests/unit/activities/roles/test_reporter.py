@@ -16,7 +16,6 @@ from contracts.call_sizes import worst_call
 from contracts.evidence import DocumentRef
 from contracts.outcome import GateIssue
 from contracts.report_updates import REPORTER, Operation, OperationKind, ReporterAnswer, ReporterResult, UpdateInput
-from contracts.roles import RoleSpec
 from contracts.vocabulary import EngineKind, ReportKind
 from providers.errors import InvalidCall, InvalidOutput
 from providers.extractive.engine import ExtractiveEngine
@@ -120,10 +119,7 @@ def test_its_operations_become_an_update_that_cites_passages() -> None:
         (f"See [this](https://evil.test/x) {marker(A.id)}.", "an address that is no source's"),
         (f"As {marker(A.id)[1:-1]} says {marker(A.id)}.", "names or tags of the prompt"),
         (f"# Report\n\n## {OUTLINE[0]}\n\nAll of it {marker(A.id)}.", "level of the outline"),
-        (f"<p>Text {marker(A.id)}</p>", "raw HTML"),
-        (f"Text {marker(A.id)}\n\n```sql\nVACUUM;", "code fence"),
         (f"8fbddb3160f16a89af97bab4 {marker(A.id)}", "mark that must never be written"),
-        (f"{'long ' * 300}{marker(A.id)}.", "at most 800"),
         ("Something without a source.", "cite none of the notes"),
     ],
 )
@@ -133,11 +129,12 @@ def test_what_it_must_not_write_is_refused_with_the_reason(text: str, reason: st
         answered(Operation(text=text))
 
 
-def test_an_answer_without_operations_is_none_but_to_remarks_of_a_review() -> None:
-    """Notes that nothing is made of are asked for again; a section that a review does not concern stays."""
+async def test_an_answer_without_operations_is_none_but_to_remarks_of_a_review() -> None:
+    """Notes need a text; a section that a review does not concern stays, and rules cannot judge remarks."""
     with pytest.raises(InvalidOutput, match="at least one is needed"):
         answered()
-    assert answered(issues=[GateIssue(code="review", message="shorter")]).update.operations == []
+    remarks = {"issues": [GateIssue(code="review", message="shorter")]}
+    assert answered(**remarks).update.operations == (await by_rules(**remarks)).update.operations == []
 
 
 def test_a_heading_that_the_report_lacks_is_an_error_of_the_caller() -> None:
@@ -147,33 +144,24 @@ def test_a_heading_that_the_report_lacks_is_an_error_of_the_caller() -> None:
         ground_update(work)
 
 
-@pytest.mark.parametrize(("most", "quoted"), [(60, 0), (110, 1), (200, 2), (800, 2)])
-async def test_rules_quote_the_notes_that_have_room(most: int, quoted: int) -> None:
+FIRST = "> Vacuum must visit every table \\[3\\]."
+WHOLE = f"{FIRST} It takes a while. [{A.id}]"
+VANISHED = f"> Old rows would seem to vanish. [{B.id}]"
+
+
+@pytest.mark.parametrize(
+    ("most", "notes", "quoted"),
+    [
+        (60, 2, []),
+        (90, 1, [f"{FIRST} [{A.id}]"]),
+        (110, 2, [WHOLE]),
+        (200, 2, [WHOLE, VANISHED]),
+    ],
+)
+async def test_rules_quote_the_notes_that_have_room(most: int, notes: int, quoted: list[str]) -> None:
     """Of a passage without room its first sentences are quoted, and none is cut (S2-029)."""
-    result = await by_rules(most_characters=most)
-    assert len(result.update.operations) == quoted
+    result = await by_rules(most_characters=most, findings=FINDINGS[:notes])
+    assert [each.text for each in result.update.operations] == quoted
     assert result.update.inserted <= most
-    assert len(result.notes_left) == 2 - quoted
+    assert len(result.notes_left) == notes - len(quoted)
     assert result.update.kind is ReportKind.PASSAGES
-    texts = [each.text for each in result.update.operations]
-    whole = f"> Vacuum must visit every table \\[3\\]. It takes a while. [{A.id}]"
-    assert texts[:1] == {0: [], 1: [whole], 2: [whole]}[quoted]
-
-
-async def test_rules_quote_the_beginning_of_a_passage_whose_rest_has_no_room() -> None:
-    """A quotation ends with a sentence (S2-029)."""
-    result = await by_rules(most_characters=90, findings=FINDINGS[:1])
-    assert [each.text for each in result.update.operations] == [f"> Vacuum must visit every table \\[3\\]. [{A.id}]"]
-
-
-async def test_rules_change_nothing_for_remarks_of_a_review() -> None:
-    """They cannot judge them."""
-    result = await by_rules(issues=[GateIssue(code="review", message="shorter")])
-    assert result.update.operations == []
-
-
-def test_the_role_writes_a_part_of_the_report_in_its_language() -> None:
-    """Its engine is that of the report, and its tokens are those of the writing."""
-    role: RoleSpec[Any, Any] = REPORTER
-    assert role.writes_report
-    assert role.share.value == "synthesis"

@@ -1,6 +1,7 @@
 """The `research` command inside a test, and stored runs for it to read."""
 
 import asyncio
+import re
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -21,6 +22,12 @@ def save_run(home: Path, research_id: str, state: ResearchState, *, closed: bool
     """Store the session of a run, as a worker does."""
     sessions = RecordSessionStore(Records(home, SESSIONS))
     asyncio.run(sessions.save(research_id, state.model_dump_json(), closed=closed))
+
+
+def make_old(home: Path, research_id: str) -> None:
+    """Let the session of a run be saved long ago."""
+    record = home / "sessions" / f"{research_id}.json"
+    record.write_text(re.sub('"saved_at": "[0-9]{4}', '"saved_at": "2019', record.read_text(), count=1))
 
 
 def put_text(home: Path, text: str) -> DocumentRef:

@@ -27,7 +27,7 @@ from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
 from tests.fakes.world import model_world
 from tests.unit.activities.scripted import analyze_input, environment, reference, role_activities, source
-from tests.unit.client.cli.command_line import research, save_run
+from tests.unit.client.cli.command_line import make_old, research, save_run
 from workers import retention
 from workers.settings.loading import Flags, load_settings
 from workers.shared_state import open_shared_state
@@ -72,8 +72,7 @@ def save(home: Path, research_id: str) -> None:
         for number, text in enumerate(TEXTS)
     }
     save_run(home, research_id, ResearchState(status=RunStatus.COMPLETED, sources=sources), closed=True)
-    record = home / "sessions" / f"{research_id}.json"
-    record.write_text(re.sub('"saved_at": "[0-9]{4}', '"saved_at": "2019', record.read_text(), count=1))
+    make_old(home, research_id)
 
 
 def stored(home: Path) -> set[str]:

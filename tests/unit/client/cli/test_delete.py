@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +16,7 @@ from contracts.evidence import DocumentRef, Source
 from contracts.state import ResearchState
 from contracts.vocabulary import RunStatus
 from providers.storage.content import name_of
-from tests.unit.client.cli.command_line import put_text, research, save_run
+from tests.unit.client.cli.command_line import make_old, put_text, research, save_run
 from workers import retention
 from workers.settings.loading import load_settings
 from workers.shared_state import open_shared_state
@@ -47,11 +46,6 @@ def journal(research_id: str, *keys: str) -> None:
                 await shared.calls.finish(lease, "answer")
 
     asyncio.run(write())
-
-
-def make_old(home: Path, research_id: str) -> None:
-    record = home / "sessions" / f"{research_id}.json"
-    record.write_text(re.sub('"saved_at": "[0-9]{4}', '"saved_at": "2019', record.read_text(), count=1))
 
 
 def put_long_ago(home: Path, document: DocumentRef, days: float = 9) -> None:

@@ -1,7 +1,5 @@
 """Before a run: reachable services, the endpoints of a resumed run, the lines about egress, and the estimate."""
 
-import socket
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -28,13 +26,6 @@ from workers.settings.models import EndpointSettings, ModelsSettings
 
 SILENT = "http://127.0.0.1:1"
 PRICES = {"cheap": ModelPrice(input=1.0, output=5.0), "dear": ModelPrice(input=10.0, output=50.0)}
-
-
-@pytest.fixture
-def answering() -> Iterator[str]:
-    """An address that accepts connections; no request is made there."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 def model_at(url: str, model: str = "m") -> Settings:
@@ -119,12 +110,12 @@ async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy
         await Workers(settings, model_at(SILENT), f"other{OF_RUN}").prepare(corpus="manual")
 
 
-async def test_a_model_endpoint_that_is_down_is_found_before_the_run(answering: str) -> None:
+async def test_a_model_endpoint_that_is_down_is_found_before_the_run(endpoint: str) -> None:
     """With a second one for its calls the run begins; without, it is refused with the remedy."""
     with pytest.raises(CommandError, match=r"cannot be used now: 127\.0\.0\.1:1 .*ANTHROPIC_BASE_URL") as refused:
         await require_endpoint(resolved(model_at(SILENT), corpus="manual"), model_at(SILENT))
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
-    spare = {"spare": EndpointSettings(base_url=answering)}
+    spare = {"spare": EndpointSettings(base_url=endpoint)}
     two = Settings(models=ModelsSettings(default=["m", "spare:n"], base_url=SILENT, endpoints=spare))
     await require_endpoint(resolved(two, corpus="manual"), two)
     await require_endpoint(resolved(Settings(), corpus="manual"), Settings())
@@ -176,9 +167,7 @@ def test_the_estimate_is_a_range_within_every_cap() -> None:
 
 
 def test_a_run_with_trees_and_the_objections_to_its_scope_have_one_estimate() -> None:
-    """The least calls, tokens and cost before a run are those that a scope of one query is objected to by; each need
-    has searches of its own (S4-005, C4-10, X-18).
-    """
+    """The least figures of a run are those that a scope of one query is objected to by (S4-005, C4-10, X-18)."""
     limits = preset("recursive", Depth.LIGHT).model_copy(update={"max_cost_usd": None})
     prices = {tier: PRICES[name] for tier, name in BOTH.items()}
     fields = {"strategy": "recursive", "limits": limits, "models": BOTH, "model_prices": prices}

@@ -116,9 +116,7 @@ def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
 
 
 def test_of_a_running_run_the_newest_text_is_printed(home: Path) -> None:
-    """Its state names it before a checkpoint does; where the store is not on this machine, it comes through the
-    server (S2-022).
-    """
+    """The state names it before a checkpoint does; it comes through the server where the store is away (S2-022)."""
     old, new = put_text(home, "old"), put_text(home, "new")
     away = states.EMPTY_REF.model_copy(update={"hash": digest("away")})
     handle = AsyncMock(report=AsyncMock(return_value=states.draft(document=new)))
@@ -136,9 +134,7 @@ def test_of_a_running_run_the_newest_text_is_printed(home: Path) -> None:
 
 
 def test_events_of_agents_are_printed_as_lines(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One JSON document a line and nothing else; the exit code is that of the run, and other forms are refused beside
-    them (S2-019, S2-021).
-    """
+    """One JSON document a line, the exit code of the run, and no other form beside them (S2-019, S2-021)."""
     result = ResearchResult(research_id="r-1", outcome=Outcome.PARTIAL, stop_reason=StopReason.USER_STOPPED)
     events = [*Translation(QUESTION).begin(), *Translation(QUESTION).end(result)]
 
@@ -153,19 +149,14 @@ def test_events_of_agents_are_printed_as_lines(home: Path, monkeypatch: pytest.M
     done = research("watch", "r-1", "--events", "agent")
     assert done.exit_code == 3
     assert [json.loads(line) for line in done.stdout.splitlines()] == [one.model_dump(mode="json") for one in events]
-    for options, words in (
-        (["others"], "'others' is not"),
-        (["agent", "--json"], "without --out, --json and --quiet"),
-    ):
+    for options, words in ((["others"], "'others' is not"), (["agent", "--json"], "without --out, --json and --quiet")):
         refused = research("watch", "r-1", "--events", *options)
         assert (refused.exit_code, words in refused.stderr, refused.stdout) == (2, True, "")
 
 
 @pytest.mark.parametrize("shown", [400, 900])
 def test_a_report_is_printed_with_what_models_were_shown(home: Path, shown: int) -> None:
-    """Figures, phases, levels, dropped ids and, below a half, what helps: on standard error, or all of it as one JSON
-    document; `status` has a line (S0-156, S0-166, S0-167).
-    """
+    """Figures, levels, dropped ids and advice, for people and as JSON; `status` has a line (S0-156, S0-166, S0-167)."""
     totals = FidelityTotals(calls=2, considered=1_000, shown=shown, items=6, shortened=2, lowest=0.25)
     items = [
         ItemFidelity(id=f"src-{number}", kind="source", original_tokens=500, current_tokens=tokens, current_level=level)

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from client.cli import talk
 from client.cli.output import CommandError
-from client.cli.talk import ask_here, asker, edit_text, parse_plan, plan_as_text, print_plan
+from client.cli.talk import ask_here, edit_text, parse_plan, plan_as_text, print_plan
 from client.client_errors import MessageRefused
 from contracts.plan import (
     APPROVAL_PHRASE,
@@ -44,9 +43,7 @@ def test_a_plan_survives_the_editor() -> None:
 
 
 def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture[str]) -> None:
-    """Headings, questions and assumptions have labels; a label that is gone leaves its part as it is, an empty one
-    empties it, and what cannot be used is refused by field (S2-048).
-    """
+    """A label that is gone leaves its part, an empty one empties it; unusable parts are refused by field (S2-048)."""
     texts = {"outline": ["How: a part", "Why"], "questions": ["Which?"], "assumptions": ["The newest."]}
     known = PLAN.model_copy(update=texts | {"constraints": Constraints(audience="nurses"), "waiting": APPROVAL})
     print_plan(known, "r-1")
@@ -175,12 +172,3 @@ async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
     await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
     assert handle.sent == [sent]
-
-
-async def test_without_a_terminal_the_command_is_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The exact command."""
-    monkeypatch.setattr(talk.sys.stdin, "isatty", lambda: False, raising=False)
-    await asker(FakeHandle(), quiet=True)(APPROVAL)  # type: ignore[arg-type]
-    assert "research approve r-1 --version 2" in capsys.readouterr().err

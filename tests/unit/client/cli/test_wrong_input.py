@@ -2,8 +2,6 @@
 
 import json
 import os
-import socket
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -101,13 +99,6 @@ def test_a_data_folder_that_cannot_be_written_is_named(folder: Path) -> None:
     done = research("serve", RESEARCH_HOME=str(folder / "manual" / "vacuum.md" / "home"))
     assert (done.exit_code, done.stdout) == (4, "")
     assert "cannot be written: not a directory; set RESEARCH_HOME" in done.stderr
-
-
-@pytest.fixture
-def endpoint() -> Iterator[str]:
-    """The address of a model endpoint that accepts connections; no request is made."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
 
 
 def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:

@@ -5,9 +5,9 @@ import json
 import struct
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from activities.reporting.render import render
 from client.cli import audit as audit_command
 from client.exchange import bundle as bundles
 from client.exchange.bundle import MANIFEST, BundleReader, BundleUnusable, compose_bundle, text_path
@@ -27,10 +26,9 @@ from contracts.addresses import digest
 from contracts.report import LARGEST_REPORT
 from providers.errors import ContentCorrupt
 from tests.fakes.killers import HereCalls
-from tests.unit.activities.reporting.sample import DOCUMENTS, SKIPPED, VACUUM, Sample
+from tests.unit.activities.reporting.sample import DOCUMENTS, VACUUM, rendered
 
-SAMPLE = Sample()
-RENDERING = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+RENDERING = rendered()
 FILES = {
     "report.json": RENDERING.document.encode(),
     "report.md": RENDERING.markdown.encode(),
@@ -54,24 +52,6 @@ def rewritten(change: Callable[[zipfile.ZipFile, dict[str, bytes]], None]) -> by
     return whole.getvalue()
 
 
-class SameProcess(HereCalls):
-    """A pool of processes without a process: one for each of these cases would take a second."""
-
-    def __init__(self, size: int, *, memory_bytes: int) -> None:
-        assert (size, memory_bytes <= 1_000_000_000) == (1, True)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        pass
-
-
-@pytest.fixture
-def same_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(audit_command, "SubprocessPool", SameProcess)
-
-
 @pytest.fixture
 def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
 
@@ -79,6 +59,17 @@ def no_store(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("a bundle needs no store")
 
     monkeypatch.setattr(audit_command, "open_context", nothing)
+
+
+@pytest.fixture
+def same_process(no_store: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool of processes without a process: one for each of these cases would take a second."""
+
+    def pool(size: int, *, memory_bytes: int) -> AbstractAsyncContextManager[HereCalls]:
+        assert (size, memory_bytes <= 1_000_000_000) == (1, True)
+        return nullcontext(HereCalls())
+
+    monkeypatch.setattr(audit_command, "SubprocessPool", pool)
 
 
 async def audited(tmp_path: Path, data: bytes, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -104,7 +95,7 @@ async def test_a_bundle_is_audited_with_nothing_else_at_hand(
     assert found["unchecked"] == left_out
 
 
-@pytest.mark.usefixtures("no_store", "same_process")
+@pytest.mark.usefixtures("same_process")
 async def test_a_bundle_of_quotes_is_audited_as_far_as_it_goes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,7 +212,7 @@ def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         BundleReader(path)
 
 
-@pytest.mark.usefixtures("no_store", "same_process")
+@pytest.mark.usefixtures("same_process")
 @pytest.mark.parametrize(
     ("kind", "make"),
     [
@@ -259,7 +250,7 @@ async def signed_problems(path: Path, key: Path, capsys: pytest.CaptureFixture[s
     return [problem["kind"] for problem in said["problems"]]
 
 
-@pytest.mark.usefixtures("no_store", "same_process")
+@pytest.mark.usefixtures("same_process")
 async def test_a_signature_shows_who_made_a_bundle(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Only the bundle as it was made, with the key that made it, passes; without a key a signature is not compared."""
     private, public = keys_of(tmp_path, "mine")

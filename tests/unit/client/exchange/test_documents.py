@@ -10,19 +10,16 @@ from docx import Document
 from docx.oxml.ns import qn
 from pypdfium2 import raw
 
-from activities.reporting.render import render
 from activities.reporting.tree import one_line
 from activities.reporting.words import ReportWords
 from client.exchange.documents import to_docx, to_pdf
 from contracts.report import VERDICT_SIGNS, Report, read_report
-from tests.unit.activities.reporting.sample import SKIPPED, Sample
+from tests.unit.activities.reporting.sample import SAMPLE, rendered
 from tests.unit.client.exchange.hostile_report import TITLES, report_of
-
-SAMPLE = Sample()
 
 
 def sample_report() -> Report:
-    report = read_report(render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0").document.encode())
+    report = read_report(rendered().document.encode())
     assert isinstance(report, Report)
     return report
 
@@ -88,8 +85,7 @@ def test_links_lead_to_sources_alone() -> None:
     """An address that no source has is no link in any document."""
     url = "https://source1.test/a_(b)?q=1"
     report = report_of(
-        sources=[{"id": "src-1", "url": url}],
-        report={"markdown": f"# T\n\n[in]({url}) [out](https://evil.test/)\n"},
+        sources=[{"id": "src-1", "url": url}], report={"markdown": f"# T\n\n[in]({url}) [out](https://evil.test/)\n"}
     )
     opened = Document(io.BytesIO(to_docx(report)))
     outer = [part.target_ref for part in opened.part.rels.values() if part.is_external]

@@ -6,19 +6,16 @@ from pathlib import Path
 from unittest.mock import AsyncMock
 
 import pytest
-from typer.testing import CliRunner
 
-from activities.reporting.render import render
-from client.cli.app import app
 from contracts.outcome import ReportFiles, ResearchResult
-from contracts.vocabulary import Completeness, Outcome, StopReason
+from contracts.vocabulary import Outcome, StopReason
 from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
-from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SKIPPED, Sample
+from tests.unit.activities.reporting.sample import DOCUMENTS, RESEARCH_ID, SAMPLE, rendered
+from tests.unit.client.cli.command_line import research
 
-SAMPLE = Sample()
-RENDERING = render(SAMPLE.state(), SAMPLE.draft, SAMPLE.texts, SKIPPED, "0.1.0")
+RENDERING = rendered()
 
 
 @pytest.fixture
@@ -31,25 +28,18 @@ async def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for _, text in DOCUMENTS.values():
         await content.put_text(text)
         await content.put(("raw " + text).encode(), "text/html")
-    markdown = await content.put_text(RENDERING.markdown, "text/markdown")
-    html = await content.put_text(RENDERING.html, "text/html")
-    document = await content.put_text(RENDERING.document, "application/json")
-    result = ResearchResult(
-        research_id=RESEARCH_ID,
-        outcome=Outcome.COMPLETED,
-        stop_reason=StopReason.NO_ACTIONABLE_GAPS,
-        completeness=Completeness.FULL,
-        files=ReportFiles(markdown=markdown, html=html, json_document=document),
-        report_ref=markdown,
-    )
-    state = SAMPLE.state(result=result)
+    texts = (RENDERING.markdown, RENDERING.html, RENDERING.document)
+    markdown, html, document = [await content.put_text(text) for text in texts]
+    files = ReportFiles(markdown=markdown, html=html, json_document=document)
+    ending = {"outcome": Outcome.COMPLETED, "stop_reason": StopReason.NO_ACTIONABLE_GAPS}
+    state = SAMPLE.state(result=ResearchResult(research_id=RESEARCH_ID, files=files, report_ref=markdown, **ending))
     sessions = RecordSessionStore(open_records(None, folder, SESSIONS))
     await sessions.save(RESEARCH_ID, json.dumps(state.snapshot()), closed=True)
     return folder
 
 
 def ran(*arguments: str) -> tuple[int, str]:
-    result = CliRunner().invoke(app, list(arguments))
+    result = research(*arguments)
     return result.exit_code, result.output
 
 

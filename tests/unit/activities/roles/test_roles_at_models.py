@@ -1,8 +1,8 @@
-"""Roles over endpoints with small windows: the real activities and SDK, and a fake that refuses what does not fit."""
+"""Roles and turns of agents over endpoints: the real activities and SDK, and a fake that refuses what does not fit."""
 
 import re
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,12 +10,18 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
 from contracts.roles import RoleSpec
-from contracts.tokens import ContentEntry, Level, TokenSettings
+from contracts.tokens import ContentEntry, TokenSettings
+from contracts.tool_turns import Transcript, TurnResult
+from contracts.tools import ToolAnswer
 from contracts.vocabulary import Confidence
-from providers.models.endpoints import EndpointCapabilities
+from providers.models.chat import ToolUse
+from providers.models.endpoints import EndpointCapabilities, capabilities_of
+from tests.fakes import tool_work
+from tests.fakes.conversation import blocks_of
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_for
 from tests.fakes.model_tokens import TokenBook
+from tests.toy.asker import ASKER, AskerInput
 from tests.unit.activities.scripted import (
     MemoryStore,
     analyze_input,
@@ -28,6 +34,8 @@ from tests.unit.activities.scripted import (
     source,
 )
 
+MODEL = "claude-opus-4-8"
+CUT = "[the rest of this answer was left out]"
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. "
 TEXTS = {
     "prose": PROSE * 60,
@@ -70,21 +78,38 @@ class Bench:
         fields = {"findings": found, "evidence": evidence, "sources": [source(stored)], **changes}
         return roles.WriteInput(**common(**fields))
 
+    async def turn(self, before: TurnResult | None = None, said: str = "") -> TurnResult:
+        """The asker's first turn, or the one after another, with the same answer to each of its calls."""
+        fields = common(model=MODEL, word="vacuum")
+        if before is not None:
+            answers = [ToolAnswer(call_id=call.id, text=f"See also: {said}") for call in before.calls]
+            fields |= {"transcript": before.transcript, "answers": answers}
+        output: TurnResult = await self.run(ASKER, AskerInput(**fields))
+        return output
+
 
 @asynccontextmanager
-async def bench(window: int) -> AsyncIterator[Bench]:
+async def bench(*apis: MessagesApi, models: tuple[str, ...] = (), **own: Any) -> AsyncIterator[Bench]:
+    """A bench over endpoints that run for the time of the block: `default`, with its own figures, then `second`."""
+    overrides = {"default": EndpointCapabilities.model_validate(own)} if own else {}
+    async with AsyncExitStack() as stack:
+        running = {
+            name: await stack.enter_async_context(api) for name, api in zip(("default", "second"), apis, strict=False)
+        }
+        yield Bench(await stack.enter_async_context(engine_for(running, models, own=overrides)), apis[0])
+
+
+def narrow(window: int) -> AbstractAsyncContextManager[Bench]:
     """A bench whose endpoint has a small window, as its configuration says."""
-    own = {"default": EndpointCapabilities(window=window)}
     book = TokenBook(window=window, characters_per_token=3.0, tokens_per_other=1.3, counts_tools=True)
-    async with MessagesApi(book=book) as api, engine_for({"default": api}, own=own) as engine:
-        yield Bench(engine, api)
+    return bench(MessagesApi(book=book), window=window)
 
 
 @pytest.mark.parametrize("text", list(TEXTS))
 @pytest.mark.parametrize(("window", "count"), [(8_192, 1), (16_384, 8), (32_768, 20)])
 async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str) -> None:
     """Whatever the sources are made of, the first request fits, every source is shown, and the account says how."""
-    async with bench(window) as one:
+    async with narrow(window) as one:
         output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS[text], count))
         again = await one.run(
             roles.ANALYZER, await one.analyze_input(TEXTS[text], count, query="And what does it cost?")
@@ -102,18 +127,9 @@ async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str
         assert output.account.warnings == []
 
 
-async def test_floors_that_do_not_fit_are_refused_before_anything_is_paid() -> None:
-    """Twenty sources of which five keep two fifths do not fit into 8,192 tokens: need, room and margin (C0-10, S0-166)."""
-    async with bench(8_192) as one:
-        with pytest.raises(ApplicationError) as caught:
-            await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20))
-    assert one.api.calls == []
-    assert re.search(r"needs about \d+ tokens and .* with a margin of 15% room for \d+", caught.value.message)
-
-
 async def test_a_small_window_considers_less_of_each_source() -> None:
     """Where two fifths of the five best do not fit, less of all is considered, and the account says so (C0-23)."""
-    async with bench(16_384) as one:
+    async with narrow(16_384) as one:
         request = await one.analyze_input(PROSE * 200, 8, source_characters=12_000)
         output = await one.run(roles.ANALYZER, request)
     content = output.account.content
@@ -123,25 +139,10 @@ async def test_a_small_window_considers_less_of_each_source() -> None:
     assert any("less text of each source was considered" in warning for warning in output.account.warnings)
 
 
-async def test_what_was_shown_can_be_counted_again() -> None:
-    """The entry of a call has all items; its figures are their sums, and the five best keep 0.3 (S0-153, S0-157)."""
-    async with bench(16_384) as one:
-        output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, source_characters=3_000))
-    content = output.account.content
-    entry = await one.activities.notebooks.read(content.entry, ContentEntry)
-    assert len(entry.items) == content.items == 20
-    assert sum(item.original_tokens for item in entry.items) == content.considered
-    assert sum(item.current_tokens for item in entry.items) == content.shown
-    assert sum(item.current_level is not Level.FULL for item in entry.items) == content.shortened
-    assert sum(item.compression_ratio >= 0.3 for item in entry.items) == 5
-    assert all(item.current_level is not Level.DROPPED for item in entry.items)
-    assert content.considered_characters < content.stored_characters
-
-
 async def test_what_is_quoted_from_is_never_summarised() -> None:
     """Sources, findings and passages are shown in their own words, whatever model could summarise them (S0-140)."""
     tokens = TokenSettings(summarization_provider="scripted-1")
-    async with bench(16_384) as one:
+    async with narrow(16_384) as one:
         analysis = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, tokens=tokens))
         report = await one.run(roles.SYNTHESIZER, await one.write_input(120, tokens=tokens))
     assert analysis.account.content.shortened
@@ -151,7 +152,7 @@ async def test_what_is_quoted_from_is_never_summarised() -> None:
 
 async def test_a_repair_shows_what_the_first_call_showed() -> None:
     """Room for the reasons of a repair is left free from the start (invariant 11)."""
-    async with bench(16_384) as one:
+    async with narrow(16_384) as one:
         request = await one.analyze_input(TEXTS["prose"], 20)
         first = await one.run(roles.ANALYZER, request)
         second = await one.run(roles.ANALYZER, request.model_copy(update={"repair": "findings: at least one " * 15}))
@@ -161,7 +162,7 @@ async def test_a_repair_shows_what_the_first_call_showed() -> None:
 async def test_without_management_nothing_is_shortened() -> None:
     """What does not fit is refused with both figures; what fits has no figures of fidelity (S0-137, S0-178)."""
     off = TokenSettings(token_management_enabled=False)
-    async with bench(16_384) as one:
+    async with narrow(16_384) as one:
         whole = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 5, tokens=off))
         assert (whole.account.content, whole.account.warnings) == (None, [])
         with pytest.raises(ApplicationError, match=r"needs about \d+ tokens and .* has room for \d+"):
@@ -172,7 +173,7 @@ async def test_without_management_nothing_is_shortened() -> None:
 async def test_the_run_can_name_the_window_of_a_model() -> None:
     """A window of the settings goes over the known one (S0-147)."""
     own = TokenSettings(model_context_overrides={"scripted-1": 16_384})
-    async with bench(200_000) as one:
+    async with narrow(200_000) as one:
         output = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, tokens=own))
     assert output.account.content.available < 16_384
     assert output.account.content.shortened
@@ -181,7 +182,7 @@ async def test_the_run_can_name_the_window_of_a_model() -> None:
 @pytest.mark.parametrize(("window", "count"), [(8_192, 3), (8_192, 60), (16_384, 60), (200_000, 60)])
 async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
     """A writer with little room sees all findings, the passages of the sure ones longest (S0-099, S0-159)."""
-    async with bench(window) as one:
+    async with narrow(window) as one:
         output = await one.run(roles.SYNTHESIZER, await one.write_input(count))
     prompt = one.api.requests[0].prompt
     assert [call.status for call in one.api.calls] == [200]
@@ -199,7 +200,7 @@ async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
 async def test_dropped_findings_are_named() -> None:
     """Where content may be dropped, guesses go first; findings of high confidence stay (S0-143, S0-151)."""
     dropping = TokenSettings(allow_content_dropping=True)
-    async with bench(8_192) as one:
+    async with narrow(8_192) as one:
         request = await one.write_input(120, tokens=dropping)
         output = await one.run(roles.SYNTHESIZER, request)
     by_id = {one.id: one.confidence for one in request.findings}
@@ -208,12 +209,75 @@ async def test_dropped_findings_are_named() -> None:
     assert not dropped & {Confidence.CONFIRMED, Confidence.HIGH}
 
 
-async def test_what_cannot_be_shortened_is_refused_before_it_is_sent() -> None:
-    """A question that fills the window alone fails for good, with need and room, and nothing is asked (S0-099)."""
-    async with bench(8_192) as one:
-        with pytest.raises(ApplicationError) as caught:
-            await one.run(roles.PLANNER, plan_input(query=PROSE * 400))
+async def test_what_cannot_be_shortened_is_refused_before_anything_is_paid() -> None:
+    """Need, room and margin are named, and no model is asked (C0-10, S0-099, S0-166)."""
+    async with narrow(8_192) as one:
+        for role, request in (
+            (roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20)),
+            (roles.PLANNER, plan_input(query=PROSE * 400)),
+        ):
+            with pytest.raises(ApplicationError, match=r"needs about \d+ tokens and .*window 8192") as caught:
+                await one.run(role, request)
+            assert re.search("with a margin of 15% room for \\d+", caught.value.message)
+            assert (caught.value.type, caught.value.non_retryable) == (failures.MODEL_REJECTED, True)
     assert one.api.calls == []
-    assert (caught.value.type, caught.value.non_retryable) == (failures.MODEL_REJECTED, True)
-    assert "window 8192" in caught.value.message
-    assert "needs about" in caught.value.message
+
+
+# --- turns of an agent ---------------------------------------------------------------------------------------------
+async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
+    """The next one of its tier does the turn; where none takes any, nothing is asked and the reason is told."""
+    async with bench(
+        first := MessagesApi(), second := MessagesApi(), models=(MODEL, "second:other"), tools=ToolUse.NONE
+    ) as one:
+        output = await one.turn()
+    assert (len(first.calls), len(second.calls)) == (0, 1)
+    assert output.account.model == "other"
+    async with bench(MessagesApi(), tools=ToolUse.NONE) as one:
+        with pytest.raises(ApplicationError, match=f"{MODEL} takes none: name another model") as caught:
+            await one.turn()
+    assert (caught.value.type, len(one.api.calls)) == (failures.MODEL_REJECTED, 0)
+
+
+async def test_thoughts_go_to_nobody_else() -> None:
+    """Another model gets the conversation without the thoughts of the first; the first gets its own again."""
+    first, second = MessagesApi(plan=["good", "status:401", "good"]), MessagesApi()
+    async with bench(first, second, models=(MODEL, "second:other")) as one:
+        last = await one.turn()
+        for number in range(2):
+            last = await one.turn(last, said=f"word{number}.")
+        stored = Transcript.model_validate_json(await one.content.get_text(last.transcript))
+    assert (first.refused, second.refused) == ([], [])
+    assert [turn.author for turn in stored.turns] == [f"default:{MODEL}", "second:other", f"default:{MODEL}"]
+    kinds = [block["type"] for message in second.requests[0].body["messages"] for block in blocks_of(message)]
+    assert "thinking" not in kinds
+    messages = first.requests[-1].body["messages"]
+    assert [blocks_of(messages[place])[0]["type"] for place in (1, 3)] == ["thinking", "tool_use"]
+
+
+async def test_a_turn_has_a_cap_on_its_output() -> None:
+    """The role's own, with room for thoughts in addition: a turn that runs on is stopped, and not used (S3-036)."""
+    async with bench(MessagesApi("cut")) as one:
+        with pytest.raises(ApplicationError) as caught:
+            await one.turn()
+    assert caught.value.type == failures.ANSWER_CUT
+    thoughts = capabilities_of(one.api.base_url, MODEL).reasoning_tokens
+    assert [request.body["max_tokens"] for request in one.api.requests] == [ASKER.output_tokens + thoughts]
+
+
+async def test_a_long_conversation_fits_its_window() -> None:
+    """Where a window has no room for all, the oldest answers are shortened, and the account says by how much."""
+    api, shortened = MessagesApi(book=TokenBook(window=20_000)), list[int]()
+    async with bench(api, window=20_000, reasoning_tokens=500) as one:
+        last = await one.turn()
+        for number in range(15):
+            last = await one.turn(last, said=f"word{number}. {PROSE * 45}")
+            shortened += [last.account.content.shortened] if last.account.content else []
+    assert api.refused == []
+    assert [call.status for call in api.calls] == [200] * 16
+    assert next(filter(None, shortened)) == 1
+    cut = [CUT in text for text in tool_work.answered(api.requests[-1].body)]
+    assert cut == sorted(cut, reverse=True)
+    assert not cut[-1]
+    counts = [str(request.body).count(CUT) for request in api.requests]
+    assert counts == sorted(counts)
+    assert len(set(counts)) <= 6  # so most turns find their beginning in the cache of the endpoint

@@ -1,14 +1,16 @@
-"""What a handle gives for a run that did not return a result, and how it words what it sends."""
+"""The handle of a run: results of runs that returned none, messages that it sends, and queries that it repeats."""
 
 from typing import Any
 
 import pytest
+from temporalio.client import WorkflowQueryFailedError
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.handle import SAME_MESSAGE_SECONDS, message_id
-from client.run_results import refusal_of, result_of_failure, shortcomings_of, with_stored
+from client.client_errors import MessageRefused
+from client.handle import SAME_MESSAGE_SECONDS, ResearchHandle, message_id
+from client.run_results import result_of_failure, shortcomings_of, with_stored
 from contracts import failures, names
-from contracts.outcome import Counts, ResearchResult, Usage
+from contracts.outcome import Counts, EventPage, ResearchResult, Usage
 from contracts.vocabulary import Outcome, StopReason
 
 
@@ -53,14 +55,6 @@ def test_a_run_that_was_ended_from_outside_says_how_far_it_was() -> None:
     assert with_stored(ended, None) == ended
 
 
-def test_a_refusal_says_why_and_what_to_do() -> None:
-    """One line with every reason; resuming what never began is not advised."""
-    refused = result_of_failure("r", failure("invalid_input"))
-    words = refusal_of(refused.model_copy(update={"limitations": ["depht: unknown key\nquery: required"]}))
-    assert words.splitlines()[0] == "the run r was refused: depht: unknown key; query: required"
-    assert "research resume" not in words
-
-
 def test_a_partial_run_that_did_its_work_says_what_its_report_lacks() -> None:
     """The first lines of it; a run that a limit cut short says that in the line of its end."""
     lacking = ResearchResult(
@@ -87,3 +81,28 @@ def test_the_same_words_soon_after_are_one_message() -> None:
     assert first == sent(names.STEER, "look at 16", at=SAME_MESSAGE_SECONDS - 1.0)
     others = {sent(names.STEER, "look at 17"), sent(names.STOP_AND_REPORT), sent(names.STEER, "look at 16", at=3_600.0)}
     assert len(others | {first}) == 4
+
+
+# --- queries ---------------------------------------------------------------------------------------------------------
+class Run:
+    """A run whose queries fail so often, each with the next message."""
+
+    def __init__(self, *messages: str) -> None:
+        self.messages = list(messages)
+
+    def get_workflow_handle(self, _: str) -> "Run":
+        return self
+
+    async def query(self, *_: Any, **__: Any) -> EventPage:
+        if self.messages:
+            raise WorkflowQueryFailedError(self.messages.pop(0))
+        return EventPage(next=7)
+
+
+async def test_a_run_that_is_being_read_again_is_queried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query that comes between an event and its workflow task is made again; any other failure is an error."""
+    monkeypatch.setattr("client.handle.QUERY_PAUSE_SECONDS", 0.0)
+    handle = ResearchHandle(Run(failures.EVENTS_AFTER_TASK, failures.EVENTS_AFTER_TASK), "r-1")  # type: ignore[arg-type]
+    assert (await handle.events()).next == 7
+    with pytest.raises(MessageRefused, match="could not answer `events`: broken"):
+        await ResearchHandle(Run("broken"), "r-1").events()  # type: ignore[arg-type]
