@@ -155,7 +155,7 @@ class WebWorld(LoopbackServer):
         if status != 200:
             self.failed[status] += 1
             writer.write(
-                response(status, b"later", {"retry-after": self.faults.retry_after} if status == 429 else None)
+                response(status, b"later", {"retry-after": self.faults.retry_after} if status in {429, 503} else None)
             )
         elif searching:
             self.served[place] += 1

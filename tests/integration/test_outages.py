@@ -17,7 +17,7 @@ from client.view.words import waits_of
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, StopReason
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.web_world import WebWorld
+from tests.fakes.web_world import Faults, WebWorld
 from tests.fakes.world import model_world
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start
@@ -27,6 +27,14 @@ pytestmark = pytest.mark.integration
 
 STRATEGIES = ("supervisor", "reflective", "orchestrator")
 REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
+
+
+class PagesAway(Faults):
+    """Searches are answered, and no page is."""
+
+    def status(self, place: str, time: int) -> int:
+        del time
+        return 200 if place.startswith("search") else 503
 
 
 async def suffer(api: MessagesApi, scenarios: Sequence[str], seconds: float, shown: Awaitable[list[str]]) -> list[str]:
@@ -93,3 +101,20 @@ async def test_a_run_that_reaches_no_search_provider_is_refused_and_can_be_resum
     assert "searxng: 127.0.0.1 is not reachable" in refused.limitations[0]
     assert refused.resumable
     assert result.outcome is Outcome.COMPLETED
+
+
+async def test_pages_that_were_away_are_read_by_the_resumed_run(client: Client, tmp_path: Path) -> None:
+    """As most sites are away, each page is asked for twice; once they answer, each is read, and no search is repeated."""
+    async with WebWorld(faults=PagesAway(retry_after="400")) as world, web_workers(client, tmp_path, world):
+        run = await start(client, over_the_web())
+        with pytest.raises(WorkflowFailureError):
+            await run.result()
+        away = await ResearchClient(client).handle(run.id).result()
+        asked = Counter(place for place in world.asked if place.startswith("127.") and "robots" not in place)
+        world.faults = Faults()
+        world.asked.clear()
+        result = await (await start(client, over_the_web(continue_from=run.id), id=run.id)).result()
+    assert (away.outcome, away.stop_reason) == (Outcome.FAILED, StopReason.PROVIDER_OUTAGE)
+    assert set(asked.values()) == {2}
+    assert sorted(world.asked) == sorted(asked)
+    assert (result.outcome, result.counts.sources) == (Outcome.COMPLETED, len(asked))
