@@ -1,6 +1,7 @@
 """Expected sizes of calls bound what is really sent, and the shares of a run's tokens."""
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import roles
 from contracts.addresses import digest
 from contracts.call_sizes import expected_call, worst_call, worst_output
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap
+from contracts.evidence import DocumentRef, Evidence, Gap
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.report_updates import REPORTER, UpdateInput
@@ -18,7 +19,8 @@ from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.strategies import declared_roles
 from contracts.tokens import TokenShare, tokens_left, tokens_of_share
-from contracts.vocabulary import Confidence, EngineKind, Phase
+from contracts.vocabulary import EngineKind, Phase
+from tests.fakes import states
 
 SCRIPTS = {
     "signs": "<\"&>'",
@@ -36,10 +38,7 @@ def text_of(script: str, characters: int) -> str:
 
 def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
     """The largest input of each role that its prompt shows in full; its stored text is of this script, too."""
-
-    def text(characters: int) -> str:
-        return text_of(script, characters)
-
+    text = partial(text_of, script)
     stored = DocumentRef(hash=digest(text(30_000)))
     address = "https://example.org/" + "section-" * 40
     sources = [
@@ -50,15 +49,10 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
         Evidence(id=f"ev-{n:032d}", source_id=sources[0].id, start=0, end=1_200, quote_hash=stored.hash)
         for n in range(30)
     ]
+    cited = [[passage.id for passage in passages[n : n + 3]] for n in range(28)]
     findings = [
-        Finding(
-            id=f"f-{n:032d}",
-            statement=text(600),
-            confidence=Confidence.HIGH,
-            evidence_ids=[passage.id for passage in passages[n : n + 3]],
-            source_ids=[sources[0].id],
-        )
-        for n in range(28)
+        states.finding(text(600), id=f"f-{n:032d}", evidence_ids=evidence, source_ids=[sources[0].id])
+        for n, evidence in enumerate(cited)
     ]
     queries = [PlanNode(id=f"sq-{n:032d}", text=text(600)) for n in range(15)]
     asked = [query.text for query in queries]

@@ -215,13 +215,9 @@ def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
     """What it had no time for is no source that was found; what it read stays protected."""
     read, late = states.source("corpus:manual/locks.md"), "corpus:manual/late.md"
     resolved = states.resolved(protected_sources=[read.url, late])
-    stopped = states.state(
-        resolved=resolved,
-        status=RunStatus.PARTIAL,
-        phase=Phase.GATHERING,
-        plan=states.plan(states.sub_query("first question of the plan")),
-    )
-    stopped.sources = states.sources(read)
+    plan = states.plan(states.sub_query("first question of the plan"))
+    stopped = states.state(resolved=resolved, phase=Phase.GATHERING, plan=plan, sources=states.sources(read))
+    stopped.status = RunStatus.PARTIAL
     assert [late in line for line in add_unread_protected(stopped)] == [True]
     stored = ResearchState.model_validate_json(stopped.model_dump_json())
     again = resume_state(stored, resolved, "now", strategy_of("supervisor").resume)

@@ -216,18 +216,20 @@ async def test_a_feasible_question_passes_as_it_is(tmp_path: Path, engine: str) 
         assert trial.left > 0
 
 
+@pytest.mark.parametrize(("limits", "most"), [({}, 4), ({"max_sources": 2}, 2)])
 async def test_a_broad_question_becomes_queries_that_are_each_feasible(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, int], most: int
 ) -> None:
-    """Two queries with the reason of each, in the manager's order; beyond the limit there is none (S4-004, S4-005)."""
-    prompts = manager(monkeypatch, [verdict(text) for text in (*NARROW, "Three?", "Four?", "Five?")])
-    async with scoped(tmp_path, query=WIDE) as trial:
+    """Each with its reason, in the manager's order; beyond what the limits allow there is none (S4-004, S4-005)."""
+    texts = [*NARROW, "Three?", "Four?", "Five?"]
+    prompts = manager(monkeypatch, [verdict(text) for text in texts])
+    async with scoped(tmp_path, query=WIDE, limits=limits) as trial:
         await trial.asked()
         nodes = trial.state.plan.sub_queries
-        assert [node.text for node in nodes] == [*NARROW, "Three?", "Four?"]
+        assert [node.text for node in nodes] == texts[:most]
         assert {node.rationale for node in nodes} == {"a few sources answer it"}
         assert trial.state.plan.objections == []
-    assert "4 queries or fewer" in prompts[0]
+    assert f"{most} queries or fewer" in prompts[0]
 
 
 async def test_an_opinion_blocks_until_the_query_is_narrowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,6 +242,8 @@ async def test_an_opinion_blocks_until_the_query_is_narrowed(tmp_path: Path, mon
         assert waiting.objected is ObjectionKind.OPINION
         assert waiting.ways("r")[0] == "research plan r --edit"
         assert any(way.endswith("--overrule") for way in waiting.ways("r"))
+        computed = waiting.model_copy(update={"objected": ObjectionKind.STRUCTURAL})
+        assert not any("approve" in way for way in computed.ways("r"))
         with pytest.raises(inbox.Unacceptable) as refused:
             inbox.read_approval(trial.state, [], 1, APPROVAL_PHRASE)
         assert all(text in str(refused.value) for text in (WIDE, REASON, *NARROW, "--overrule"))
