@@ -25,7 +25,7 @@ from tests.toy.nest import nest, nest_declared
 from tests.toy.party import party_declared
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
 from workflows.rules.gaps import open_gaps
-from workflows.run.agents import GRACE_SECONDS
+from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.status import details_markdown
@@ -281,6 +281,13 @@ async def test_an_agent_of_an_agent_knows_what_the_run_had_read(tmp_path: Path) 
     assert LOWEST in [one.text for one in requests["node-b"].ledger().queries]
     assert "Cacti" in [page.title for page in requests["node-b"].ledger().pages]
     assert len(world.corpus.reads) == len(set(world.corpus.reads)) == 2
+
+
+def test_less_is_waited_for_at_each_level() -> None:
+    """Whoever waits at a level has more patience than all below, so each one's answer arrives (S4-041)."""
+    waits = [grace_seconds(level) for level in range(3)]
+    assert waits == [GRACE_SECONDS, GRACE_SECONDS - 1, GRACE_SECONDS - 2]
+    assert grace_seconds(9) > 0
 
 
 def test_the_limit_of_gaps_is_a_matter_of_the_strategy() -> None:
