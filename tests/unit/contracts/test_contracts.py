@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from contracts.addresses import sub_query_id
 from contracts.evidence import Source
 from contracts.lenient import lines_of
 from contracts.messages import SearchRequest
@@ -132,6 +133,11 @@ def test_a_strategy_may_ask_for_an_approval_where_the_request_names_none() -> No
     nobody = effective_gates(Gates(), Gates(), EngineKind.MODEL)
     assert (nobody.approve, nobody.clarify) == (Approve.NONE, Clarify.OFF)
     assert not Gates().requires_approval
+
+
+def test_the_same_question_has_the_same_id() -> None:
+    """Case, white space and end punctuation do not matter (C.8: duplicate sub-queries)."""
+    assert sub_query_id("What is  VACUUM?") == sub_query_id("what is vacuum")
 
 
 def test_hand_offs_carry_the_documented_fields() -> None:

@@ -201,7 +201,9 @@ async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path:
 # --- whole runs ------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("writer", ["good", "embroiders"])
 async def test_corrections_and_revisions_arrive_as_updates(tmp_path: Path, writer: str) -> None:
-    """What verification corrects and what a review asks for goes through the same door (S2-013, S2-029, X-12)."""
+    """What verification corrects and what a review asks for goes through the same door, and the record has a new text
+    long before the run ends (S2-013, S2-029, X-12).
+    """
     by_role = {"synthesizer": writer}
     trial = await undisturbed(tmp_path, "growing", "model", by_role=by_role, verify="full", checks={"review": "model"})
     events = updates_in(trial.run)
@@ -209,7 +211,9 @@ async def test_corrections_and_revisions_arrive_as_updates(tmp_path: Path, write
     assert trial.state.draft is not None
     assert events[-1].data["report"] == trial.state.draft.document.hash
     text = await text_of(trial.world, trial.state.draft.document.hash)
-    assert ("Zyzzyva" in text) is False
+    assert "Zyzzyva" not in text
+    work = [activity for activity, _ in trial.host.calls]
+    assert "save_session" in work[work.index("write_report") : work.index("render_report")]
     assert trial.state.result is not None
     assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
 
