@@ -38,15 +38,9 @@ KUBERNETES = ROOT / "deploy" / "kubernetes"
 VARIABLE = re.compile(r"\$\{([A-Z_]+)(?:(:[-?])([^}]*))?\}")
 """`${NAME}`, `${NAME:-default}`, `${NAME:?message}`."""
 SECRET = re.compile(r"(?<!VAL)KEY|PASSWORD|PWD|SECRET|TOKEN")
-SEARCH_KEYS = frozenset(
-    {"TAVILY_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CSE_ID", "BRAVE_API_KEY", "SEMANTIC_SCHOLAR_API_KEY"}
-)
-SEARCH_ADDRESSES = frozenset(
-    {f"{name}_BASE_URL" for name in ("TAVILY", "GOOGLE", "BRAVE", "SEMANTIC_SCHOLAR", "WIKIPEDIA")}
-)
 KEY_HOLDERS = {
     frozenset({"ANTHROPIC_API_KEY"}): ("models", "search", "records"),
-    SEARCH_KEYS | SEARCH_ADDRESSES: ("search", "records"),
+    frozenset(search_variables()) - {"SEARXNG_URL"}: ("search", "records"),
 }
 """Variables with keys → the pools that need them: those that use them, and `records` tells a run what there is."""
 FOLDERS = {
@@ -72,10 +66,6 @@ def services() -> dict[str, dict[str, Any]]:
 def ours() -> dict[str, dict[str, Any]]:
     """The services of our own image."""
     return {name: service for name, service in services().items() if "build" in service}
-
-
-def with_defaults(text: str) -> str:
-    return VARIABLE.sub(lambda found: found[3] if found[2] == ":-" else "", text)
 
 
 def variables(text: str) -> set[str]:
@@ -123,10 +113,6 @@ def instruction(name: str) -> str:
     return arguments
 
 
-def image_environment() -> dict[str, str]:
-    return dict(pair.split("=", 1) for pair in instruction("ENV").split())
-
-
 def documents(path: Path) -> list[dict[str, Any]]:
     return [document for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
 
@@ -153,7 +139,7 @@ def test_the_image_is_built_from_what_is_there() -> None:
 def test_the_image_runs_as_nobody_special() -> None:
     """A fixed account without a shell owns nothing but /data, where everything is written."""
     assert instruction("USER") == f"{ACCOUNT}:{ACCOUNT}"
-    assert image_environment()["RESEARCH_HOME"] == "/data"
+    assert "RESEARCH_HOME=/data" in instruction("ENV").split()
     assert json.loads(instruction("VOLUME")) == ["/data"]
     (accounts,) = [text for name, text in stages()[-1] if name == "RUN"]
     assert f"--uid {ACCOUNT}" in accounts
@@ -174,7 +160,8 @@ def test_the_base_image_is_pinned_to_a_python_that_is_supported() -> None:
 # --- docker-compose.yml ------------------------------------------------------------------------------------------------
 def test_compose_opens_no_port_beyond_this_machine() -> None:
     """Every published port is bound to the loopback interface: a Temporal server knows no passwords."""
-    ports = [with_defaults(port) for service in services().values() for port in service.get("ports", [])]
+    text = VARIABLE.sub(lambda found: found[3] if found[2] == ":-" else "", json.dumps(services()))
+    ports = [port for service in json.loads(text).values() for port in service.get("ports", [])]
     assert len(ports) == 2
     assert [port for port in ports if not re.fullmatch(r"127\.0\.0\.1:\d+:\d+", port)] == []
     assert not [name for name, service in services().items() if service.get("network_mode") == "host"]

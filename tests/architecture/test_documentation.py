@@ -203,11 +203,8 @@ def test_every_command_is_documented() -> None:
 
 
 # --- the example and the scripts around it ----------------------------------------------------------------------------
-SCRIPT = ROOT / "examples" / "export_python_docs.py"
-
-
 def export(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, *flags, str(SCRIPT), str(folder)]
+    command = [sys.executable, *flags, str(ROOT / "examples" / "export_python_docs.py"), str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 

@@ -10,9 +10,6 @@ GENERATOR = load_script(ROOT / "docs" / "generate_requirements.py")
 CODE = re.compile(r"\b[SC]\d-\d|\bX-\d|_[sc]\d_\d|\b[Ii]nvariants? \d|\(F\d+[,)]")
 FAULT = re.compile(r"\bF\d+\b")
 
-# Kinds of codes, so that this file holds none.
-S, C, F, I = "S0", "C0", "F", "invariant"
-
 
 def code_in(text: str) -> str:
     """The first line of a text that holds a code; empty if none does."""
