@@ -58,11 +58,6 @@ class AgentTask(CompactModel):
     lost: LostWork = LostWork()
     """Set for a task that is given again."""
 
-    @property
-    def placement(self) -> dict[str, int]:
-        """Place in its run's work: the turn, and the branch in it."""
-        return {name: place for name in ("turn", "branch") if isinstance(place := self.given.get(name), int)}
-
 
 class AgentShare(Contract):
     """Budget reserved for one agent; None where the run has no such limit."""

@@ -113,44 +113,30 @@ def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> Analyzer
 
 
 def by_reference(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:
-    """Return a role's input with hashes of entries in place of their details; details without an entry stay."""
-    update: dict[str, Any] = {}
-    if state.resolved_entry:
-        fields = type(request).model_fields
-        update = {name: fields[name].get_default() for name in resolved_fields(role, request, state.resolution)}
-        update["resolved_entry"] = state.resolved_entry
+    """Return a role's input with hashes of entries in place of their details; unchanged for a run without entries."""
+    if not state.resolved_entry:
+        return request
+    fields = type(request).model_fields
+    names = resolved_fields(role, request, state.resolution)
+    update: dict[str, Any] = {name: fields[name].get_default() for name in names}
+    update["resolved_entry"] = state.resolved_entry
     if isinstance(request, AnalyzeInput):
-        update["sources"] = [refer_source(source) for source in request.sources]
+        update["sources"] = [
+            SourceExtract(
+                quality=source.quality if source.changed else Quality.UNKNOWN,
+                entry=source.entry,
+                hit_entries=source.hit_entries,
+                again=source.again,
+            )
+            for source in request.sources
+        ]
     if isinstance(request, FindingsInput):
-        update |= _writing(request)
+        entries = dict.fromkeys([*(one.entry for one in request.findings), *(one.entry for one in request.evidence)])
+        changed = [SourceExtract(id=one.id, quality=one.quality) for one in request.sources if one.changed]
+        update |= {"entries": list(entries), "findings": [], "evidence": [], "sources": changed}
     if isinstance(request, UpdateInput):
         update["finding_ids"] = [finding.id for finding in request.findings]
     return request.model_copy(update=update)
-
-
-def refer_source(source: SourceExtract) -> SourceExtract:
-    """Return a source with the hash of its entry in place of the details."""
-    if source.entry is None:
-        return source
-    quality = source.quality if source.changed else Quality.UNKNOWN
-    return SourceExtract(quality=quality, entry=source.entry, hit_entries=source.hit_entries, again=source.again)
-
-
-def _writing(request: FindingsInput) -> dict[str, Any]:
-    """Return analyses by their entries, changed sources, and sources without an analysis."""
-    entries = [*(item.entry for item in request.findings), *(item.entry for item in request.evidence)]
-    inline = {source_id for finding in request.findings if not finding.entry for source_id in finding.source_ids}
-    sources = [
-        source if source.id in inline else SourceExtract(id=source.id, quality=source.quality)
-        for source in request.sources
-        if source.changed or source.id in inline
-    ]
-    return {
-        "entries": list(dict.fromkeys(entry for entry in entries if entry)),
-        "findings": [finding for finding in request.findings if not finding.entry],
-        "evidence": [item for item in request.evidence if not item.entry],
-        "sources": sources,
-    }
 
 
 SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type")

@@ -136,19 +136,14 @@ class Notebooks:
 
     async def _complete_writing(self, request: roles.FindingsInput) -> dict[str, Any]:
         """Findings, evidence and sources of the stored analyses."""
-        evidence = {item.id: item for item in request.evidence}
-        findings: dict[str, Finding] = {}
+        evidence, findings = dict[str, Evidence](), dict[str, Finding]()
         sources: dict[str, roles.SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
             evidence.update({item.id: item for item in entry.evidence})
             findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}
             sources |= {source.id: source for source in entry.sources}
-        # New findings come after those of earlier drafts, so that prompts begin alike.
-        findings |= {finding.id: finding for finding in request.findings}
-        for given in request.sources:
-            known = sources.get(given.id)
-            # What is given besides its id is newer; one that no analysis knows is given whole.
-            sources[given.id] = given if known is None else known.model_copy(update={"quality": given.quality})
+        for given in request.sources:  # of these the quality has changed
+            sources[given.id] = sources[given.id].model_copy(update={"quality": given.quality})
         if isinstance(request, UpdateInput):  # an update is for some of them, in the order of the request
             findings = {key: _find(findings.values(), key) for key in request.finding_ids}
             named = {key for finding in findings.values() for key in finding.evidence_ids}

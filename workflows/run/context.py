@@ -153,7 +153,9 @@ class RunContext:
     def note(self, kind: str, text: str, /, **data: Any) -> None:
         """Inform the watchers. Events of an agent have the agent's place in its run."""
         if self.state.task is not None:
-            data = {"scope": self.state.scope, **self.state.task.placement, **data}
+            given = self.state.task.given
+            place = {name: given[name] for name in ("turn", "branch") if isinstance(given.get(name), int)}
+            data = {"scope": self.state.scope, **place, **data}
         add_event(self.state, kind, self.now_text(), text, data)
         self.hooks.changed()
 
