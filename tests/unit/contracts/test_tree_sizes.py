@@ -77,11 +77,15 @@ def test_a_limit_is_objected_to_exactly_where_the_least_exceeds_it(
 
 
 def test_each_thing_that_a_query_names_is_a_leaf_with_its_call() -> None:
-    """Calls and tokens grow with what is enumerated (C4-10)."""
+    """Calls and tokens grow with what is enumerated, and a query names no more than its tree has leaves (C4-10)."""
     short = estimate_trees(["How?"], ROLES, PRICES, 1_000)
     long = estimate_trees(["Compare a, b, c, d, e, f, g"], ROLES, PRICES, 1_000)
     assert (short["max_model_calls"], long["max_model_calls"]) == (3, 8)
     assert long["max_tokens"] > short["max_tokens"]
+    many = PlanNode(id="a", text="Compare " + ", ".join(f"part {number}" for number in range(20)))
+    (objection,) = structural_objections(short, TREES, [many])
+    assert objection.figures == {"max_leaves": (20.0, 15.0)}
+    assert "split it into 2 queries of at most 15 things each" in objection.text
 
 
 def test_an_unknown_price_or_no_limit_is_no_objection() -> None:
