@@ -13,10 +13,8 @@ from contracts import failures
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, Outcome, StopReason
-from providers.errors import NotConfigured
 from tests.every_strategy.joined import ENGINES, Trial, resume, trial_of, whole_run
 from tests.fakes import model_work, reflective_work, tool_work
-from tests.fakes.corpus import MemoryCorpus
 from tests.toy.roles import TOY
 
 MODEL: Final = EngineKind.MODEL.value
@@ -156,18 +154,17 @@ async def test_what_a_limit_forbids_is_named(tmp_path: Path, monkeypatch: pytest
     assert "because the limit of pages was reached" in await later.report()
 
 
-class FragileCorpus(MemoryCorpus):
-    """A corpus that refuses some searches for good."""
+def refuse_searches(trial: Trial, refused: set[str] | None) -> None:
+    """Refuse searches with these words for good, or every search."""
+    search = trial.host.implementations["search"]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.refused: set[str] | None = set()
-        """Words of the searches; None: every search."""
+    async def refuse(request: SearchRequest) -> SearchResponse:
+        if refused is None or request.text in refused:
+            raise ApplicationError("it was taken away", type=failures.SEARCH_NOT_CONFIGURED, non_retryable=True)
+        response: SearchResponse = await search(request)
+        return response
 
-    async def search(self, request: SearchRequest) -> SearchResponse:
-        if self.refused is None or request.text in self.refused:
-            raise NotConfigured("this corpus was taken away")
-        return await super().search(request)
+    trial.host.implementations["search"] = refuse
 
 
 SEARCHES: Final = [
@@ -184,10 +181,9 @@ SEARCHES: Final = [
 async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name: str, engine: str, lost: str) -> None:
     """It never ends `empty` for them, and once they answer it finds what an undisturbed run finds (S0-097, S0-131, C0-13)."""
     whole = await whole_run(tmp_path / "whole", name, engine)
-    corpus = FragileCorpus()
     searched = whole.world.corpus.searches
-    corpus.refused = {"first": {searched[0]}, "last": {searched[-1]}, "all": None}[lost]
-    async with trial_of(tmp_path, name, engine, corpus=corpus) as trial:
+    async with trial_of(tmp_path, name, engine) as trial:
+        refuse_searches(trial, {"first": {searched[0]}, "last": {searched[-1]}, "all": None}[lost])
         await trial.conduct()
         result = trial.state.result
         assert result.outcome is (Outcome.FAILED if lost == "all" else Outcome.PARTIAL)
@@ -195,7 +191,6 @@ async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name:
         if lost == "all":  # nobody looked, so nobody says that nothing answers
             assert (result.stop_reason, trial.state.citations) == (StopReason.PROVIDER_OUTAGE, [])
             assert not re.search("Nothing in the sources|No passage matches|nothing answers", told)
-        corpus.refused = set()
         later = await resume(trial)
     assert later.findings == whole.findings
     later.assert_completed()

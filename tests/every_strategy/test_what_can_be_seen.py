@@ -18,26 +18,13 @@ from tests.fakes.world import READ_AT
 from workflows.rules.sub_queries import pass_over_unread
 
 
-class NotingCorpus(MemoryCorpus):
-    """A corpus that remembers the addresses that its searches gave."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[str, str] = {}
-
-    async def search(self, request):
-        response = await super().search(request)
-        self.found |= {hit.url: hit.title for hit in response.hits}
-        return response
-
-
 @pytest.mark.parametrize("name", NAMES)
 async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: str) -> None:
     """With a cap of one source over the run every other page that was found is a source that was not fetched; those
     that were read say when, of what kind they were, and which stored files they have
     (C2-10, S2-004, S2-011, S2-012, S2-035, S2-051).
     """
-    corpus = NotingCorpus()
+    corpus = MemoryCorpus()
     async with trial_of(tmp_path, name, corpus=corpus, limits=Limits(max_sources=1)) as trial:
         await trial.conduct()
         state, document = await trial.world.notebooks.complete_state(trial.state), await trial.document()

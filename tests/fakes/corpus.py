@@ -70,6 +70,8 @@ class MemoryCorpus:
         self._documents = dict(documents)
         self.searches: list[str] = []
         self.reads: list[str] = []
+        self.found: dict[str, str] = {}
+        """Address of each hit that a search gave → its title."""
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         self.searches.append(request.text)
@@ -83,6 +85,7 @@ class MemoryCorpus:
         hits = [self._hit(path, rank) for rank, (_, path) in enumerate(sorted(scored), start=1)]
         counts = {term: sum(term in set(stems(text)) for text in self._documents.values()) for term in terms}
         kept = hits[: request.max_results]
+        self.found |= {hit.url: hit.title for hit in kept}
         return SearchResponse(
             provider=self.name, hits=kept, documents_searched=len(self._documents), term_documents=counts
         )
