@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
+from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
@@ -111,6 +112,30 @@ async def test_costs_of_failed_attempts_are_handed_on(error: errors.ProviderErro
     assert Usage.model_validate(failure.details[0]["usage"]) == Usage(cost_usd=0.75)
     history = attempt_history(3, tried.beats[-1])
     assert (history.reported, history.losses, history.usage) == (2, 0, Usage(cost_usd=0.75))
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_the_stop_of_a_worker_is_no_failure_of_the_call(stopped: bool) -> None:
+    """Another worker continues at once, however often it happens; a call that its run cancelled stays cancelled."""
+    begun, tried = asyncio.Event(), Attempt(9, {"reported": 8})
+
+    async def body() -> None:
+        async with attempt(READING):
+            begun.set()
+            await asyncio.sleep(60)
+
+    work = asyncio.ensure_future(tried.environment.run(body))
+    await begun.wait()
+    tried.environment.cancel(ActivityCancellationDetails(worker_shutdown=stopped, cancel_requested=not stopped))
+    if not stopped:
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        return
+    with pytest.raises(ApplicationError) as caught:
+        await work
+    assert (caught.value.type, caught.value.non_retryable) == (failures.WORKER_STOPPED, False)
+    assert caught.value.next_retry_delay == timedelta(milliseconds=100)
+    assert attempt_history(10, tried.beats[-1]).losses == 0
 
 
 def test_details_of_failures_are_bounded() -> None:

@@ -224,6 +224,7 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert (changed.gates.policy, changed.gates.think) == (GatePolicy.ADVISORY, stored.gates.think)
     assert (changed.report_language, changed.output.sections) == ("fr", ["Kurz"])
     assert again(changed) == changed
+    assert "refresh" not in again(stored, continue_from="r-1", refresh=True).requested  # nor in its next resumption
     more = again(stored, limits={"max_iterations": 7})
     assert (more.limits.max_iterations, more.limits.max_sources) == (7, stored.limits.max_sources)
     without = again(stored, engine="extractive")

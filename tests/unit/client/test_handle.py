@@ -8,7 +8,7 @@ from temporalio.exceptions import ApplicationError, CancelledError, TerminatedEr
 
 from client.client_errors import MessageRefused
 from client.handle import SAME_MESSAGE_SECONDS, ResearchHandle, message_id
-from client.run_results import result_of_failure, shortcomings_of, with_stored
+from client.run_results import refusal_of, result_of_failure, shortcomings_of, with_stored
 from contracts import failures, names
 from contracts.outcome import Counts, EventPage, ResearchResult, Usage
 from contracts.vocabulary import Outcome, StopReason
@@ -53,6 +53,14 @@ def test_a_run_that_was_ended_from_outside_says_how_far_it_was() -> None:
     assert result.started_at.startswith("2026-11-21")
     assert result.limitations == ["the run was terminated from outside"]
     assert with_stored(ended, None) == ended
+
+
+def test_a_refusal_says_why_and_what_to_do() -> None:
+    """One line with every reason; resuming what never began is not advised."""
+    refused = result_of_failure("r", failure("invalid_input"))
+    words = refusal_of(refused.model_copy(update={"limitations": ["depht: unknown key\nquery: required"]}))
+    assert words.splitlines()[0] == "the run r was refused: depht: unknown key; query: required"
+    assert "research resume" not in words
 
 
 def test_a_partial_run_that_did_its_work_says_what_its_report_lacks() -> None:
