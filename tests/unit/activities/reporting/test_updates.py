@@ -110,6 +110,15 @@ def test_operations_append_put_behind_and_replace_one_sentence_or_item() -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("body", "more", "text"),
+    [("- one", "- two", "- one\n- two"), ("One is here.", "Two is here.", "One is here.\n\nTwo is here.")],
+)
+def test_an_appended_text_is_joined_as_it_will_be_read(body: str, more: str, text: str) -> None:
+    """Two lists would be read as one: they are one, so that their numbers stay; a paragraph stays one of its own."""
+    assert changed(report_of(a=body), append(more)) == text
+
+
 def test_text_of_another_kind_divides_what_it_is_put_into() -> None:
     """A list behind the first of two sentences leaves both whole, in their order."""
     assert changed(report_of(a="One is here. Two is here."), after(1, "- an item")) == (
