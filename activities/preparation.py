@@ -8,6 +8,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures, presets
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, REASONING_TOKENS, expected_call, least_call
+from contracts.outcome import Usage
 from contracts.parse_request import SPECIAL_LIMITS, unknown_to_strategy
 from contracts.presets import with_choice
 from contracts.protected_sources import protected_sources_of
@@ -78,8 +79,8 @@ class ResearchConfiguration:
     """Whether a model, by its name, can call tools at its endpoint."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None
     """Price of a model by its name; None where it is unknown."""
-    call_usd: Callable[[str, int, int], float | None] = lambda *_: None
-    """US dollars of a call by the model's name and its tokens, in and out; None where the price is unknown."""
+    call_usd: Callable[[str, Usage], float | None] = lambda *_: None
+    """US dollars of a call by the name of the model and the tokens; None where the price is unknown."""
     search_usd: Callable[[str], float | None] = lambda _: None
     """US dollars of a search by the provider's name; None where the price is unknown."""
     choose_providers: Choose = lambda *_: []
@@ -420,7 +421,7 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
         model = resolved.models[role.tier.value]
         sizes = (least_call(role, longest), expected_call(role, **most))
         for bound, (count, size) in enumerate(zip(counts, sizes, strict=True)):
-            price = configuration.call_usd(model, size.input_tokens, size.output_tokens)
+            price = configuration.call_usd(model, size)
             calls[bound] += count
             tokens[bound] += count * size.tokens
             usd[bound] += count * (price or 0.0)

@@ -5,15 +5,14 @@ All figures err high. `worst_call` bounds one call whose input is known: no bill
 
 import json
 import math
-from dataclasses import dataclass
 from typing import Any, Final
 
 from contracts import checking_roles, roles
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
+from contracts.outcome import Usage
 from contracts.recursive_roles import EXTRACTOR, SCANNED_CHARACTERS, SCANNER, SHOWN_LINKS, ExtractInput
 from contracts.report_updates import REPORTER, UpdateInput
-from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RefineInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
 from contracts.tool_turns import ToolTurnInput
@@ -52,26 +51,6 @@ FINDING_TOKENS: Final = 600
 """A finding with its passages, in a usual report."""
 MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents", "summaries"}
 """Fields that prompts show in part, or with stored text."""
-MILLION: Final = 1_000_000
-
-
-@dataclass(frozen=True)
-class CallSize:
-    """Tokens of one call."""
-
-    input_tokens: int
-    output_tokens: int
-
-    @property
-    def tokens(self) -> int:
-        """Both together."""
-        return self.input_tokens + self.output_tokens
-
-    def most_usd(self, price: ModelPrice | None) -> float | None:
-        """The highest cost of the call; None without a known price."""
-        if price is None:
-            return None
-        return (self.input_tokens * price.input + self.output_tokens * price.output) / MILLION
 
 
 def expected_call(
@@ -81,7 +60,7 @@ def expected_call(
     source_characters: int = 0,
     findings: int = 0,
     reasoning_tokens: int = 0,
-) -> CallSize:
+) -> Usage:
     """Usual size of a role's call: with the sources of one sub-query, or the findings of a report."""
     source_tokens = source_characters // BYTES_PER_TOKEN + SNIPPET_TOKENS
     claims = min(findings, CLAIMS_PER_CALL)
@@ -98,27 +77,27 @@ def expected_call(
     }
     conversation = 5_000 if role.tools else 0
     size = FIXED_INPUT_TOKENS + conversation + material.get(role.name, 0)
-    return CallSize(size, role.expected_output_tokens + reasoning_tokens)
+    return Usage(input_tokens=size, output_tokens=role.expected_output_tokens + reasoning_tokens)
 
 
-def least_call(role: RoleSpec[Any, Any], source_characters: int) -> CallSize:
+def least_call(role: RoleSpec[Any, Any], source_characters: int) -> Usage:
     """Return the usual size of a role's call in a run that finds little: two sources, two findings."""
     return expected_call(role, sources=2, findings=2, source_characters=source_characters)
 
 
-def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> CallSize:
+def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> Usage:
     """Bound for one call with this input: its fields as text, and the stored text that its prompt will contain."""
     fields = _tokens(request.model_dump_json(exclude=MATERIAL))
     tools = sum(_tokens(tool.description + json.dumps(tool.schema)) + LINE_TOKENS for tool in role.tools)
     size = FIXED_INPUT_TOKENS + fields + tools + _material_tokens(request)
-    return CallSize(size, worst_output(role, reasoning_tokens))
+    return Usage(input_tokens=size, output_tokens=worst_output(role, reasoning_tokens))
 
 
-def worst_report(findings: int, reasoning_tokens: int | None = None) -> CallSize:
+def worst_report(findings: int, reasoning_tokens: int | None = None) -> Usage:
     """Bound for a report that is still to be written, by the number of its findings."""
     extras = 8_000  # plan, gaps, advice and sources
     size = FIXED_INPUT_TOKENS + findings * FINDING_TOKENS + extras
-    return CallSize(size, worst_output(roles.SYNTHESIZER, reasoning_tokens))
+    return Usage(input_tokens=size, output_tokens=worst_output(roles.SYNTHESIZER, reasoning_tokens))
 
 
 def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) -> int:

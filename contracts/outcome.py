@@ -10,7 +10,7 @@ from contracts.base import Contract
 from contracts.checking import ReviewSummary, VerificationSummary
 from contracts.evidence import DocumentRef
 from contracts.plan import Objection, Waiting
-from contracts.resolved import EffectiveLimits, ProviderChoice
+from contracts.resolved import EffectiveLimits, ModelPrice, ProviderChoice
 from contracts.tokens import CallFidelity, FidelityTotals
 from contracts.vocabulary import (
     Action,
@@ -68,6 +68,12 @@ class Usage(Contract):
     def known_cost_usd(self) -> float:
         """Known cost, which `max_cost_usd` limits."""
         return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
+
+    def most_usd(self, price: ModelPrice | None) -> float | None:
+        """Return the cost of the tokens, none of them cached; None without a known price."""
+        if price is None:
+            return None
+        return (self.input_tokens * price.input + self.output_tokens * price.output) / 1_000_000
 
     def plus(self, other: "Usage") -> "Usage":
         """Return the sum of both; an unknown cost stays unknown, with its known part."""

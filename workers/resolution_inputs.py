@@ -34,9 +34,8 @@ def configuration_of(
     def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
         return choose(choices, names, source_types, broken=malformed(settings.search_values()))
 
-    def call_usd(model: str, input_tokens: int, output_tokens: int) -> float | None:
-        name = split_name(model, models.endpoints)[1]
-        return table.cost_usd(name, Usage(input_tokens=input_tokens, output_tokens=output_tokens), written=model)
+    def call_usd(model: str, usage: Usage) -> float | None:
+        return table.cost_usd(split_name(model, models.endpoints)[1], usage, written=model)
 
     def search_usd(provider: str) -> float | None:
         stated = settings.search.usd_per_1000.get(provider)

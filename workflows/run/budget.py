@@ -10,7 +10,7 @@ from itertools import count
 from typing import Final
 
 from contracts.addresses import short_hash
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, CallSize, worst_report
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, worst_report
 from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.roles import RoleInput
@@ -52,7 +52,7 @@ class Reservation:
 NOTHING: Final = Reservation()
 
 
-def reservation(size: CallSize, price: ModelPrice | None) -> Reservation:
+def reservation(size: Usage, price: ModelPrice | None) -> Reservation:
     """For one call of at most this size at its tier's price."""
     return Reservation(1, size.tokens, size.most_usd(price) or 0.0)
 

@@ -14,7 +14,6 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from activities.failures import BEAT_SECONDS
 from activities.journal import LEASE_SECONDS, RENEW_SECONDS
 from contracts import failures
-from contracts.call_sizes import CallSize
 from contracts.outcome import Usage
 from contracts.presets import preset
 from contracts.request import Depth
@@ -147,7 +146,7 @@ LIMITS = st.builds(
     max_tokens=st.none() | st.integers(0, 60_000),
     max_cost_usd=st.none() | st.floats(0, 0.5),
 )
-SIZES = st.builds(CallSize, st.integers(1, 8_000), st.integers(1, 8_000))
+SIZES = st.builds(Usage, input_tokens=st.integers(1, 8_000), output_tokens=st.integers(1, 8_000))
 SHARES = st.floats(0, 1)
 EVENTS = st.lists(
     st.tuples(st.just("start"), SIZES, st.booleans(), SHARES)
@@ -156,7 +155,7 @@ EVENTS = st.lists(
 )
 
 
-def billed(size: CallSize, priced: bool, share: float) -> Usage:
+def billed(size: Usage, priced: bool, share: float) -> Usage:
     """What a call really needed: never more than what was reserved for it."""
     tokens_in, tokens_out = int(size.input_tokens * share), int(size.output_tokens * share)
     cost = (tokens_in * PRICE.input + tokens_out * PRICE.output) / 1e6
