@@ -119,15 +119,13 @@ class QueriesAnswer(RoleAnswer):
     )
     reasoning: str = ""
 
-    def fitted(self, request: RoleInput, notes: list[str]) -> Self:
+    def fitted(self, request: "InvestigateInput | ResearchStepInput", notes: list[str]) -> Self:
         """Keep new queries; the investigator and the first turn of a step have one at least."""
-        most, asked, fallback = 3, list[str](), [request.query]
-        if isinstance(request, InvestigateInput | ResearchStepInput):
-            most = request.most_queries
+        asked, fallback = list[str](), [request.query]
         if isinstance(request, ResearchStepInput):
             asked = request.asked
             fallback = [request.description, request.step_title] if request.turn == 1 else []
-        queries = first(distinct(self.queries, str, asked), most, notes, "queries")
+        queries = first(distinct(self.queries, str, asked), request.most_queries, notes, "queries")
         fresh = distinct([line_of(text, 400) for text in fallback], str, asked)[:1]
         return self.model_copy(update={"queries": queries or fresh})
 
@@ -224,7 +222,7 @@ class ResearcherAnswer(QueriesAnswer):
 
     pages: list[int] = Field(default=[], description="numbers of the listed pages that are worth reading")
 
-    def fitted(self, request: RoleInput, notes: list[str]) -> Self:
+    def fitted(self, request: "InvestigateInput | ResearchStepInput", notes: list[str]) -> Self:
         """Keep new queries, and the numbers of listed pages."""
         listed = range(1, len(request.pages) + 1) if isinstance(request, ResearchStepInput) else ()
         pages = [number for number in dict.fromkeys(self.pages) if number in listed]
