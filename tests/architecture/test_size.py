@@ -19,7 +19,7 @@ BUDGET = {
     "client/cli": 2_655,
     "client/exchange": 445,
     "client/view": 450,
-    "contracts": 5_085,
+    "contracts": 5_040,
     "providers": 375,
     "providers/extractive": 800,
     "providers/isolation": 205,
