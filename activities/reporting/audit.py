@@ -62,7 +62,7 @@ DISTRUST: Final = (
 ARCHIVE: Final = "compare the archive with a backup; `research run` with the same question reads the source again"
 TRANSFER: Final = "do not use the bundle: it was changed after it was made; ask the sender for it again"
 REMEDIES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("text_differs", "original_differs", "text_missing", "original_missing"), ARCHIVE),
+    **{f"{kind}_{what}": ARCHIVE for kind in ("text", "original", "page_list") for what in ("differs", "missing")},
     **dict.fromkeys(("file_differs", "file_missing", "file_unlisted", "signature_differs"), TRANSFER),
     "signature_missing": "ask the sender for a bundle made with `research export ID --bundle --sign KEYFILE`",
     "markdown_differs": "write the file again: `research report ID --format md --out report.md`",
@@ -138,7 +138,7 @@ async def audit(
     for source in read.sources:
         texts[source.id] = await _load("text", source, source.text_hash, get_text, result)
         if source.pages_hash is not None:
-            pages[source.id] = await _load("list of pages", source, source.pages_hash, get_text, result)
+            pages[source.id] = await _load("page list", source, source.pages_hash, get_text, result)
         await _load("original", source, source.content_hash, get_bytes, result)
     _check_forms(read, markdown, html, result)
     page = None if html is None else html.decode("utf-8", "replace")
@@ -174,11 +174,11 @@ async def _load(
     except ContentCorrupt:
         found = ""
     except ContentMissing:
-        result.problem(f"{kind}_missing", source.id, f"the stored {kind} is gone")
+        result.problem(f"{kind.replace(' ', '_')}_missing", source.id, f"the stored {kind} is gone")
         return None
     if name == digest(found):
         return found
-    result.problem(f"{kind}_differs", source.id, f"the stored {kind} is not what its hash says")
+    result.problem(f"{kind.replace(' ', '_')}_differs", source.id, f"the stored {kind} is not what its hash says")
     return None
 
 

@@ -223,16 +223,17 @@ class Ranking:
         return before.start + spans[-1][0] if spans else start
 
     def distinct(self, passages: Iterable[Passage], most: int) -> list[Passage]:
-        """Return the best passages without near-duplicates and without those that overlap a better one."""
+        """Return the best passages without those that overlap a better one, or repeat it without other figures."""
         kept: list[tuple[Passage, frozenset[str]]] = []
         for one in passages:
             if len(kept) == most:
                 break
             words = self.keys(one)
             keys = words - _stop_keys(self._language) or words
+            figures = {key for key in keys if any(map(str.isdecimal, key))}
             if not any(
                 (one.source.id == other.source.id and one.start < other.end and other.start < one.end)
-                or len(keys & known) >= DUPLICATE * min(len(keys), len(known))
+                or (len(keys & known) >= DUPLICATE * min(len(keys), len(known)) and figures <= known)
                 for other, known in kept
             ):
                 kept.append((one, keys))

@@ -82,6 +82,7 @@ class AnthropicChat:
             raise NotConfigured(f"{places.address} must begin with https:// or http://")
         if api_key:
             ensure_key(api_key, places.credential)
+            ensure_confidential(api_key, base_url, places.address, places.credential)
         # At its debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._places = places
@@ -97,8 +98,6 @@ class AnthropicChat:
             self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=base_url, http_client=connections)
         except httpx2.InvalidURL:
             raise self._no_address() from None
-        if api_key:
-            ensure_confidential(api_key, base_url, places.address, places.credential)
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`.

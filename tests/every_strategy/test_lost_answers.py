@@ -189,6 +189,7 @@ async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name:
         assert result.outcome is (Outcome.FAILED if lost == "all" else Outcome.PARTIAL)
         told = " ".join([*result.limitations, result.summary, await trial.report()])
         if lost == "all":  # nobody looked, so nobody says that nothing answers
+            assert result.counts.queries_failed == len(trial.state.searches()) > 0
             assert (result.stop_reason, trial.state.citations) == (StopReason.PROVIDER_OUTAGE, [])
             assert not re.search("Nothing in the sources|No passage matches|nothing answers", told)
         later = await resume(trial)

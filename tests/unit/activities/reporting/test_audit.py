@@ -245,6 +245,9 @@ async def test_missing_file_is_a_problem_and_its_passages_are_counted_as_uncheck
     result = await audited(untouched(), damaged={digest(VACUUM): None})
     assert [problem.kind for problem in result.problems] == ["text_missing"]
     assert result.unchecked["passages without their text"] == 4
+    (problem,) = (await audited(untouched(), damaged={digest(PAGES): None})).problems
+    assert (problem.kind, problem.message) == ("page_list_missing", "the stored page list is gone")
+    assert problem.remedy.startswith("compare the archive with a backup")
 
 
 KINDS: list[tuple[str, str, Any]] = [

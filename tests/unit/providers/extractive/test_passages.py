@@ -196,13 +196,13 @@ def test_stems_and_stop_words_are_those_of_the_language(language: str, question:
 @pytest.mark.parametrize(
     ("one", "other", "question"),
     [
-        ("The old kiln vents at 80 degrees.", "The kiln vents at 90 degrees at night.", "Degrees of a kiln?"),
+        ("The kiln vents at 80 degrees.", "The kiln vents at 90 degrees at night.", "Degrees of a kiln?"),
         ("The WHO is what we are.", "The WHO is an agency.", "What is the WHO?"),
         ("The IT is what we are.", "The IT is an agency.", "What is the IT?"),
     ],
 )
 def test_short_passages_with_other_words_are_no_duplicates(one: str, other: str, question: str) -> None:
-    """Words such as `the` make no two statements the same; where an acronym is spelt like one, every word counts."""
+    """Words such as `the` make no two statements the same, other figures make them two; where an acronym is spelt like one, every word counts."""
     assert len(Shelf({"a": one, "b": other}).passages(question)) == 2
 
 
