@@ -62,9 +62,6 @@ class RequestedRun:
 async def read_request(context: CommandContext, options: RunOptions) -> RequestedRun:
     """Build the request: `--set` over options over the file. Raises `CommandError`."""
     settings, folder = context.settings, None
-    if options.model is not None and not settings.uses_cluster and not settings.model_configured:
-        remedy = "set ANTHROPIC_API_KEY, or name its endpoint with --model-url URL (or ANTHROPIC_BASE_URL)"
-        raise CommandError(f"--model {options.model} cannot be used: {remedy}")
     from_file = {} if options.request_file is None else _read_request_file(options.request_file)
     values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
@@ -145,6 +142,9 @@ async def preflight(
     """
     request, settings, stored = wanted.request, context.settings, known.resolved
     others = await _other_workers(context, works=works)
+    if not others and options.model is not None and not settings.uses_cluster and not settings.model_configured:
+        remedy = "set ANTHROPIC_API_KEY, or name its endpoint with --model-url URL (or ANTHROPIC_BASE_URL)"
+        raise CommandError(f"--model {options.model} cannot be used: {remedy}")
     if known.running and stored is not None:
         resolved = stored
     elif others:

@@ -82,7 +82,9 @@ async def test_the_first_lines_say_where_text_goes(capsys: pytest.CaptureFixture
 
 
 async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixture[str]) -> None:
-    """A command without a model beside workers with one: text goes away, so the lines and the cap say so."""
+    """A command without an endpoint beside workers with one, also if it names the model: text goes away, so the lines
+    and the cap say so.
+    """
     theirs = Settings(models=ModelsSettings(default="cheap", base_url="http://127.0.0.1:8080", prices=PRICES))
     workers = Workers(Settings(), theirs, theirs.mark())
     assert await workers.prepare(web=True)
@@ -90,7 +92,8 @@ async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixt
     assert lines[0].startswith("passages go to 127.0.0.1:8080")
     assert any("model calls" in line and "the run stops at 2.00 USD" in line for line in lines)
     assert lines[-1] == "the workers that are running do the work, with their settings"
-    assert workers.previews == 1
+    assert await workers.prepare(RunOptions(model="cheap"), web=True, engine="model")
+    assert workers.previews == 2
 
 
 async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy() -> None:
