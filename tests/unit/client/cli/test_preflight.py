@@ -9,7 +9,7 @@ from activities.preparation import RunRefused, estimated, resolve
 from client.cli.context import RunInfo
 from client.cli.options import RunOptions
 from client.cli.output import CommandError, ExitCode
-from client.cli.preflight import OF_RUN, RequestedRun, _lines, preflight, require_endpoint, resolve_here
+from client.cli.preflight import OF_RUN, RequestedRun, _lines, preflight, read_request, require_endpoint, resolve_here
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
 from contracts.outlines import MOST_HEADINGS
@@ -92,7 +92,9 @@ async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixt
     assert lines[0].startswith("passages go to 127.0.0.1:8080")
     assert any("model calls" in line and "the run stops at 2.00 USD" in line for line in lines)
     assert lines[-1] == "the workers that are running do the work, with their settings"
-    assert await workers.prepare(RunOptions(model="cheap"), web=True, engine="model")
+    named = RunOptions(question="q", model="cheap")
+    wanted = await read_request(workers, named)  # type: ignore[arg-type]
+    assert await preflight(workers, wanted, named, RunInfo("r-1"))  # type: ignore[arg-type]
     assert workers.previews == 2
 
 
