@@ -168,17 +168,18 @@ async def _load(
     if name is None or get is None:
         result.skip(f"sources without a stored {kind}" if name is None else f"stored {kind}s that are left out")
         return None
+    code = kind.replace(" ", "_")
     try:
         found = await get(name)
         result.count(f"stored {kind}s")
     except ContentCorrupt:
         found = ""
     except ContentMissing:
-        result.problem(f"{kind.replace(' ', '_')}_missing", source.id, f"the stored {kind} is gone")
+        result.problem(f"{code}_missing", source.id, f"the stored {kind} is gone")
         return None
     if name == digest(found):
         return found
-    result.problem(f"{kind.replace(' ', '_')}_differs", source.id, f"the stored {kind} is not what its hash says")
+    result.problem(f"{code}_differs", source.id, f"the stored {kind} is not what its hash says")
     return None
 
 
@@ -376,7 +377,7 @@ class _Comparison:
                 self._problem("field_differs", query.id, "it has more results than were returned to it")
         for parts in (state.usage_by_role, state.usage_by_phase):
             if any(part.cost_usd is not None and part.partial_cost_usd for part in (*parts.values(), state.usage)):
-                self._problem("field_differs", "usage", "it has the known part of a cost that is known in full")
+                self._problem("field_differs", "usage", "a partial cost is given although the full cost is known")
             added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.usage
             for name in Usage.model_fields:
                 one, other = getattr(added, name), getattr(state.usage, name)

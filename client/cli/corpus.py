@@ -121,7 +121,7 @@ def usable_folder(given: str, unknown: str) -> Path:
     if path == Path(path.anchor) or any(path.is_relative_to(place) for place in KERNEL_FOLDERS):
         raise CommandError(f"{path} belongs to the system: name the folder of your documents")
     if str(path) != os.fsencode(path).decode("utf-8", "replace"):
-        raise CommandError(f"the name of {given} is no UTF-8, which is stored and sent: rename the folder")
+        raise CommandError(f"the name of {given} is not valid UTF-8: rename the folder")
     if not os.access(path, os.R_OK | os.X_OK):
         raise CommandError(f"{given} cannot be read: permission denied")
     return path

@@ -54,7 +54,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ([*RUN, "--config", "margin.toml"], 2, "tokens.token_safety_margin: Input should be less than 1"),
         (["report", "last", "--json"], 2, "--json needs --include-metadata"),
         (["run", "Why?", "--corpus", "x" * 100_000], 2, "…'; no corpus is registered"),
-        (["run", "Why?", "--corpus", "m\udcff"], 2, "is no UTF-8"),
+        (["run", "Why?", "--corpus", "m\udcff"], 2, "is not valid UTF-8"),
         (["corpus", "add", "/dev"], 2, "belongs to the system"),
         (["corpus", "add", "manual", "--name", "../x"], 2, "up to 64 letters"),
         (["corpus", "status", "unknown"], 2, "research corpus list"),
