@@ -48,6 +48,13 @@ QUICK = (
 )
 """Settings of a server that is one process."""
 
+GO_SETTINGS = {"GOGC": "400", "GOMEMLIMIT": "200MiB"} | ({"GOMAXPROCS": "1"} if (os.cpu_count() or 1) <= 2 else {})
+"""Go's runtime in the server: the heap grows by 400 % before a collection, and less near 200 MB.
+
+With the default of 100 % the server takes a sixth more processor time. It also does where it may use both of two
+processors, and runs are not faster for it.
+"""
+
 API_HOST = "research%"
 """The one `Host` that the server's HTTP API accepts: no browser can send it, so no web site can start workflows."""
 
@@ -195,9 +202,7 @@ async def _start(files: "ServerFiles", before: ServerDescription, end: float, *,
                 stderr=subprocess.STDOUT,
                 pass_fds=(lock.fileno(),),
                 cwd=files.folder,
-                # The heap grows by 400 % before a collection, and less near 200 MB. With Go's default of 100 % the
-                # server takes a sixth more processor time.
-                env=child_environment() | {"GOGC": "400", "GOMEMLIMIT": "200MiB"},
+                env=child_environment() | GO_SETTINGS,
                 start_new_session=True,
                 umask=0o077,
             )

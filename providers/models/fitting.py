@@ -158,7 +158,7 @@ def _shortening(items: Sequence[ItemFidelity], figures: CallFidelity, candidate:
 
 def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list[ModelCandidate]:
     """Return the candidates in their order, those with room for the whole content first."""
-    if len(candidates) == 1 or not task.whole.items:
+    if not task.whole.items:
         return list(candidates)
     schema = "" if task.role.plain_text else schema_text(task.role.answer)
     text = task.system + schema + task.whole.prompt

@@ -45,7 +45,9 @@ class LanguageModelEngine:
 
         Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
-        waiting = await asyncio.to_thread(larger_first, task, self._candidates(task))
+        waiting = self._candidates(task)
+        if len(waiting) > 1:
+            waiting = await asyncio.to_thread(larger_first, task, waiting)
         limit = task.input.time_limit_seconds
         deadline = time.monotonic() + max(limit * 0.9, limit - 10)  # so that a failure is reported in time
         failures: Failures = []
