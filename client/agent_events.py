@@ -1,4 +1,4 @@
-"""Seven events: the log of a run in the words of front ends that were written for agents with functions.
+"""Seven agent events: the log of a run, translated for front ends that were written for tool-calling agents.
 
 `AgentInput`, `AgentStream`, `ToolCall`, `ToolCallResult`, `AgentOutput`, `StopEvent` and `WorkflowCancelledEvent`, and
 no other: a translation of the log (`ResearchHandle.agent_events`).
@@ -17,7 +17,7 @@ DECOMPOSE_QUERY: Final = "decompose_query"
 PLANNER: Final = "planner"
 """Agent of the plan and of the questions about it."""
 OF_TURN: Final = ("agent.said", "tool.called")
-"""Events of the log that one turn of an agent gives together."""
+"""Log events that together make up one turn of an agent."""
 UNANSWERED: Final = "this call was not answered"
 
 
@@ -26,7 +26,7 @@ class AgentEvent(Contract):
     """One of the seven; `type` is its name."""
 
     seq: int = 0
-    """Number of the entry of the log that it translates; 0 for the first and the last one."""
+    """Number of the log entry that it translates; 0 for the first and the last event."""
     time: str = ""
 
 
@@ -38,7 +38,7 @@ class ChatMessage(Contract):
 
 
 class AgentInput(AgentEvent):
-    """Words of a person: the question, guidance, an approval."""
+    """Input from a person: the question, guidance or an approval."""
 
     type: Literal["AgentInput"] = "AgentInput"
     input: list[ChatMessage]
@@ -46,7 +46,7 @@ class AgentInput(AgentEvent):
 
 
 class AgentStream(AgentEvent):
-    """Text of an agent, whole, once for each turn that has one."""
+    """Text of an agent, complete, once per turn that has any."""
 
     type: Literal["AgentStream"] = "AgentStream"
     delta: str
@@ -72,19 +72,19 @@ class AgentOutput(AgentEvent):
 
 
 class ToolCallEvent(AgentEvent, ToolSelection):
-    """A call that is carried out."""
+    """A tool call that is being made."""
 
     type: Literal["ToolCall"] = "ToolCall"
 
 
 class TextResult(Contract):
-    """Result of a tool, as the agent is shown it."""
+    """Result of a tool, as shown to the agent."""
 
     text: str
 
 
 class DecomposeQueryResult(Contract):
-    """The plan that waits for a person's approval, or that the run goes by."""
+    """The plan awaiting a person's approval, or the plan that the run follows."""
 
     version: int
     clarifying_questions: list[str] = []
@@ -94,22 +94,22 @@ class DecomposeQueryResult(Contract):
 
 
 class UpdateReportResult(Contract):
-    """The report after an update; after a refused one it is as before."""
+    """The report after an update; unchanged if the update was refused."""
 
     new_report_markdown: str | None = None
-    """None where there is no text yet, or it is no longer stored."""
+    """None if there is no text yet or it is no longer stored."""
     report: str = ""
-    """Hash of that text, by which `research-document` serves it."""
+    """Hash of that text, under which `research-document` serves it."""
     heading: str = ""
     inserted: int = 0
     removed: int = 0
     """Characters."""
     reason: str = ""
-    """Words about the update: what it changed, or why it was refused."""
+    """Description of the update: the change made, or the reason for the refusal."""
 
 
 class ToolOutput(Contract):
-    """Result of a call, as text and typed: by the name of the tool, and a text for every other tool."""
+    """Result of a call, as text and typed: a model of its own for each of two tools, a text for every other tool."""
 
     tool_name: str
     content: str
@@ -126,7 +126,7 @@ class ToolCallResult(AgentEvent, ToolSelection):
 
 
 class SessionStatus(StrEnum):
-    """State of a run in the words of the seven events."""
+    """State of a run in the vocabulary of the seven events."""
 
     PLANNING = "planning"
     AWAITING_APPROVAL = "awaiting_approval"
@@ -171,11 +171,11 @@ STATUSES: Final = {
     SessionStatus.CANCELLED: (RunStatus.CANCELLED,),
     SessionStatus.PLANNING: (RunStatus.CREATED, RunStatus.QUEUED, RunStatus.RUNNING),
 }
-"""Statuses of a run that each status of a session stands for; a run that works is planning until it has a plan."""
+"""Run statuses behind each session status; a running run counts as planning until it has a plan."""
 
 
 def session_status(status: RunStatus, *, planned: bool = True) -> SessionStatus:
-    """Return the status of a session; `planned` is false while a run that works has no plan to go by."""
+    """Return the status of a session; `planned` is false while a running run has no plan yet."""
     if status is RunStatus.RUNNING and not planned:
         return SessionStatus.PLANNING
     return next(each for each, statuses in STATUSES.items() if status in statuses)
@@ -183,22 +183,22 @@ def session_status(status: RunStatus, *, planned: bool = True) -> SessionStatus:
 
 # --- the translation -------------------------------------------------------------------------------------------------
 class Translation:
-    """Translates the log of one run, entry by entry; the texts of reports are left to be fetched by their hashes."""
+    """Translates the log of one run, entry by entry; report texts are referenced by hash, for the caller to fetch."""
 
     def __init__(self, question: str) -> None:
         self._question = question
         self._turn: AgentOutput | None = None
-        """The turn whose entries are being read."""
+        """Turn whose entries are being read."""
         self._step = ""
         """Name of that turn in the log."""
         self._open: dict[str, ToolSelection] = {}
-        """Calls without an answer, by id."""
+        """Unanswered calls, by id."""
         self._report = ""
         """Hash of the newest text."""
         self._error = ""
 
     def begin(self) -> list[AnyAgentEvent]:
-        """Return the beginning: the question."""
+        """Return the opening event: the question."""
         return [AgentInput(input=[ChatMessage(role="user", content=self._question)], current_agent_name=PLANNER)]
 
     def read(self, event: Event) -> list[AnyAgentEvent]:
@@ -225,7 +225,7 @@ class Translation:
         return before
 
     def rest(self) -> list[AnyAgentEvent]:
-        """Return the end of a turn whose last entry was read: the log has no half of one."""
+        """Return the pending turn and its calls; the log never contains part of a turn."""
         turn, self._turn = self._turn, None
         if turn is None:
             return []
@@ -257,7 +257,7 @@ class Translation:
         return [*before, AgentStream(delta=text, response=text, current_agent_name=agent, **place)]
 
     def _answer(self, event: Event) -> AnyAgentEvent:
-        """Translate the answer to a call; a log that has lost the beginning of a run may lack the call."""
+        """Translate the answer to a call; the call itself may be missing from a log that lost its beginning."""
         data, place = event.data, _place(event)
         call = self._open.pop(str(data.get("call_id", "")), None) or _selection(data)
         text = str(data.get("result") or event.text)
@@ -275,7 +275,7 @@ class Translation:
         return ToolCallResult(**call.model_dump(), **place, tool_output=output)
 
     def _update(self, event: Event) -> list[AnyAgentEvent]:
-        """Translate a new text; that of a call which is under way comes with the answer to it."""
+        """Translate a new report text; a text written by a pending call comes with the answer to that call."""
         self._report = str(event.data["report"])
         if event.data.get("call_id") in self._open:
             return []
@@ -294,7 +294,7 @@ class Translation:
         return [call, ToolCallResult(**call.model_dump(exclude={"type"}), tool_output=output)]
 
     def _close(self, text: str, place: dict[str, Any]) -> list[AnyAgentEvent]:
-        """Answer every open call by an error."""
+        """Answer every open call with an error."""
         calls, self._open = self._open, {}
         return [self._result(call, text, {}, place, is_error=True) for call in calls.values()]
 
@@ -312,7 +312,7 @@ def _input(text: str, place: dict[str, Any]) -> AgentInput:
 
 
 def _selection(data: dict[str, Any]) -> ToolSelection:
-    """Return a call of the log; arguments that were cut there are no JSON, and come as text."""
+    """Return a call from the log; arguments truncated there are not valid JSON and come as text."""
     text = str(data.get("arguments") or "{}")
     try:
         arguments = json.loads(text)

@@ -1,4 +1,4 @@
-"""Errors between a client and a run; each message has the problem, then the remedy."""
+"""Errors between a client and a run; each message states the problem, then the remedy."""
 
 
 class ClientError(Exception):
@@ -10,11 +10,11 @@ class ServerUnreachable(ClientError):
 
 
 class NoWorker(ClientError):
-    """No worker polls the queue of the message, or none answers."""
+    """No worker polls the task queue named in the message, or none answers."""
 
 
 class RunUnknown(ClientError):
-    """The server knows no such run; its session may still be stored."""
+    """The server has no such run; its session may still be stored."""
 
 
 class RunForeign(ClientError):
@@ -42,4 +42,4 @@ class DocumentMissing(ClientError):
 
 
 class BundleUnusable(ClientError):
-    """A file is no bundle or key, or a bundle that is not safe to read."""
+    """A file is not a bundle or a key, or is a bundle that is unsafe to read."""

@@ -34,28 +34,28 @@ from contracts.texts import as_markdown, shorten
 from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Outcome
 
 ANSWER_SECONDS: Final = 10.0
+"""Timeout for a worker's answer to a query or an update."""
 QUERY_PAUSE_SECONDS: Final = 0.3
-"""A worker answers a query or an update within this time."""
 RPC_TIMEOUT: Final = timedelta(seconds=10)
-"""Of the server alone."""
+"""Timeout for the server alone."""
 PREVIEW_TIMEOUT: Final = timedelta(seconds=15)
-"""The same for the preview of a run, which may load a stored session."""
+"""Timeout for the preview of a run, which may load a stored session."""
 CLOSING_SECONDS: Final = 15.0
-"""A cancelled run saves its state and closes within this time."""
+"""Time in which a cancelled run saves its state and closes."""
 AGENT_ANSWER: Final = timedelta(seconds=2)
-"""The same for the status of an agent; afterwards the status of its run is used."""
+"""Timeout for the status of an agent, after which the status in its run is used."""
 TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, *(8.0,) * 30)
-"""Seconds after requests for a text that the record does not name yet; those of the end are named when it is over."""
+"""Pauses between requests for a text that the run's record does not list yet; the record of a finished run is final."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
-"""Equal updates within this time are one message: they may be sent again after no answer."""
+"""Window in which equal updates are one message, so that they can be sent again after a timeout."""
 TASK_TIMEOUT: Final = timedelta(seconds=4)
-"""A workflow task takes milliseconds; that of a worker that died goes to another worker after this time."""
+"""A workflow task takes milliseconds; after this timeout, a dead worker's task goes to another worker."""
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 UNREADABLE: Final = (ValueError, KeyError)
-"""Errors of the SDK for a payload of another form or encoding."""
+"""SDK errors for a payload of another form or encoding."""
 MAY_STILL_ARRIVE: Final = "\na worker may still receive it; sent again within ten minutes it counts once"
 
 Answer = TypeVar("Answer")
@@ -65,8 +65,8 @@ StoredResult = Callable[[str], Awaitable[ResearchResult | None]]
 class ResearchClient:
     """Starts runs and makes handles on them.
 
-    `stored_result` reads a result from the session store, for a run of which the server has none: it was cancelled, or
-    ended from outside.
+    `stored_result` reads a result from the session store for a run without one on the server, because it was cancelled
+    or ended from outside.
     """
 
     def __init__(self, client: Client, *, stored_result: StoredResult | None = None) -> None:
@@ -77,7 +77,7 @@ class ResearchClient:
     async def connect(
         cls, address: str, namespace: str = "default", *, stored_result: StoredResult | None = None
     ) -> "ResearchClient":
-        """Connect without any configuration but the address. Raises `ServerUnreachable`."""
+        """Connect with nothing but an address. Raises `ServerUnreachable`."""
         try:
             client = await Client.connect(address, namespace=namespace, data_converter=pydantic_data_converter)
         except (RuntimeError, RPCError) as error:
@@ -87,13 +87,13 @@ class ResearchClient:
         return cls(client, stored_result=stored_result)
 
     def handle(self, research_id: str) -> "ResearchHandle":
-        """Make a handle on a run that was started before."""
+        """Return a handle on a run that was started earlier."""
         return ResearchHandle(self.temporal, research_id, stored_result=self._stored_result)
 
     async def start(
         self, request: ResearchRequest | Mapping[str, Any], research_id: str, *, reuse: bool = False
     ) -> "ResearchHandle":
-        """Start a run, or attach (`handle.attached`) to the open run of this id.
+        """Start a run, or attach (`handle.attached`) to the open run with this id.
 
         Raises `RunClosed` for the id of an ended run without `reuse`, pydantic's ValidationError for a bad request,
         `ServerUnreachable`.
@@ -112,7 +112,7 @@ class ResearchClient:
                     id_reuse_policy=policy,
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                     task_timeout=TASK_TIMEOUT,
-                    static_summary=as_markdown(valid.query, 180, 200),  # a line of the web UI, of at most 200 bytes
+                    static_summary=as_markdown(valid.query, 180, 200),  # shown in the web UI, at most 200 bytes
                     memo=memo_of(valid),
                     priority=Priority(priority_key=valid.priority, fairness_key=fairness),
                 )
@@ -123,16 +123,16 @@ class ResearchClient:
         return handle
 
     async def resume(self, request: ResearchRequest, research_id: str) -> "ResearchHandle":
-        """Start again from the stored session of `research_id`."""
+        """Start a run again from its stored session."""
         again = request.model_dump(mode="json", exclude_unset=True) | {"continue_from": research_id}
         return await self.start(again, research_id, reuse=True)
 
     async def schedule_refresh(self, request: ResearchRequest, research_id: str, every: timedelta) -> None:
-        """Have the server start refreshes of a run, each of them so long after the one before; replaces earlier times.
+        """Schedule periodic refreshes of a run on the server, replacing an earlier schedule.
 
-        A refresh that is due during another one is skipped. Raises `ServerUnreachable`.
+        A refresh due while another is running is skipped. Raises `ServerUnreachable`.
         """
-        # Intervals of a schedule count from 1970; the first refresh comes one interval from now.
+        # Schedule intervals count from 1970; the offset puts the first refresh one interval from now.
         since = timedelta(seconds=int(time.time()) % int(every.total_seconds()))
         schedule = sdk.Schedule(
             action=sdk.ScheduleActionStartWorkflow(
@@ -150,7 +150,7 @@ class ResearchClient:
             await self.temporal.create_schedule(refresh_schedule(research_id), schedule)
 
     async def unschedule_refresh(self, research_id: str) -> bool:
-        """Have the server refresh a run no more; true if it did. Raises `ServerUnreachable`."""
+        """Remove the refresh schedule of a run; true if there was one. Raises `ServerUnreachable`."""
         try:
             with _server_errors(research_id):
                 await self.temporal.get_schedule_handle(refresh_schedule(research_id)).delete()
@@ -159,9 +159,9 @@ class ResearchClient:
         return True
 
     async def preview(self, request: ResearchRequest, research_id: str) -> ResolvedResearch:
-        """Have the workers resolve a request without a run.
+        """Have the workers resolve a request without starting a run.
 
-        Raises `PreviewRefused` where a run would be refused, `NoWorker` where no worker answers in time.
+        Raises `PreviewRefused` if a run would be refused, `NoWorker` if no worker answers in time.
         """
         asked = PrepareRequest(research_id=research_id, request_json=request.model_dump_json(exclude_unset=True))
         preview = self.temporal.execute_workflow(
@@ -182,7 +182,7 @@ class ResearchClient:
             raise errors.NoWorker("no worker says what the run would use: see `research doctor`") from error
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
-        """List the identities of workers that poll a task queue; those that did not for `POLLER_SECONDS` are gone."""
+        """List the identities of workers polling a task queue; those silent for `POLLER_SECONDS` are gone."""
         kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if activities else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
         answer = await self.temporal.workflow_service.describe_task_queue(
             DescribeTaskQueueRequest(
@@ -200,23 +200,23 @@ class ResearchHandle:
     def __init__(self, client: Client, research_id: str, *, stored_result: StoredResult | None = None) -> None:
         self.research_id = research_id
         self.attached = False
-        """True when `start` found the run open."""
+        """True if `start` found the run already open."""
         self._client = client
         self._stored_result = stored_result
         self._run: WorkflowHandle[Any, Any] = client.get_workflow_handle(research_id)
 
     async def status(self) -> ResearchStatus:
-        """Query the state of the run, with the newest state of its agents."""
+        """Query the state of the run, with the latest state of its agents."""
         status = await self._query(names.STATUS, ResearchStatus)
         agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
         awaiting = await self._with_retries(status) if status.awaiting else []
         return status.model_copy(update={"agents": agents, "awaiting": awaiting})
 
     async def _with_retries(self, status: ResearchStatus) -> list[Awaited]:
-        """Add the attempt and the last failure of each call that Temporal retries, where the server answers."""
+        """Add attempt and last failure to each call that Temporal is retrying, if the server answers."""
         try:
             found = await self._run.describe(rpc_timeout=AGENT_ANSWER)
-        except RPCError:  # the status is worth showing without them
+        except RPCError:  # the status is useful without them
             return status.awaiting
         retried = {call.activity_id: call for call in found.raw_description.pending_activities if call.attempt > 1}
         shown = []
@@ -250,15 +250,15 @@ class ResearchHandle:
         return found
 
     async def events(self, after: int = 0) -> EventPage:
-        """Query at most 200 events behind the cursor `after`, and the next cursor."""
+        """Query at most 200 events after the cursor `after`, and the next cursor."""
         return await self._query(names.EVENTS, EventPage, after)
 
     async def events_of(self, agent: AgentProgress, after: int = 0) -> EventPage:
-        """Query the events of an agent as `events` does those of the run; empty if it does not answer."""
+        """Query the events of an agent, as `events` does for the run; empty if it does not answer."""
         return await self._query_agent(agent, names.EVENTS, EventPage, after) or EventPage(next=after)
 
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
-        """Yield the events behind a cursor until the run is over; it remembers 400. Raises the errors of `events`."""
+        """Yield the events after a cursor until the run is over; a run has its last 400. Raises as `events` does."""
         while True:
             going_on = await self.is_running()
             while (page := await self.events(after)).events:
@@ -272,9 +272,9 @@ class ResearchHandle:
     async def agent_events(
         self, *, tenant: str = DEFAULT_TENANT, pause_seconds: float = 1.0
     ) -> AsyncIterator[AnyAgentEvent]:
-        """Yield the seven events (`client.agent_events`) of a run from its beginning, as they come, with its end.
+        """Yield the seven agent events of a run (`client.agent_events`) from beginning to end, as they come.
 
-        A report in them is fetched by its hash. Waits for a worker. Raises the other errors of `events`.
+        Fetches reports by their hashes. Waits for a worker. Raises the other errors of `events`.
         """
         translation, cursor, is_over = Translation(await self.question() or ""), 0, False
         for found in translation.begin():
@@ -294,7 +294,7 @@ class ResearchHandle:
             yield await self._with_text(found, tenant)
 
     async def _patient_events(self, after: int) -> EventPage:
-        """Query events until a worker answers."""
+        """Query events, retrying until a worker answers."""
         while True:
             try:
                 return await self.events(after)
@@ -302,12 +302,12 @@ class ResearchHandle:
                 await asyncio.sleep(1.0)
 
     async def _with_text(self, found: AnyAgentEvent, tenant: str) -> AnyAgentEvent:
-        """Add the text of the report to the answer to an update; the record of a run names a text soon after it."""
+        """Add the report's text to the answer to an update; the run's record lists a text shortly after the event."""
         if not isinstance(found, ToolCallResult) or not isinstance(found.tool_output.raw_output, UpdateReportResult):
             return found
         update, text = found.tool_output.raw_output, None
         for seconds in TEXT_PAUSES if update.report else ():
-            going_on = await self.is_running()  # asked first: a run saves its record before it is over
+            going_on = await self.is_running()  # checked first: a run saves its record before it is over
             try:
                 text = await self.document(update.report, tenant=tenant)
                 break
@@ -346,7 +346,7 @@ class ResearchHandle:
             offset = piece.next_offset
 
     async def report(self) -> ResearchResult | ReportDraft | None:
-        """Query the result, or the newest draft; None before the first draft."""
+        """Query the result or the newest draft; None before the first draft."""
         written: Any = ResearchResult | ReportDraft | None
         return cast("ResearchResult | ReportDraft | None", await self._query(names.REPORT, written))
 
@@ -355,25 +355,25 @@ class ResearchHandle:
         return await self._query(names.DECISIONS, list[AgentDecision])
 
     async def sources(self) -> list[Source]:
-        """Query every source as the workflow knows it; the document `session.json` has all details."""
+        """Query every source in the workflow's state; the document `session.json` has the full details."""
         return await self._query(names.SOURCES, list[Source])
 
     async def session(self) -> ResearchState:
-        """Query the state as the workflow knows it; the document `session.json` has all details."""
+        """Query the workflow's state; the document `session.json` has the full details."""
         return await self._query(names.SESSION, ResearchState)
 
     async def steer(self, text: str) -> str:
-        """Give guidance; returns the reaction of the run. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        """Send guidance; return the run's reaction. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
         return await self._update(names.STEER, text)
 
     async def stop_and_report(self) -> str:
-        """Have the report written from the findings so far. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
+        """Have the run write its report from the findings so far. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""
         return await self._update(names.STOP_AND_REPORT)
 
     async def plan(self) -> PlanAnswer:
         """Query the plan, its approved version, and the open question to a person.
 
-        What agents at work have in their own plans is below the nodes of their tasks, at all levels.
+        The plans of running agents appear below the nodes of their tasks, at all levels.
         """
         answer = await self._query(names.PLAN, PlanAnswer)
         if not any(node.kind is NodeKind.TASK and node.status is NodeStatus.EXECUTING for node in answer.nodes):
@@ -386,20 +386,20 @@ class ResearchHandle:
         return answer
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
-        """Answer the open questions of a round in their order. Raises the errors of every message."""
+        """Answer the open questions of a round, in order. Raises the errors of every message."""
         return await self._update(names.ANSWER_CLARIFICATION, list(answers), *([] if round_ is None else [round_]))
 
     async def reply(self, text: str) -> str:
-        """Answer the open question, or describe what should be different in the plan."""
+        """Answer the open question, or describe a change to the plan."""
         return await self._update(names.REPLY, text)
 
     async def revise_plan(self, revision: str | Mapping[str, Any], version: int | None = None) -> str:
-        """Send words for the planner, or `{"brief": …, "sub_queries": […]}` for the plan of this `version`."""
+        """Send guidance to the planner, or `{"brief": …, "sub_queries": […]}` for the plan of this `version`."""
         sent = revision if isinstance(revision, str) else dict(revision)
         return await self._update(names.REVISE_PLAN, sent, *([] if version is None else [version]))
 
     async def approve_plan(self, version: int, phrase: str | None = None, *, overrule: bool = False) -> str:
-        """Approve the newest plan, and start the research; `overrule` overrules opinions against its queries."""
+        """Approve the newest plan and start the research; `overrule` overrides objections to its queries."""
         more = [phrase, True] if overrule else [] if phrase is None else [phrase]
         return await self._update(names.APPROVE_PLAN, version, *more)
 
@@ -408,11 +408,11 @@ class ResearchHandle:
         return await self._update(names.REJECT_PLAN, reason)
 
     async def cancel(self) -> None:
-        """Cancel the run, which saves its state; no effect on one that is over."""
+        """Cancel the run, which saves its state; no effect if it is over."""
         await self._end(self._run.cancel(rpc_timeout=RPC_TIMEOUT))
 
     async def terminate(self) -> None:
-        """End the run at once, without workers; its last checkpoint stays. No effect on one that is over."""
+        """End the run at once, without workers; its last checkpoint stays. No effect if it is over."""
         await self._end(self._run.terminate(reason="ended by hand", rpc_timeout=RPC_TIMEOUT))
 
     async def _end(self, ending: Awaitable[None]) -> None:
@@ -423,7 +423,7 @@ class ResearchHandle:
                 raise _rpc_failure(error, self.research_id) from error
 
     async def is_running(self) -> bool:
-        """Give whether the server has an open run of this id. Raises `RunUnknown`, `RunForeign`."""
+        """Return whether the server has an open run with this id. Raises `RunUnknown`, `RunForeign`."""
         with _server_errors(self.research_id):
             found = await self._run.describe(rpc_timeout=RPC_TIMEOUT)
         if found.workflow_type != names.DEEP_RESEARCH:
@@ -431,7 +431,7 @@ class ResearchHandle:
         return found.status is sdk.WorkflowExecutionStatus.RUNNING
 
     async def question(self) -> str | None:
-        """Read the question from the server, without a worker; None where the request cannot be read.
+        """Read the question from the server, without a worker; None if the request cannot be read.
 
         Raises `RunUnknown`, `ServerUnreachable`.
         """
@@ -446,7 +446,7 @@ class ResearchHandle:
         return question if isinstance(question, str) else None
 
     async def result(self) -> ResearchResult:
-        """Wait for the end; gives a `ResearchResult` for every outcome (see `run_results`).
+        """Wait for the run to end, and return a `ResearchResult` for every outcome (see `run_results`).
 
         Raises `RunUnknown`, `RunForeign`, `ServerUnreachable`.
         """
@@ -489,7 +489,7 @@ class ResearchHandle:
             async with asyncio.timeout(ANSWER_SECONDS):
                 answer = await self._run.execute_update(update, args=arguments, id=message_id(update, arguments))
         except (TimeoutError, sdk.WorkflowUpdateRPCTimeoutOrCancelledError) as error:
-            # The SDK turns a cancellation of the caller, too, into its own error.
+            # The SDK also turns a cancellation of the caller into its own error.
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from error
             raise await self._silence(MAY_STILL_ARRIVE) from error
@@ -523,7 +523,7 @@ class ResearchHandle:
 
 
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
-    """Make the id of an update, which a run accepts once: equal words in the same ten minutes are one message."""
+    """Make the id of an update, which a run accepts once: equal updates in the same ten minutes are one message."""
     message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
 
@@ -538,7 +538,7 @@ def _no_poller(error: RPCError) -> bool:
 
 @contextmanager
 def _server_errors(research_id: str) -> Iterator[None]:
-    """Raise errors of the server as `RunUnknown` or `ServerUnreachable`."""
+    """Translate errors of the server into `RunUnknown` or `ServerUnreachable`."""
     try:
         yield
     except RPCError as error:

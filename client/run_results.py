@@ -1,4 +1,4 @@
-"""Make a `ResearchResult` of every end of a run, and word it."""
+"""Make a `ResearchResult` for every end of a run, and describe it."""
 
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
@@ -8,24 +8,24 @@ from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, Completeness, Outcome, RunStatus, StopReason
 
 MOST_SHORTCOMINGS = 3
-"""Printed limitations of a partial report; the report has them all."""
+"""Limitations printed for a partial report, which itself lists them all."""
 STOP_REASONS = {
     Outcome.REFUSED: StopReason.INVALID_INPUT,
     Outcome.TIMED_OUT: StopReason.BUDGET_TIME,
     Outcome.CANCELLED: StopReason.USER_CANCELLED,
     Outcome.FAILED: StopReason.INTERNAL_ERROR,
 }
-"""The stop reason of an end that has none of its own."""
+"""Stop reason of an ending that has none of its own."""
 SESSION_STOP_REASONS = STOP_REASONS | {Outcome.REFUSED: StopReason.NO_PROVIDERS}
-"""The same for a run with a session: an invalid request leaves none."""
+"""The same for a run with a session, which an invalid request never has."""
 
 
 def result_of_failure(research_id: str, cause: BaseException | None) -> ResearchResult:
-    """Make the result of a run that did not return one; `cause` is the cause of the server's failure."""
+    """Make the result of a run that returned none; `cause` is the cause of the failure on the server."""
     if isinstance(cause, ApplicationError):
         if (carried := carried_result(cause.details)) is not None:
             return carried
-        if cause.type in {reason.value for reason in StopReason}:  # the type of a refused run's failure
+        if cause.type in {reason.value for reason in StopReason}:  # the failure type of a refused run
             refused = bare_result(research_id, Outcome.REFUSED, cause.message)
             return refused.model_copy(update={"stop_reason": StopReason(cause.type)})
         outcome = Outcome.TIMED_OUT if cause.type == failures.TIMED_OUT else Outcome.FAILED
@@ -73,7 +73,7 @@ def bare_status(result: ResearchResult, question: str) -> ResearchStatus:
 
 
 def with_stored(result: ResearchResult, stored: ResearchResult | None) -> ResearchResult:
-    """Take the stored result, with the outcome and the explanation of the server."""
+    """Return the stored result, with the outcome and the explanation of the server."""
     if stored is None:
         return result
     ended = {} if stored.outcome is result.outcome else {"outcome": result.outcome, "stop_reason": result.stop_reason}
@@ -96,12 +96,12 @@ def shortcomings_of(result: ResearchResult) -> list[str]:
 
 
 def resume_words(research_id: str) -> str:
-    """Word how to continue a run that has a session."""
+    """Describe how to continue a run that has a session."""
     return f"its state is saved: research resume {research_id}"
 
 
 def refusal_of(result: ResearchResult) -> str:
-    """Word a refused run: why, and what to do."""
+    """Describe a refused run: the reason and the remedy."""
     reason = "; ".join(reasons_of(result)) or result.stop_reason.text
     final = "it cannot be resumed: correct this and start a new run"
     remedy = result.advice or (resume_words(result.research_id) if result.resumable else final)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 ABORTED = 130
-"""Message of the parser where Ctrl-C came before the command had begun."""
+"""Exit code of the parser for Ctrl-C before the command starts."""
 STOPPED = 5
 """`ExitCode.CANCELLED`, without loading anything for it."""
 
@@ -27,7 +27,7 @@ def main() -> NoReturn:
 
 
 def _import_nothing_from_here() -> None:
-    """Take the working directory off the import path: its `contracts/` or `activities/` is a person's own folder."""
+    """Remove the working directory from the import path: its `contracts/` or `activities/` may be a person's own."""
     product, here = Path(__file__).parents[2], Path.cwd()
     if here != product:
         sys.path[:] = [entry for entry in sys.path if Path(entry).absolute() != here]

@@ -67,7 +67,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
 
 
 class LazyCommand(TyperCommand):
-    """A command whose module is imported when it is called, so that `research --help` answers at once."""
+    """A command whose module is imported on first use, so that `research --help` is fast."""
 
     def __init__(self, name: str, module: str, summary: str) -> None:
         super().__init__(name, help=summary, short_help=summary)
@@ -110,7 +110,7 @@ app = typer.Typer(
 
 
 def installed_version() -> str:
-    """Give the version of the installed product."""
+    """Return the version of the installed product."""
     return version(DISTRIBUTION)
 
 

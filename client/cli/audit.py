@@ -34,12 +34,12 @@ EXPORTS: Final = {
     "bibtex": ("client.exchange.bibliography:to_bibtex", ".bib"),
     "csl": ("client.exchange.bibliography:to_csl", ".csl.json"),
 }
-"""Formats beside a bundle: the function that makes one of a report, and the suffix of its files."""
+"""Formats other than a bundle: the function that converts a report, and the file suffix."""
 COMPARE: Final = f"{compare_files.__module__}:{compare_files.__name__}"
 CHANGES: Final = TypeAdapter[ReportChanges | int](ReportChanges | int)
 FILE: Final = TypeAdapter[bytes](Base64UrlBytes)
 MEMORY_BYTES: Final = 1_000_000_000
-"""Of a process that reads reports, which anybody may have written."""
+"""Memory limit of a subprocess that reads reports, which anybody may have written."""
 COMPARE_SECONDS: Final = 60.0
 EXPORT_SECONDS: Final = 120.0
 LARGEST_KEY: Final = 10_000  # bytes
@@ -125,7 +125,7 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
             elif bundle.is_signed:
                 result.skip("signature, which --key compares")
             forms = {"json": bundle.read(JSON_FILE)}
-            with suppress(ContentMissing):  # `differences` has named it, unless the manifest has not
+            with suppress(ContentMissing):  # already reported by `differences`, unless the manifest does not list it
                 forms["md"] = bundle.read(MARKDOWN_FILE)
                 forms["html"] = bundle.read(HTML_FILE)
             texts = None if bundle.manifest.quotes_only else bundle.text
@@ -137,7 +137,7 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
 async def _check(
     forms: dict[str, bytes], name: str, text: TextOf | None, data: BytesOf | None, result: AuditResult
 ) -> AuditResult:
-    """Compare a report, which messages call by `name`, with everything that there is. Raises `CommandError`."""
+    """Compare a report, called `name` in messages, with everything available. Raises `CommandError`."""
     markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
         html = forms.get("html")
@@ -186,7 +186,7 @@ def _print_audit(result: AuditResult, name: str) -> None:
 
 @contextmanager
 def _readable(name: str, done: str) -> Iterator[None]:
-    """Name the report that its reader gave up. Raises `CommandError`."""
+    """Turn a report that cannot be processed into a `CommandError` that names it."""
     try:
         yield
     except InputUnprocessable as error:
@@ -194,12 +194,12 @@ def _readable(name: str, done: str) -> Iterator[None]:
 
 
 def is_file(target: str) -> bool:
-    """Give whether a target is a path; every other word is a run."""
+    """Return whether a target is a path; anything else is a run."""
     return "/" in target or target.endswith(".json")
 
 
 def _load_files(path: Path) -> dict[str, bytes]:
-    """Load a `report.json`, or that of a folder, with the other forms in its folder. Raises `CommandError`."""
+    """Load a `report.json`, or the one in a folder, with the other forms beside it. Raises `CommandError`."""
     path = path / JSON_FILE if path.is_dir() else path
     beside = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
     files = beside | {"json": path}
@@ -210,7 +210,7 @@ def _load_files(path: Path) -> dict[str, bytes]:
 
 
 async def _finished(context: CommandContext, given: str) -> tuple[str, dict[str, bytes]]:
-    """Load id and report of a run in its three forms. Raises `CommandError`."""
+    """Load the id of a run and the three forms of its report. Raises `CommandError`."""
     run = await context.find(given)
     result = await run.result()
     forms = {} if result is None else await context.report_documents(result)

@@ -1,4 +1,4 @@
-"""The surroundings of a command: configuration, stored runs, documents, and the server if one runs."""
+"""Context of a command: configuration, stored runs, documents, and the server if one is running."""
 
 import asyncio
 import os
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 NO_SERVER: Final = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 LISTED_RUNS: Final = 500
 RUNNING: Final = "running"
-ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # without characters that look alike
+ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # no look-alike characters
 OUTCOMES: Final = {RunStatus(outcome.value): outcome for outcome in STOP_REASONS}
-"""The outcome of a stored run that has no result."""
+"""Outcome of a stored run without a result, by status."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class ServerRun:
 
 
 class Stores:
-    """Stores of the workers, for a command: opened on demand, closed together."""
+    """Stores of the workers, opened for a command on demand and closed together."""
 
     def __init__(self, settings: Settings, stack: AsyncExitStack) -> None:
         self._settings = settings
@@ -68,7 +68,7 @@ class Stores:
         self.archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
 
     async def corpora(self) -> "CorpusLibrary":
-        """Open the corpora of the configuration and those that were registered here."""
+        """Open the corpora of the configuration and those registered here."""
         if self._library is None:
             from providers.search.corpus import CorpusDefinition, open_library  # noqa: PLC0415  half a second
 
@@ -82,12 +82,12 @@ class Stores:
         return self._library
 
     async def corpus_folders(self) -> dict[str, Path]:
-        """Give the folder of each corpus that is known here, by name."""
+        """Return the folder of each corpus known on this machine, by name."""
         library = await self.corpora()
         return {name: library.definition(name).path for name in library.names()}
 
     async def children(self) -> SubprocessPool:
-        """Open child processes for work on foreign texts."""
+        """Start subprocesses that process untrusted text."""
         if self._pool is None:
             size = max(1, min(4, os.cpu_count() or 1))
             self._pool = await self._stack.enter_async_context(SubprocessPool(size))
@@ -101,27 +101,27 @@ class CommandContext:
     settings: Settings
     stores: Stores
     server_away: str = ""
-    """Why the cluster does not answer: then it is unknown which runs go on."""
+    """Reason the cluster does not answer; it is then unknown which runs are still active."""
     ui_url: str | None = None
     _client: ResearchClient | None = None
     _address: str = ""
 
     async def connect(self, *, start: bool = True) -> ResearchClient:
-        """Connect to the cluster, or to the dev server, which is started if need be. Raises `ServerError`."""
+        """Connect to the cluster, or to the dev server, starting it if needed. Raises `ServerError`."""
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
         self.ui_url, self._address = connection.ui_url, connection.address
         self._client = ResearchClient(connection.client, stored_result=self._closed_result)
         return self._client
 
     async def recover(self) -> None:
-        """Start the dev server again. Raises `CommandError` if its port was taken, `ServerError`."""
+        """Restart the dev server. Raises `CommandError` if its port was taken, and `ServerError`."""
         await asyncio.sleep(0.5)
         server = await ensure_server(self.settings.home)
         if server.address != self._address:
             raise CommandError("the server moved to another port: see `research list`, then `research resume ID`")
 
     async def client_if_running(self) -> ResearchClient | None:
-        """Connect if a server runs; None without one, and where a cluster does not answer."""
+        """Connect if a server is running; return None without one, or if a cluster does not answer."""
         if self._client is not None or self.server_away:
             return self._client
         if not self.settings.uses_cluster and describe_server(self.settings.home) is None:
@@ -134,7 +134,7 @@ class CommandContext:
             return None
 
     async def client_of_runs(self) -> ResearchClient | None:
-        """Connect to the server of the runs, the dev server started if need be; None where there never was one."""
+        """Connect to the server of the runs, starting the dev server if needed; None if there never was one."""
         if self.settings.uses_cluster or ServerFiles(self.settings.home).database.exists():
             return await self.connect()
         return None
@@ -147,12 +147,12 @@ class CommandContext:
         return client
 
     async def server_runs(self) -> list[ServerRun]:
-        """List the runs of the server, newest first, each id once; empty without a server."""
+        """List the server's runs, newest first, each id once; empty without a server."""
         client = await self.client_if_running()
         return [] if client is None else await list_runs(client)
 
     def web_address(self, research_id: str) -> str | None:
-        """Give the address of a run in the web UI of the dev server."""
+        """Return the address of a run in the web UI of the dev server."""
         return self.ui_url and f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
 
     async def find(self, given: str) -> "RunInfo":
@@ -163,7 +163,7 @@ class CommandContext:
         return await self.load_run(resolve_id(given, known))
 
     async def load_run(self, research_id: str) -> "RunInfo":
-        """Load a run by its whole id from the session store and, if a server runs, from there."""
+        """Load a run by its full id from the session store and, if a server is running, from the server."""
         text = await self.stores.sessions.load(research_id)
         state = None if text is None else ResearchState.model_validate_json(text)
         client = await self.client_if_running()
@@ -174,7 +174,7 @@ class CommandContext:
         return RunInfo(research_id, state)
 
     async def report_documents(self, result: ResearchResult) -> dict[str, bytes]:
-        """Load `md`, `html` and `json`; `md` alone where this machine does not have them; empty without a report.
+        """Load `md`, `html` and `json`; only `md` if this machine lacks the files; empty without a report.
 
         Raises `ContentMissing`.
         """
@@ -193,7 +193,7 @@ class CommandContext:
         return await self.stores.notebooks.complete_state(state)
 
     async def _closed_result(self, research_id: str) -> ResearchResult | None:
-        """Load the result of a run that the server has closed; a failure as of its last checkpoint without one."""
+        """Load the result of a closed run; without one, a failure as of its last checkpoint."""
         state = (await self.load_run(research_id)).state
         if state is None:
             return None
@@ -202,13 +202,13 @@ class CommandContext:
 
 @dataclass(frozen=True)
 class RunInfo:
-    """A run in the session store and on the server; of a new one only its id is known."""
+    """A run in the session store and on the server; a new run has only its id."""
 
     research_id: str
     state: ResearchState | None = None
     """Its newest checkpoint."""
     handle: ResearchHandle | None = None
-    """None where no server has the run."""
+    """None if no server has the run."""
     running: bool = False
     """True while the server has it open."""
 
@@ -223,26 +223,26 @@ class RunInfo:
         return None if self.state is None else self.state.resolved
 
     def stored_state(self) -> ResearchState:
-        """Give its newest checkpoint. Raises `CommandError` without one."""
+        """Return its newest checkpoint. Raises `CommandError` without one."""
         if self.state is None:
             remedy = " yet: try again in a moment" if self.running else ": start a new run"
             raise CommandError(f"nothing is stored of the run {self.research_id}{remedy}")
         return self.state
 
     def stored_resolution(self) -> ResolvedResearch:
-        """Give its stored resolution. Raises `CommandError` without one."""
+        """Return its stored resolution. Raises `CommandError` without one."""
         if (resolved := self.stored_state().resolved) is None:
             raise CommandError(f"the run {self.research_id} never began: start a new run")
         return resolved
 
     async def question(self) -> str | None:
-        """Give its question, stored or from the server."""
+        """Return its question, stored or from the server."""
         if self.resolved is not None:
             return self.resolved.query
         return None if self.handle is None else await self.handle.question()
 
     async def result(self) -> ResearchResult | None:
-        """Give its result, stored or from the server (of a run that never began); None while it is not over."""
+        """Return its result, stored or (for a run that never began) from the server; None until it ends."""
         if self.state is not None:
             return result_of(self.research_id, self.state)
         return None if self.handle is None or self.running else await self.handle.result()
@@ -252,7 +252,7 @@ class RunInfo:
 async def open_context(flags: Flags) -> AsyncIterator[CommandContext]:
     """Open the context of one command. Raises `SettingsError`."""
     settings = load_settings(flags)
-    # Warnings go to standard error; by default structlog prints to standard output, which is for the result.
+    # Warnings go to standard error; structlog prints to standard output by default, which is for the result.
     structlog.configure(
         processors=[structlog.stdlib.filter_by_level, structlog.processors.KeyValueRenderer(key_order=["event"])],
         logger_factory=structlog.stdlib.LoggerFactory(),
@@ -266,22 +266,22 @@ async def open_context(flags: Flags) -> AsyncIterator[CommandContext]:
 
 
 def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
-    """Give the stored result, one without a report for a run that ended without, None for one that did not end."""
+    """Return the stored result, or one without a report for a run that ended without; None if it has not ended."""
     if state.result is not None:
         return state.result
     return checkpoint_result(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None
 
 
 def new_id() -> str:
-    """Make an id of today: `r-YYYYMMDD-xxxx`, 31⁴ of them a day."""
+    """Make an id for today: `r-YYYYMMDD-xxxx`, one of 31⁴ a day."""
     suffix = "".join(secrets.choice(ID_ALPHABET) for _ in range(4))
     return f"r-{datetime.now().astimezone():%Y%m%d}-{suffix}"
 
 
 def resolve_id(given: str, known: Sequence[str]) -> str:
-    """Give the id that is named by itself, by `last`, or by a unique beginning or end. Raises `CommandError`.
+    """Return the id given in full, as `last`, or by a unique beginning or end. Raises `CommandError`.
 
-    `known` are ids, the newest first.
+    `known` lists ids, newest first.
     """
     if given == "last":
         if not known:

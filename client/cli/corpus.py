@@ -87,9 +87,9 @@ async def remove_corpus(context: CommandContext, name: CorpusName) -> None:
 
 
 def find_corpus(given: str, registered: Mapping[str, Path], *, cluster: bool) -> tuple[str, Path | None]:
-    """Give the name of a corpus, and the folder to register for it: None for a known name.
+    """Return the name of a corpus, and the folder to register for it (None for a known name).
 
-    Raises `CommandError`, also for a name that means a corpus and another folder.
+    Raises `CommandError`, also if a name means both a corpus and a different folder.
     """
     is_path = "/" in given or given.startswith((".", "~"))
     if cluster:
@@ -109,7 +109,7 @@ def find_corpus(given: str, registered: Mapping[str, Path], *, cluster: bool) ->
 
 
 def usable_folder(given: str, unknown: str) -> Path:
-    """Give the real path of a folder that can be a corpus. Raises `CommandError`, with `unknown` for no path."""
+    """Return the real path of a usable folder. Raises `CommandError`, with the message `unknown` if there is none."""
     if not given.strip():  # an unset variable of the shell must not mean the current folder
         raise CommandError("the folder's name is empty: write . for the current folder")
     try:
@@ -128,7 +128,7 @@ def usable_folder(given: str, unknown: str) -> Path:
 
 
 def name_of_folder(folder: Path, registered: Mapping[str, Path]) -> str:
-    """Give the registered name of a folder, else its own name, with a hash where that is another folder's."""
+    """Return the registered name of a folder, else its own name, with a hash if another folder has that name."""
     for name, path in registered.items():
         if path == folder:
             return name
@@ -138,13 +138,13 @@ def name_of_folder(folder: Path, registered: Mapping[str, Path]) -> str:
 
 
 def unknown_corpus(given: str, registered: Mapping[str, Path]) -> str:
-    """Word the problem that neither a folder nor a corpus has a name."""
+    """Return the message that no folder or corpus has this name."""
     known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
     return f"there is no folder and no corpus {quote(given)}; {known}"
 
 
 async def index_corpus(context: CommandContext, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:
-    """Register a folder if one is given, and bring its index up to date with lines of progress."""
+    """Register a folder, if given, and bring its index up to date, printing progress."""
     ensure_folder(context.settings.home, SET_HOME)
     library = await context.stores.corpora()
     if folder is not None and (name not in library.names() or library.definition(name).path != folder):
@@ -153,7 +153,7 @@ async def index_corpus(context: CommandContext, name: str, folder: Path | None, 
 
 
 def summary(snapshot: CorpusSnapshot) -> str:
-    """Give the numbers of documents and of skipped files."""
+    """Return the numbers of documents and skipped files as text."""
     skipped = f", {snapshot.skipped} skipped (`research corpus status {snapshot.name}`)" if snapshot.skipped else ""
     return plural(snapshot.files, "document") + skipped
 

@@ -43,7 +43,7 @@ EXAMINED_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
 SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
-"""A URL, also a malformed one; one letter before the colon is a drive."""
+"""A URL, even a malformed one; a single letter before the colon is a drive."""
 
 commands = Commands()
 
@@ -121,7 +121,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
 
 
 def _check_folder(name: str, folder: Path, setting: str) -> Check:
-    """Check that a folder of ours can be written and has room."""
+    """Check that one of our folders is writable and has room."""
     try:
         ensure_folder(folder, f"set {setting} to another folder")
     except CommandError as error:
@@ -190,7 +190,7 @@ async def _check_workers(client: ResearchClient) -> Check:
 
 
 async def _check_runs(client: ResearchClient) -> Check:
-    """Find runs and agents whose workflow task fails again and again: another worker version, or a defect."""
+    """Find runs and agents whose workflow task keeps failing: another worker version, or a defect."""
     stuck = []
     async for run in client.temporal.list_workflows(OPEN_RUNS, limit=EXAMINED_RUNS):
         description = await client.temporal.get_workflow_handle(run.id).describe()
@@ -212,7 +212,7 @@ async def _check_runs(client: ResearchClient) -> Check:
 async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: bool) -> int:
     """Read documents as a worker does; exit code 4 if any of them cannot be read.
 
-    With `as_json` each gives a line with the same fields for a document and an error.
+    With `as_json`, each input gives one line with the same fields, for a document or an error.
     """
     code = ExitCode.COMPLETED
     for given in inputs:

@@ -1,4 +1,4 @@
-"""Options that several commands have, and the frame of every command: coroutine in, exit code out."""
+"""Options shared by several commands, and the wrapper of every command: coroutine in, exit code out."""
 
 import functools
 import inspect
@@ -23,14 +23,14 @@ ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def check_name(value: str | None) -> str | None:
-    """Return a name that a person chose. Raises `BadParameter`."""
+    """Check and return a name that a person chose. Raises `BadParameter`."""
     if value is not None and not ALLOWED_ID.fullmatch(value):
         raise BadParameter("up to 64 letters, digits, dots, underscores and hyphens are allowed")
     return value
 
 
 def check_id(value: str | None) -> str | None:
-    """Return a name that a person chose for a run. Raises `BadParameter`."""
+    """Check and return an id that a person chose for a run. Raises `BadParameter`."""
     if value == "last":
         raise BadParameter("`last` means the newest run: choose another id")
     return check_name(value)
@@ -77,11 +77,11 @@ class RunOptions:
     config: ConfigFile = None
 
     def flags(self) -> Flags:
-        """Give the options that change settings."""
+        """Return the options that change settings."""
         return Flags(model=self.model, model_url=self.model_url, config=self.config)
 
     def values(self) -> dict[str, Any]:
-        """Give the options that are part of the request."""
+        """Return the options that are part of the request."""
         gates = {name: value for name, value in (("clarify", self.clarify), ("approve", self.approve)) if value}
         given = {
             "query": self.question,
@@ -99,7 +99,7 @@ class RunOptions:
 
 
 class Commands(Typer):
-    """The commands of one file: coroutines that may give an exit code, and whose docstrings are their help."""
+    """The commands of one file: coroutines that may return an exit code, with their docstrings as help."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(rich_markup_mode=None, **options)
@@ -107,8 +107,8 @@ class Commands(Typer):
     def command(self, name: str, *, without: Collection[str] = ()) -> Callable[[Any], Any]:  # type: ignore[override]
         """Register a coroutine function as a command.
 
-        A parameter `context` is opened for it with the settings of `--config`. The fields of a parameter `options`, a
-        dataclass, become options of the command line, except those that it is `without`.
+        A parameter `context` receives a context opened with the settings of `--config`. The fields of a parameter
+        `options`, a dataclass, become options of the command line, except those in `without`.
         """
 
         def register(work: Work) -> Work:
@@ -141,7 +141,7 @@ async def _in_context(work: Work, *, config: Path | None = None, **given: Any) -
 
 
 def help_of(work: Callable[..., Any]) -> str:
-    """Give the docstring of a command; a paragraph that starts with `research` has examples, which are not wrapped."""
+    """Return the docstring of a command; paragraphs that start with `research` are examples and not wrapped."""
     paragraphs = (inspect.getdoc(work) or "").split("\n\n")
     return "\n\n".join(
         f"\b\n{textwrap.indent(each, '  ')}" if each.startswith("research ") else each for each in paragraphs

@@ -1,4 +1,4 @@
-"""The edge to terminal and files: results, progress, errors as messages and codes. No text can drive a terminal."""
+"""Output to terminal and files: results, progress, errors as messages and exit codes. No text drives a terminal."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from contracts.vocabulary import Outcome, StopReason
 
 
 class ExitCode(IntEnum):
-    """The meaning of a command's end."""
+    """Exit code of a command."""
 
     COMPLETED = 0
     INTERNAL = 1
@@ -37,7 +37,7 @@ class ExitCode(IntEnum):
 
     @classmethod
     def of(cls, outcome: Outcome, stop_reason: StopReason) -> "ExitCode":
-        """Give the code of a run's end."""
+        """Return the exit code for the end of a run."""
         if outcome is not Outcome.REFUSED:
             return cls[outcome.name]
         if stop_reason is StopReason.INVALID_INPUT:
@@ -50,7 +50,7 @@ class ExitCode(IntEnum):
 
 
 class CommandError(Exception):
-    """A command cannot do its work; the message has the problem, then the remedy."""
+    """A command cannot do its work; the message states the problem, then the remedy."""
 
     def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(message)
@@ -58,17 +58,17 @@ class CommandError(Exception):
 
 
 def quote(given: str) -> str:
-    """Quote a typed text for a message: one line without control characters, at most 80 of it."""
+    """Quote a person's input for a message: one line without control characters, at most 80 characters of it."""
     return repr(given if len(given) <= 80 else given[:80] + "…")
 
 
 def reason_of(error: OSError | ValueError) -> str:
-    """Give the system's reason of a failure in small letters."""
+    """Return the system's reason for a failure in lower case."""
     return (getattr(error, "strerror", None) or "not a usable path").lower()
 
 
 def explain(error: Exception) -> tuple[str, ExitCode] | None:
-    """Give the message and the code of an expected error; None for an unforeseen one."""
+    """Return the message and exit code of an expected error; None for an unexpected one."""
     if isinstance(error, CommandError):
         return str(error), error.code
     from client import client_errors as client  # noqa: PLC0415  loaded only after an error
@@ -99,7 +99,7 @@ def run_guarded(command: Callable[[], int | None]) -> int:
     """Run a command at the edge of the process: an error becomes a message and a code."""
     try:
         return command() or ExitCode.COMPLETED
-    except (KeyboardInterrupt, Abort):  # Abort: the end of input at a question
+    except (KeyboardInterrupt, Abort):  # Abort: end of input at a prompt
         complain("stopped")
         return ExitCode.CANCELLED
     except BrokenPipeError:
@@ -124,16 +124,16 @@ def complain(message: str) -> None:
 
 
 class SafeConsole(Console):
-    """A console that prints control characters of texts as visible signs."""
+    """A console that prints control characters in texts as visible symbols."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Give the pieces to be written."""
+        """Yield the segments to write."""
         for piece in super().render(renderable, options):
             yield piece if piece.control else Segment(visible(piece.text), piece.style)
 
 
 def print_result(line: str | Text = "", *, cut: bool = False) -> None:
-    """Print a line of the result, on a terminal `cut` at its width, else wrapped by the terminal."""
+    """Print a line of the result: on a terminal, `cut` at its width; else wrapped by the terminal."""
     text = line if isinstance(line, Text) else Text(line)
     console = SafeConsole(highlight=False)
     if cut and console.is_terminal:
@@ -171,7 +171,7 @@ def print_bytes(data: bytes) -> None:
 
 
 def read_start(path: Path, size: int, noun: str) -> bytes:
-    """Read at most so many bytes of a file, which messages call by `noun`. Raises `CommandError`."""
+    """Read at most `size` bytes of a file, called `noun` in messages. Raises `CommandError`."""
     try:
         if path.is_dir():
             raise CommandError(f"{noun} {path} is a folder: name a file in it")
@@ -182,7 +182,7 @@ def read_start(path: Path, size: int, noun: str) -> bytes:
 
 
 def ensure_folder(path: Path, remedy: str) -> None:
-    """Make a folder and check that files can be written there. Raises `CommandError`."""
+    """Create a folder and check that files can be written there. Raises `CommandError`."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):

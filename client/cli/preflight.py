@@ -34,18 +34,18 @@ from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST, host_of
 
-LARGEST_REQUEST: Final = 4_000_000  # bytes; a request with the longest texts that are allowed is far smaller
+LARGEST_REQUEST: Final = 4_000_000  # bytes; a request with the longest allowed texts is far smaller
 LISTS: Final = (
     *("exclude", "protected_sources", "output.sections"),
     *("search.providers", "search.source_types", "search.domains_allow", "search.domains_deny"),
 )
-"""Paths of a request whose value may be written with commas."""
+"""Request paths whose value may be a comma-separated list."""
 EFFECTIVE: Final = {"engine", "models", "providers", "search", "web", "limits", "gates", "egress", "advice", "estimate"}
 """Fields of a resolution that depend on the configuration."""
 PROBE_SECONDS: Final = 2.5
 IDENTITY: Final = re.compile(r"\w+-(?P<pid>\d+)@(?P<host>[^/]*)/.*")
 OF_RUN: Final = "+run"
-"""Ends the mark of workers that live as long as one `research run`."""
+"""Suffix of the mark of workers that live only as long as one `research run`."""
 
 
 # --- the request ---------------------------------------------------------------------------------------------------
@@ -53,7 +53,7 @@ OF_RUN: Final = "+run"
 
 @dataclass(frozen=True)
 class RequestedRun:
-    """A valid request, and the folder that is registered as its corpus first."""
+    """A valid request, and the folder to register first as its corpus."""
 
     request: ResearchRequest
     folder: Path | None = None
@@ -67,7 +67,7 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
         values["query"] = sys.stdin.read(LARGEST_REQUEST).strip()
     if options.model is not None and values.get("engine") in (None, "auto"):
-        values["engine"] = "model"  # a model that is named is meant: no report without it
+        values["engine"] = "model"  # a named model is required: no fallback to a report without one
     if isinstance(values.get("corpus"), str):
         registered = await context.stores.corpus_folders()
         values["corpus"], folder = find_corpus(values["corpus"], registered, cluster=settings.uses_cluster)
@@ -103,7 +103,7 @@ def build_request(values: Mapping[str, Any]) -> ResearchRequest:
 
 
 def parse_assignments(assignments: Sequence[str] | None) -> dict[str, Any]:
-    """Turn `--set` assignments into nested values; the request model judges paths and values. Raises `CommandError`."""
+    """Turn `--set` assignments into nested values; the request model validates them. Raises `CommandError`."""
     return reduce(merge, map(_parse_assignment, assignments or ()), {})
 
 
@@ -135,10 +135,10 @@ def _parse_value(path: str, text: str) -> Any:
 async def preflight(
     context: CommandContext, wanted: RequestedRun, options: RunOptions, known: RunInfo, *, works: bool = True
 ) -> bool:
-    """Print the means of a run, where text goes and, before a paid call, the expected amounts and the cap.
+    """Print a run's engine, providers and egress and, before any paid call, the estimate and the limits.
 
-    The run is resolved by the workers that will do it: those of other commands with other settings (all, unless this
-    command `works`), else this command. Returns true for others. Raises `CommandError` for a request that fails.
+    The workers that will execute the run resolve it: those of other commands with other settings (any, unless this
+    command `works`), else those of this command. Returns true for others. Raises `CommandError` for a refused run.
     """
     request, settings, stored = wanted.request, context.settings, known.resolved
     others = await _other_workers(context, works=works)
@@ -153,7 +153,7 @@ async def preflight(
         resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
         await require_endpoint(resolved, settings)
     else:
-        return True  # nobody can say yet what it will use
+        return True  # it is not known yet what the run will use
     notices = ["the workers that are running do the work, with their settings"] if others else settings.notices()
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
@@ -165,7 +165,7 @@ async def preflight(
 
 
 def _lines(resolved: ResolvedResearch) -> list[str]:
-    """Give the lines before a run: egress, engine, search providers, limits, estimate, advice."""
+    """Return the lines before a run: egress, engine, search providers, limits, estimate, advice."""
     estimate = resolved.estimate
     lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
     if resolved.web or any(not choice.available for choice in resolved.providers):
@@ -178,7 +178,7 @@ def _lines(resolved: ResolvedResearch) -> list[str]:
 
 
 def limits_words(limits: EffectiveLimits, *, paid: bool) -> str:
-    """Word the limits of a run, with that of its cost if it is `paid`."""
+    """Describe the limits of a run, including the cost limit if it is `paid`."""
     iterations = plural(limits.max_iterations, "iteration")
     queries = f"{iterations} of {plural(limits.max_sub_queries, 'sub-query')}"
     work = f"{plural(limits.max_steps, 'step')} in {iterations}" if limits.max_steps else queries
@@ -193,9 +193,9 @@ def limits_words(limits: EffectiveLimits, *, paid: bool) -> str:
 
 
 async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
-    """Give the identities of workers that would do a part of the run, and do it differently than this command.
+    """Return the identities of workers that would execute part of the run, differently than this command.
 
-    Raises `CommandError` where they belong to another `research run`, which takes them with it when it ends.
+    Raises `CommandError` if they belong to another `research run`, because they end with it.
     """
     client, own = await context.client_if_running(), context.settings.mark()
     identities = [] if client is None else await client.polled_by(RECORDS_QUEUE, activities=True)
@@ -210,7 +210,7 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
 
 
 def is_gone(identity: str) -> bool:
-    """Return whether a worker of this machine has ended; the server lists it for a minute more."""
+    """Return whether a worker of this machine has ended; the server lists it for another minute."""
     found = IDENTITY.fullmatch(identity)
     if found is None or found["host"] != socket.gethostname():
         return False
@@ -244,9 +244,9 @@ async def _ask_workers(
 def resolve_here(
     request: ResearchRequest, settings: Settings, stored: ResolvedResearch | None = None, *, url_given: bool = False
 ) -> ResolvedResearch:
-    """Resolve a request, or that of a resumed run again. Raises `CommandError`.
+    """Resolve a request, or resolve that of a resumed run again. Raises `CommandError`.
 
-    Passages of a resumed run go to no other host than before, unless `--model-url` names it.
+    A resumed run sends its passages to no new host, unless `--model-url` names it.
     """
     try:
         if stored is None:
@@ -272,9 +272,9 @@ def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:
 
 
 async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> None:
-    """Raise `CommandError` (exit code 7) where no endpoint of the run's models answers.
+    """Raise `CommandError` (exit code 7) if no endpoint of the run's models answers.
 
-    The workers check search providers themselves, when a person has approved the plan.
+    The workers check search providers themselves, once a person has approved the plan.
     """
     if resolved.engine is not EngineKind.MODEL:
         return

@@ -75,7 +75,7 @@ async def open_report(context: CommandContext, given: RunId = "last") -> None:
     paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
     print_result(str(path))
-    with files_of_person():  # the downloads of a browser are the person's
+    with files_of_person():  # the browser's downloads belong to the person
         opened = await asyncio.to_thread(webbrowser.open, path.as_uri())
     if not opened:
         print_progress("no browser can be opened here: open the file above yourself")
@@ -130,7 +130,7 @@ async def decisions(context: CommandContext, given: RunId = "last", *, as_json: 
 
 
 async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
-    """Load the forms of a report, or a marked draft. Raises `CommandError` with what to do."""
+    """Load the forms of a report, or a marked draft. Raises `CommandError` with the remedy."""
     research_id, result = run.research_id, await run.result()
     documents = {} if result is None else await context.report_documents(result)
     if documents:
@@ -148,7 +148,7 @@ async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, by
 
 
 async def _newest_draft(context: CommandContext, run: RunInfo) -> bytes | None:
-    """Load the newest text of a run: of a running one that of its state, which no checkpoint need have yet."""
+    """Load the newest text of a run; the state of a running one may be newer than its checkpoint."""
     known = run.state.draft if run.state is not None else None
     if run.open is not None and isinstance(written := await run.open.report(), ReportDraft):
         known = written

@@ -31,7 +31,7 @@ LINE_CHARACTERS: Final = 100
 
 
 def default_folder(question: str, research_id: str) -> Path:
-    """Give `reports/DATE-SLUG`, with the end of the id where another run's report is there already."""
+    """Return `reports/DATE-SLUG`, with the end of the id appended if another run's report is already there."""
     plain = normalize("NFKD", question).encode("ascii", "ignore").decode().lower()
     slug = "-".join(re.findall(r"[a-z0-9]+", plain)) or "report"
     if len(slug) > SLUG_CHARACTERS:
@@ -44,7 +44,7 @@ def default_folder(question: str, research_id: str) -> Path:
 
 
 def write_report(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path]:
-    """Write the forms of a report (`md`, `html`, `json`) into a folder; their paths by form. Raises OSError."""
+    """Write the forms of a report (`md`, `html`, `json`) into a folder and return their paths. Raises OSError."""
     paths = {form: folder / FORMATS[form] for form in documents}
     for form, data in documents.items():
         write_atomically(paths[form], data)
@@ -52,7 +52,7 @@ def write_report(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file completely or not at all; a missing folder is made. Raises OSError."""
+    """Write a file completely or not at all, creating a missing folder. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
@@ -72,9 +72,9 @@ def write_for_person(path: Path, data: bytes) -> None:
 async def deliver_report(
     context: CommandContext, result: ResearchResult, folder: Path | None, *, as_json: bool, quiet: bool, resume: str
 ) -> int:
-    """Write the report into a folder if one is given, print its summary or one JSON document; the exit code.
+    """Write the report into a folder, if given; print a summary or one JSON document; return the exit code.
 
-    `resume` is the command that continues the run, empty where that is impossible. Raises OSError.
+    `resume` is the command that continues the run, empty if that is impossible. Raises OSError.
     """
     documents = await context.report_documents(result)
     with files_of_person():
@@ -93,7 +93,7 @@ async def deliver_report(
 def _print_summary(
     result: ResearchResult, documents: Mapping[str, bytes], paths: Mapping[str, Path], resume: str
 ) -> None:
-    """Print how the run ended, the beginning of its report, the tally of verdicts, the paths and the next commands."""
+    """Print the first section of a report, the run's ending, the tally of verdicts, the paths and the next commands."""
     report = json.loads(documents["json"]) if "json" in documents else {}
     for line in first_section(report) if report else ():
         print_result(line)
@@ -124,13 +124,13 @@ def _print_summary(
 
 
 def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:
-    """Return the share of content that models were shown, from `report.json`; None where it is not recorded."""
+    """Return the share of content shown to models, from `report.json`; None if it is not recorded."""
     found = json.loads(documents.get("json", b"{}")).get("fidelity")
     return found and ReportFidelity.model_validate(found)
 
 
 def first_section(report: Mapping[str, Any]) -> list[str]:
-    """Give the first section of a `report.json` as at most 20 lines of text, with the titles of the numbers in it."""
+    """Return the first section of a `report.json` as at most 20 lines of text, then the sources that it cites."""
     _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
     section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()] if heading else []
     lines = [piece for line in section for piece in wrap(line, LINE_CHARACTERS, break_long_words=False) or [""]]

@@ -47,7 +47,7 @@ from workers.telemetry import configure_logging
 
 HINT: Final = '{key} · report now: research stop {id} · research steer {id} "…"'
 GRACE: Final = timedelta(seconds=2)
-"""The run of a command that ends is over: only calls of other runs could go on, which their retries repeat."""
+"""Short, because the command's own run is over by then; calls cut off for other runs are retried."""
 LOG_BYTES: Final = 5_000_000
 INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])")
 UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
@@ -93,7 +93,7 @@ async def ask(
 
 
 def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
-    """Give the options of a question that follows an earlier run. Raises `CommandError` for a run without a session."""
+    """Return the options of a follow-up question. Raises `CommandError` if the earlier run has no session."""
     resolved = before.stored_resolution()
     return replace(
         options,
@@ -120,7 +120,7 @@ NOT_OF_RESUME: Final = (
     *("question", "corpus", "web", "exclude", "protect", "strategy", "depth", "engine", "request_file", "research_id"),
     *("clarify", "approve", "dry_run"),
 )
-"""Options that a stored run has settled."""
+"""Options that the stored run has already settled."""
 
 
 @commands.command("resume", without=NOT_OF_RESUME)
@@ -188,7 +188,7 @@ async def refresh(
 
 
 def read_interval(text: str) -> timedelta:
-    """Read a time between two refreshes. Raises `CommandError`."""
+    """Parse the time between two refreshes. Raises `CommandError`."""
     found = INTERVAL.fullmatch(text)
     interval = int(found[1]) * UNITS[found[2]] if found else timedelta()
     if not SHORTEST <= interval <= LONGEST:
@@ -197,7 +197,7 @@ def read_interval(text: str) -> timedelta:
 
 
 def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
-    """Raise `CommandError` for a run that cannot be refreshed: now, or `scheduled` from time to time."""
+    """Raise `CommandError` for a run that cannot be refreshed, now or (`scheduled`) periodically."""
     if run.running and not scheduled:
         raise CommandError(f"the run {run.research_id} is going on: see `research watch {run.research_id}`")
     if not declaration(run.stored_resolution().strategy).live_report:
@@ -211,7 +211,7 @@ def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
         raise CommandError(f"the run {run.research_id} has no finished report yet: `research resume {run.research_id}`")
 
 
-# --- a run before the command works for it -------------------------------------------------------------------------
+# --- starting, joining, resuming -----------------------------------------------------------------------------------
 
 
 async def _begin(context: CommandContext, options: RunOptions, *, follow: bool = True) -> int:
@@ -227,7 +227,7 @@ async def _begin(context: CommandContext, options: RunOptions, *, follow: bool =
 
 
 async def check_request(run: RunInfo, request: ResearchRequest) -> None:
-    """Raise `CommandError` where the id of a request belongs to another question."""
+    """Raise `CommandError` if the id of a request belongs to a different question."""
     question = await run.question()
     if question is not None and normalized_text(request.query) != normalized_text(question):
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
@@ -236,7 +236,7 @@ async def check_request(run: RunInfo, request: ResearchRequest) -> None:
 def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: bool = False) -> None:
     """Raise `CommandError` for a run that cannot be resumed; `closed` is its result.
 
-    A partial or empty run that did all its work continues only with `changed` limits or another model.
+    A partial or empty run that finished its work continues only with `changed` limits or another model.
     """
     if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
         raise CommandError(refusal_of(closed), ExitCode.of(closed.outcome, closed.stop_reason))
@@ -251,7 +251,7 @@ def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: b
 
 
 async def request_again(run: RunInfo, options: RunOptions, **more: Any) -> RequestedRun:
-    """Build the request of a run that continues: its question, another model, `--set`. Raises `CommandError`."""
+    """Build the request that continues a run: its question, another model, `--set`. Raises `CommandError`."""
     stored, values = run.resolved, options.values()
     again = {"query": await run.question(), **more}
     if stored is not None:
@@ -265,7 +265,7 @@ async def request_again(run: RunInfo, options: RunOptions, **more: Any) -> Reque
 
 @dataclass(frozen=True)
 class RunCommand:
-    """The work of a command for one run, from the first lines to the files of its report."""
+    """Execution of a command for one run, from the first printed lines to the files of its report."""
 
     context: CommandContext
     wanted: RequestedRun
@@ -273,7 +273,7 @@ class RunCommand:
     options: RunOptions
 
     async def execute(self, *, report_now: bool = False) -> int:
-        """Start the run, show it until it is over or detached from, write its report; the exit code."""
+        """Start the run, show it until it is over or detached from, write its report; return the exit code."""
         context, options, home = self.context, self.options, self.context.settings.home
         others = await preflight(context, self.wanted, options, self.known)
         if options.dry_run:
@@ -317,7 +317,7 @@ class RunCommand:
         return await self._write_report(result)
 
     async def _start(self, client: ResearchClient) -> tuple[ResearchHandle, str]:
-        """Start, join or resume the run; return which. Raises `CommandError` for another question."""
+        """Start, join or resume the run; return its handle and which it was. Raises `CommandError`."""
         request, research_id = self.wanted.request, self.known.research_id
         if self.known.resolved is None:
             handle, how = await client.start(request, research_id, reuse=True), "started"
@@ -355,7 +355,7 @@ class RunCommand:
 
     @property
     def _resume(self) -> str:
-        """The command that continues the run, with its model; an address with a password is replaced by URL."""
+        """The command that continues the run with its model; an address with a password is replaced by URL."""
         url = self.options.model_url
         flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
@@ -372,7 +372,7 @@ class RunCommand:
         return ExitCode.CANCELLED
 
     async def _write_report(self, result: ResearchResult) -> int:
-        """Write the files of the report, print its summary; the exit code."""
+        """Write the files of the report, print its summary; return the exit code."""
         options, research_id = self.options, self.known.research_id
         folder = options.out or default_folder(self.wanted.request.query, research_id)
         resumable = result.resumable and (await self.context.load_run(research_id)).state is not None
@@ -384,7 +384,7 @@ class RunCommand:
 
 @asynccontextmanager
 async def _local_workers(context: CommandContext, client: ResearchClient) -> AsyncIterator[None]:
-    """Run all pools in this process; they log to a file, because the terminal shows the run."""
+    """Run all pools in this process, logging to a file because the terminal shows the run."""
     settings, pools = context.settings, tuple(POOLS)
     path = settings.home / "logs" / "research.log"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

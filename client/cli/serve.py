@@ -1,4 +1,4 @@
-"""`serve` and `worker`: processes that work for runs."""
+"""`serve` and `worker`: processes that execute runs."""
 
 import logging
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import LogFormat, configure_logging
 
 DRAIN: Final = timedelta(seconds=10)
-"""A person waits at the terminal; calls that are cut off are made again by the next worker."""
+"""Short, because a person waits at the terminal; calls cut off are retried by the next worker."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class ServeOptions:
         return load_settings(Flags(model=self.model, model_url=self.model_url, config=self.config))
 
     def process(self) -> ProcessOptions:
-        """Give the addresses of the process."""
+        """Return the addresses of the process."""
         return ProcessOptions(self.host, self.health_port, self.metrics_port)
 
 
@@ -99,7 +99,7 @@ async def serve(options: ServeOptions) -> None:
 
 
 async def _announce(settings: Settings, ready: str, log_format: LogFormat, process: WorkerProcess) -> None:
-    """Print model and addresses, one a line, which a log in JSON has in its events; log what has other settings."""
+    """Log a warning for anything with other settings; print model and addresses, which a JSON log has as events."""
     sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
     try:
         notices = await other_settings(settings, ResearchClient(process.connection.client), sessions)
@@ -125,7 +125,7 @@ async def _announce(settings: Settings, ready: str, log_format: LogFormat, proce
 
 
 async def other_settings(settings: Settings, client: ResearchClient, sessions: SessionStore) -> list[str]:
-    """Word what workers and open runs with other settings mean for the workers of these, and the remedy."""
+    """Return a warning, with its remedy, for workers and for open runs that have other settings."""
     queues = [await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE) for queue in POOLS.values()]
     marks = {each: each.rpartition("/")[2].removesuffix(OF_RUN) for found in queues for each in found}
     foreign = [each for each, mark in marks.items() if mark != settings.mark() and not is_gone(each)]

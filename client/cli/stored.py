@@ -1,4 +1,4 @@
-"""`delete` and `archive`: remove runs; content that models were not shown, or only in part."""
+"""`delete` and `archive`: remove runs; inspect content that models were not shown, or only in part."""
 
 import sys
 from datetime import timedelta
@@ -48,7 +48,7 @@ async def delete(
     """
     if (given is None) == (older_than is None):
         raise CommandError("name one run, or --older-than DAYS")
-    # Without it histories cannot be removed, and it is unknown which runs will continue with the documents.
+    # Without a client, histories cannot be removed, and it is unknown which runs will still use the documents.
     client, stores, settings = await context.client_of_runs(), context.stores, context.settings
     temporal, sole = None if client is None else client.temporal, has_sole_sessions(settings.content_url)
     async with open_shared_state(settings) as shared:
@@ -128,7 +128,7 @@ async def verify(context: CommandContext) -> int:
 
 
 async def _find(context: CommandContext, given: str) -> ArchiveRecord:
-    """Give the record of a hash or of a unique beginning. Raises `CommandError`."""
+    """Return the record of a hash or of its unique beginning. Raises `CommandError`."""
     records, beginning = await context.stores.archive.read(), given.strip().lower().removeprefix("sha256:")
     found = [digest for digest in records if beginning and digest[7:].startswith(beginning)]
     if len(found) != 1:
@@ -140,7 +140,7 @@ async def _find(context: CommandContext, given: str) -> ArchiveRecord:
 
 
 async def _problem(context: CommandContext, record: ArchiveRecord | None) -> str:
-    """Give the problem of a record or its text with the remedy; empty without one."""
+    """Return the problem of a record or its text, with the remedy; empty if there is none."""
     if record is None:
         return "the record is damaged: take its file from a backup, or remove it"
     try:

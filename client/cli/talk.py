@@ -33,13 +33,13 @@ PLAN_HEAD: Final = """\
 # Save and close to send it; change nothing to leave the plan unchanged.
 """
 LABELS: Final = ("outline", "questions", "assumptions")
-"""Parts of a plan that have a label in its text."""
+"""Parts of a plan that are labelled in its text."""
 
 commands = Commands()
 
 
 async def _running(context: CommandContext, given: str) -> ResearchHandle:
-    """Give the handle of a run that is going on. Raises `CommandError`."""
+    """Return the handle of a run in progress. Raises `CommandError`."""
     run = await context.find(given)
     if run.open is not None:
         return run.open
@@ -190,11 +190,11 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
     if known.outline and named:
         print_result("# constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
-        print_waiting(known.waiting.model_copy(update={"questions": []}), research_id)  # the plan has them
+        print_waiting(known.waiting.model_copy(update={"questions": []}), research_id)  # the plan lists them
 
 
 def plan_lines(known: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
-    """Give the brief of a plan, a line for each sub-query (or these `queries`), then its other parts under labels."""
+    """Return the brief of a plan, a line per sub-query (or these `queries`), then its other parts under labels."""
     lines = [printable(known.brief)] if known.brief else []
     lines += queries or [f"- {printable(query.text)}" for query in known.sub_queries]
     for part in LABELS:
@@ -213,7 +213,7 @@ def _described_lines(queries: Sequence[PlanNode]) -> list[str]:
 
 
 def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
-    """Give a line for each node of a plan whose leaves have sources, indented by level; none for any other plan."""
+    """Return a line per node of a plan whose leaves have sources, indented by level; empty for any other plan."""
     if not any(node.source_id for node in nodes):
         return []
     known = {node.id for node in nodes}
@@ -232,7 +232,7 @@ def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
 
 
 def print_waiting(waiting: Waiting, research_id: str) -> None:
-    """Print the open question of a run, its end, and the commands that answer."""
+    """Print a run's open question, its deadline, and the commands that answer it."""
     until = local_time(waiting.expires_at)
     print_progress(f"waiting for {waiting.describe()}, until {until}; the run's clock is stopped")
     for place, question in enumerate(waiting.questions, start=1):
@@ -242,12 +242,12 @@ def print_waiting(waiting: Waiting, research_id: str) -> None:
 
 
 def plan_as_text(known: PlanAnswer, research_id: str) -> str:
-    """Give a plan as an editor shows it."""
+    """Return a plan as text for an editor."""
     return "\n".join([PLAN_HEAD.format(id=research_id, version=known.version), *plan_lines(known), ""])
 
 
 def parse_plan(text: str) -> dict[str, Any]:
-    """Give the revision in an edited text; a part whose label is gone stays as it is. Raises `CommandError`."""
+    """Return the revision made in an edited text; parts without their label stay unchanged. Raises `CommandError`."""
     part, brief, parts = "sub_queries", [], dict[str, list[str]](sub_queries=[])
     for line in map(str.strip, text.splitlines()):
         item = line.lstrip("-").strip()
@@ -266,7 +266,7 @@ def parse_plan(text: str) -> dict[str, Any]:
 
 
 async def edit_text(text: str) -> str:
-    """Give the text as a person saves it in the editor of `VISUAL` or `EDITOR`. Raises `CommandError`."""
+    """Return the text as saved in the editor of `VISUAL` or `EDITOR`. Raises `CommandError`."""
     editor = editor_command()
     if editor is None:
         raise CommandError("there is no terminal for an editor: use --set FILE, or set EDITOR")
@@ -291,17 +291,17 @@ def _read_text(path: Path | None) -> str:
 
 
 def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:
-    """Ask at this terminal, else print the commands that answer."""
+    """Return a function that asks at this terminal, or one that prints the commands that answer."""
 
     async def print_commands(waiting: Waiting) -> None:
-        if quiet:  # otherwise the lines of the events have them
+        if quiet:  # otherwise the event lines include them
             print_waiting(waiting, handle.research_id)
 
     return partial(ask_here, handle) if sys.stdin.isatty() and sys.stderr.isatty() else print_commands
 
 
 async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
-    """Ask at this terminal until the run has accepted an answer; the end of input sends none."""
+    """Ask at this terminal until the run accepts an answer; the end of input sends none."""
     asks = _ask_questions if waiting.kind is WaitKind.CLARIFICATION else _ask_approval
     refused = True
     while refused:
@@ -360,12 +360,12 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
 
 
 async def _read_phrase(waiting: Waiting) -> str | None:
-    """Read the words of approval, where the run demands them."""
+    """Read the approval phrase, if the run requires one."""
     return None if waiting.phrase is None else await read_line(f"   type “{waiting.phrase}” > ")
 
 
 async def read_line(prompt: str) -> str | None:
-    """Read a stripped line of standard input; None at its end. Unlike a thread that reads, it can be cancelled."""
+    """Read a stripped line from standard input; None at its end. Cancellable, unlike reading in a thread."""
     sys.stderr.write(prompt)
     sys.stderr.flush()
     loop, ready = asyncio.get_running_loop(), asyncio.Event()

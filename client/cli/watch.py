@@ -41,10 +41,10 @@ from workflows.status import status_of
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
 SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
-"""Statuses of the server that have another name here."""
+"""Server statuses that have a different name here."""
 INTERRUPTED, UNKNOWN = "interrupted", "unknown"
 LISTING_SECONDS: Final = 1.0
-"""For the answer of a run whose place in the queue is asked; without a worker there is none."""
+"""Timeout for a run's answer about its place in the queue; without a worker there is no answer."""
 T = TypeVar("T")
 
 commands = Commands()
@@ -101,14 +101,14 @@ async def watch(
 
 
 async def print_agent_events(handle: ResearchHandle, tenant: str) -> ResearchResult:
-    """Print the seven events of a run, one a line, until it is over."""
+    """Print the seven agent events of a run, one per line, until it is over."""
     async for event in handle.agent_events(tenant=tenant):
         print_json(event.model_dump(mode="json"), indent=None)
     return await handle.result()
 
 
 def sink_for(web_address: str | None, hint: str, *, quiet: bool, as_json: bool) -> Sink:
-    """Make the live view on a terminal, plain lines elsewhere, a silent one for a quiet command."""
+    """Make the live view on a terminal, plain lines elsewhere, a silent sink for a quiet command."""
     console = SafeConsole(stderr=True, highlight=False, soft_wrap=False)
     if quiet:
         return PlainSink(write=lambda _: None)
@@ -124,9 +124,9 @@ async def follow_run(
     recover: Callable[[], Awaitable[None]] | None = None,
     ask: Ask | None = None,
 ) -> ResearchResult | None:
-    """Show a run until it is over; None where `interrupt` detached, or a cancelled run did not close in time.
+    """Show a run until it is over; None if `interrupt` detached from it, or a cancelled run did not close in time.
 
-    With `recover`, which starts the server again, the run ends with this command: the interrupt cancels it.
+    With `recover`, which restarts the server, the run ends with this command: the interrupt cancels it.
     """
 
     async def cancel() -> None:
@@ -141,7 +141,7 @@ async def follow_run(
 async def run_until(
     interrupt: asyncio.Event, work: Awaitable[T], cancel: Callable[[], Awaitable[None]] | None = None
 ) -> T | None:
-    """Return the result of a work; None where `interrupt` detached from it, or `cancel` did not end it in time."""
+    """Return the result of an awaitable; None if `interrupt` detached from it, or `cancel` did not end it in time."""
     working, interrupted = asyncio.ensure_future(work), asyncio.ensure_future(interrupt.wait())
     try:
         await asyncio.wait({working, interrupted}, return_when=asyncio.FIRST_COMPLETED)
@@ -157,7 +157,7 @@ async def run_until(
 
 @asynccontextmanager
 async def first_interrupt() -> AsyncIterator[asyncio.Event]:
-    """Give an event that the first Ctrl-C or SIGTERM sets; a second one ends the process."""
+    """Yield an event that the first Ctrl-C or SIGTERM sets; the second one ends the process."""
     interrupted, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def interrupt() -> None:
@@ -190,7 +190,7 @@ async def status(context: CommandContext, given: RunId = "last", *, as_json: AsJ
 
 
 async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchStatus, str]:
-    """Give the status of a run, and how to continue one that is not over. Raises `CommandError`, `ClientError`."""
+    """Return the status of a run, and how to continue an unfinished one. Raises `CommandError`, `ClientError`."""
     if run.open is not None:
         return await run.open.status(), ""
     if run.state is None and (ended := await run.result()) is not None:
@@ -246,7 +246,7 @@ async def list_runs(
 
 
 async def _rows(context: CommandContext) -> list[RunRow]:
-    """Give a row for each run of the session store and of the server."""
+    """Return a row for each run of the session store and of the server."""
     on_server = {run.research_id: run for run in await context.server_runs()}
     rows = []
     for session in await context.stores.sessions.list():
@@ -263,7 +263,7 @@ async def _rows(context: CommandContext) -> list[RunRow]:
 
 
 async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
-    """Give the row of a run that only the server knows: it is queued or just started, or was refused."""
+    """Return the row of a run that is only on the server: queued, just started or refused."""
     status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", ""
     try:
         handle = (await context.running_client()).handle(run.research_id)
@@ -278,6 +278,6 @@ async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
                 status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
     except TimeoutError:
         reason = "no worker answers, so it is not known whether it waits for its turn"
-    except ClientError as error:  # one run that cannot be read hides no other
+    except ClientError as error:  # one unreadable run must not hide the others
         reason = str(error)
     return RunRow(run.research_id, status, run.started_at, question, reason)

@@ -1,1 +1,1 @@
-"""Exports: a report with its sources as one file, and the report in the formats of others."""
+"""Exports: a report with its sources as one file, or converted to other formats."""

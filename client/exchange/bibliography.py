@@ -1,4 +1,4 @@
-"""The cited sources as BibTeX and CSL-JSON. Titles and names are data: no character of them ends a field."""
+"""The cited sources as BibTeX and CSL-JSON. Titles and names are data: none of their characters can end a field."""
 
 import json
 import re
@@ -18,7 +18,7 @@ LATEX: Final = str.maketrans(
         **{sign: "\\" + sign for sign in "&%$#_"},
     }
 )
-"""Braces by their names: BibTeX counts every brace, also one behind a backslash."""
+"""Braces by name: BibTeX counts every brace, even after a backslash."""
 KEY: Final = re.compile(r"[^A-Za-z0-9_.-]")
 DATE: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?(?:-([0-9]{2}))?")
 COMPANY_FORMS: Final = frozenset("inc ltd llc gmbh ag corp co sa srl bv plc".split())
@@ -30,12 +30,12 @@ CSL_KINDS: Final = {"academic": "article-journal", "news": "article-newspaper", 
 
 
 def to_bibtex(report: Report) -> bytes:
-    """Make one entry for each cited source; the key is the id of the source."""
+    """Make one entry per cited source; its key is the source id."""
     return "\n".join(_bibtex_entry(number, source) for number, source in report.cited_sources()).encode()
 
 
 def to_csl(report: Report) -> bytes:
-    """Make one item of CSL-JSON for each cited source."""
+    """Make one CSL-JSON item per cited source."""
     items = [_csl_item(number, source) for number, source in report.cited_sources()]
     return (json.dumps(items, ensure_ascii=False, indent=2) + "\n").encode()
 
@@ -89,12 +89,12 @@ def _latex(text: str | None) -> str:
 
 
 def _bibtex_title(title: str) -> str:
-    """Write a title in which each word with a capital keeps it: BibTeX styles write other words small."""
+    """Write a title whose capitalized words are protected: BibTeX styles lower-case all others."""
     return " ".join(f"{{{_latex(word)}}}" if word != word.lower() else _latex(word) for word in title.split())
 
 
 def _split_name(name: str, source: ReportSource) -> tuple[str, str] | None:
-    """Return family and given name, where they are known: by a comma, or by their order in an index of papers."""
+    """Return family and given name if they are known: by a comma, or by the name order of academic indexes."""
     family, comma, given = name.partition(", ")
     if comma:
         is_person = "," not in given and given.rstrip(".").casefold() not in COMPANY_FORMS
@@ -102,13 +102,13 @@ def _split_name(name: str, source: ReportSource) -> tuple[str, str] | None:
     words = name.split()
     if source.source_type != "academic" or not 2 <= len(words) <= MOST_WORDS_OF_A_NAME:
         return None
-    # A particle in small letters belongs to the family name.
+    # A lower-case particle belongs to the family name.
     start = next((place for place, word in enumerate(words) if place and word[0].islower()), len(words) - 1)
     return " ".join(words[start:]), " ".join(words[:start])
 
 
 def _bibtex_name(name: str, source: ReportSource) -> str:
-    """Write a name so that BibTeX takes it apart as it is known, and no other name: ` and ` would make two of it."""
+    """Write a name so that BibTeX splits it only into its known parts; a bare ` and ` would make two names."""
     split = _split_name(name, source)
     parts = split if split and not re.search(r"\band\b", name, re.IGNORECASE) else (name,)
     return ", ".join(f"{{{_latex(part)}}}" for part in parts)
@@ -120,7 +120,7 @@ def _csl_name(name: str, source: ReportSource) -> dict[str, str]:
 
 
 def _date(timestamp: str | None) -> tuple[str, str, str]:
-    """Give year, month and day, empty where they are unknown."""
+    """Return year, month and day, each empty if unknown."""
     found = DATE.match(timestamp or "")
     year, month, day = found.groups("") if found else ("", "", "")
     return year, month, day
@@ -132,5 +132,5 @@ def _csl_date(timestamp: str | None) -> dict[str, Any]:
 
 
 def _address(url: str) -> str:
-    """Return the address with every sign percent-encoded that an address cannot have."""
+    """Return the address with every character percent-encoded that is not allowed in one."""
     return quote(_line(url), safe=IN_ADDRESS)

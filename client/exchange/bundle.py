@@ -27,15 +27,15 @@ from providers.errors import ContentCorrupt, ContentMissing
 
 MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "manifest.sig"
-"""The Ed25519 signature of the manifest, 64 bytes: `openssl pkeyutl -verify -rawin` checks it, too."""
+"""Ed25519 signature of the manifest, 64 bytes; `openssl pkeyutl -verify -rawin` can check it, too."""
 MEMBER: Final = re.compile(r"manifest\.json|manifest\.sig|report\.(?:md|html|json)|texts/[0-9a-f]{64}\.txt")
-"""Every name that a bundle may have; there are no folders, no other places and no links."""
+"""Every file name allowed in a bundle: no other folders, and no links."""
 FILE_LIMIT: Final = 20_000
 BYTE_LIMIT: Final = 200_000_000
-"""Of all files together, unpacked: a report with a thousand sources is half of it."""
+"""Limit of all files together, unpacked: twice the size of a report with a thousand sources."""
 MANIFEST_LIMIT: Final = 4_000_000
 NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
-"""The date of every file, so that equal reports give equal bundles."""
+"""Timestamp of every file, so that equal reports give equal bundles."""
 
 
 class Manifest(StrictContract):
@@ -46,9 +46,9 @@ class Manifest(StrictContract):
     research_id: str
     product_version: str
     quotes_only: bool
-    """True if the whole texts of the sources were left out."""
+    """True if the full source texts are not included."""
     files: dict[str, str] = Field(max_length=FILE_LIMIT)
-    """SHA-256 of each file in hexadecimal digits, by its path."""
+    """SHA-256 of each file as hexadecimal digits, by path."""
 
 
 def text_path(text_hash: str) -> str:
@@ -65,7 +65,7 @@ def compose_bundle(
     quotes_only: bool,
     key: Ed25519PrivateKey | None = None,
 ) -> bytes:
-    """Make a ZIP file of files by path, behind a manifest of their hashes, which a key signs.
+    """Make a ZIP file from files by path, with a manifest of their hashes, signed if a key is given.
 
     Equal files and keys give equal bytes.
     """
@@ -88,7 +88,7 @@ def compose_bundle(
 
 
 def private_key(data: bytes) -> Ed25519PrivateKey:
-    """Read an Ed25519 key without a password, as `ssh-keygen` writes it. Raises `BundleUnusable`."""
+    """Read an unencrypted Ed25519 key, as `ssh-keygen` writes it. Raises `BundleUnusable`."""
     with suppress(ValueError, TypeError, UnsupportedAlgorithm):
         found = load_ssh_private_key(data, password=None)
         if isinstance(found, Ed25519PrivateKey):
@@ -107,7 +107,7 @@ def public_key(data: bytes) -> Ed25519PublicKey:
 
 # --- reading ---------------------------------------------------------------------------------------------------------
 class BundleReader:
-    """An opened bundle. Making one raises `BundleUnusable`, or OSError for a file that cannot be read."""
+    """An opened bundle. Opening one raises `BundleUnusable`, or OSError if the file cannot be read."""
 
     def __init__(self, path: Path) -> None:
         size = path.stat().st_size
@@ -129,7 +129,7 @@ class BundleReader:
         self._archive.close()
 
     def differences(self) -> list[tuple[str, str, str]]:
-        """Return kind, path and words of each file that is missing, not listed, or other than its hash."""
+        """Return kind, path and message for each file that is missing, unlisted, or does not match its hash."""
         found = []
         for path, sha256 in self.manifest.files.items():
             try:
@@ -144,7 +144,7 @@ class BundleReader:
 
     @property
     def is_signed(self) -> bool:
-        """True if there is a signature of any key."""
+        """True if there is a signature, by any key."""
         return SIGNATURE in self._entries
 
     def is_signed_by(self, key: Ed25519PublicKey) -> bool:
@@ -187,7 +187,7 @@ class BundleReader:
 
 
 def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
-    """Return the files by path, before anything is unpacked. Raises `BundleUnusable`."""
+    """Check the files before anything is unpacked, and return them by path. Raises `BundleUnusable`."""
     if len(entries) > FILE_LIMIT:
         raise BundleUnusable(f"the ZIP file has {len(entries):,} files; a bundle has at most {FILE_LIMIT:,}")
     whole = sum(entry.file_size for entry in entries)

@@ -1,4 +1,4 @@
-"""A report as a Word document or a PDF, both made of the tree of its text, in which markup is resolved."""
+"""A report as a Word document or a PDF, both made from its parsed tree, in which markup is resolved."""
 
 import io
 import json
@@ -27,32 +27,32 @@ from activities.reporting.words import ReportWords
 from contracts.report import Report
 
 PROPERTY_CHARACTERS: Final = 255
-"""The longest property of a Word document."""
+"""Longest property of a Word document."""
 INDENT: Final = Cm(0.75)
-"""Of a quotation or a list."""
+"""Indentation per level of quotations and lists."""
 DEEPEST_LIST: Final = 3
-"""Word's own styles of lists have so many levels."""
+"""Number of list levels for which Word has styles."""
 LINK_COLOUR: Final = RGBColor(0x0B, 0x58, 0x66)
 
 
 class Piece(NamedTuple):
-    """Words of a document; a link to a place in it begins with `#`."""
+    """A run of text in a document; a link within the document begins with `#`."""
 
     run: Run
     anchor: str = ""
-    """Name of the place that links to a source lead to."""
+    """Name of this place, as the target of links to a source."""
 
 
 @dataclass(frozen=True)
 class ReportDocument:
-    """The text of a report for a document."""
+    """The text of a report, prepared for a document."""
 
     blocks: Blocks
     title: str
     language: str
     """Two or three letters."""
     sources: Mapping[Sentence, int]
-    """The first sentences of the entries in the list of sources, with their numbers."""
+    """First sentences of the entries in the list of sources, with their numbers."""
 
     @classmethod
     def of(cls, report: Report) -> "ReportDocument":
@@ -72,7 +72,7 @@ class ReportDocument:
         return cls(blocks, title, code[0] if code else "en", sources)
 
     def pieces(self, parts: Iterable[Sentence]) -> list[Piece]:
-        """Return the words of sentences; a citation links to the entry of its source."""
+        """Return the pieces of sentences; a citation links to its source entry."""
         return [piece for part in parts for piece in self._pieces(part) if piece.run.text]
 
     def _pieces(self, part: Sentence) -> Iterator[Piece]:
@@ -94,7 +94,7 @@ class ReportDocument:
 
 
 def _source_entries(blocks: Blocks, title: str) -> dict[Sentence, int]:
-    """Return the first sentences of the items below a heading that begin with a number, each number once."""
+    """Return the first sentences of the list items below a heading that begin with a number, one per number."""
     found: dict[int, Sentence] = {}
     below = False
     for block in blocks:
@@ -108,7 +108,7 @@ def _source_entries(blocks: Blocks, title: str) -> dict[Sentence, int]:
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
 def to_pdf(report: Report) -> bytes:
-    """Set a report with Typst and the fonts in its wheel: no program, no network, no file. Raises `TypstError`.
+    """Typeset a report with Typst and the fonts in its wheel: no program, no network, no file. Raises `TypstError`.
 
     The text reaches the template as JSON and is shown as strings. Equal reports give equal bytes.
     """
@@ -167,7 +167,7 @@ class _WordWriter:
         self._anchors = 0
 
     def add(self, blocks: Blocks, *, depth: int = 0, level: int = 0, quoted: bool = False) -> None:
-        """Add blocks; `depth` counts the quotations and lists around them, `level` the lists alone."""
+        """Add blocks; `depth` counts the enclosing quotations and lists, `level` only the lists."""
         for block in blocks:
             match block.kind:
                 case "heading":
@@ -192,7 +192,7 @@ class _WordWriter:
         return added
 
     def _add_list(self, block: Block, depth: int, level: int, *, quoted: bool) -> None:
-        """Add a list in Word's own style for its level; each list has numbers of its own."""
+        """Add a list in Word's own style for its level; each list has its own numbering."""
         nth = f" {min(level, DEEPEST_LIST)}" if level > 1 else ""
         style = f"List {'Bullet' if block.start is None else 'Number'}{nth}"
         number = None if block.start is None else self._new_numbers(style, block.start)
@@ -208,11 +208,11 @@ class _WordWriter:
             self.add(rest, depth=depth, level=level, quoted=quoted)
 
     def _new_numbers(self, style: str, start: int) -> int:
-        """Return the id of a numbering that looks like a style's and begins at a number."""
+        """Return the id of a numbering that looks like the style's and begins at `start`."""
         numbering = self._document.part.numbering_part.element
         of_style = self._document.styles[style].element.pPr.numPr.numId.val
         made = numbering.add_num(numbering.num_having_numId(of_style).abstractNumId.val)
-        made.add_lvlOverride(ilvl=0).add_startOverride(min(start, 32_767))  # the largest that Word takes
+        made.add_lvlOverride(ilvl=0).add_startOverride(min(start, 32_767))  # the largest number that Word accepts
         return int(made.numId)
 
     def _add_table(self, block: Block) -> None:

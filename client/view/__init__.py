@@ -1,1 +1,1 @@
-"""Show a run to a person: words, drawings, and the loop that watches."""
+"""Presentation of a run to a person: texts, drawings, and the polling loop."""

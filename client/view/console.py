@@ -33,13 +33,13 @@ MARKS: Final = {
     Mark.DONE: ("green", "✔"),
     Mark.FAILED: ("red", "✖"),
 }
-"""Style and sign of a unit of work."""
+"""Style and symbol of a unit of work."""
 AGENT_MARKS: Final = {
     AgentStatus.QUEUED: Mark.WAITING,
     AgentStatus.RUNNING: Mark.RUNNING,
     AgentStatus.DONE: Mark.DONE,
 }
-"""Marks of agents; those of others have failed."""
+"""Marks of agents; an agent with any other status has failed."""
 ENDINGS: Final = {
     Outcome.COMPLETED: ("✔", "bold green"),
     Outcome.PARTIAL: ("◐", "bold yellow"),
@@ -48,7 +48,7 @@ ENDINGS: Final = {
 }
 SHOWN_WAITS: Final = 5  # lines
 NOT_LIVE: Final = ("searching", "started", "decided")
-"""Lines that the live view has no room for."""
+"""Labels of the rows for which the live view has no room."""
 
 
 # --- the lines of a status -------------------------------------------------------------------------------------------
@@ -63,12 +63,12 @@ class Row(NamedTuple):
     sign: str = " "
 
     def line(self) -> str:
-        """Give the line as plain text."""
+        """Return the line as plain text."""
         return f"{self.sign} {self.label:<10} {words.printable(self.text)}".rstrip()
 
 
 def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
-    """Give everything that is known of a run, a line for each fact."""
+    """Return everything known about a run, one row per fact."""
     begun, counts = status.engine != "", status.counts
     documents = counts.documents_searched
     searched = f" ({plural(documents, 'document')})" if status.corpus and documents is not None else ""
@@ -103,7 +103,7 @@ def _is_shortened(status: ResearchStatus) -> bool:
 
 
 def _work(status: ResearchStatus) -> Iterable[Row]:
-    """Give a line for each unit of the strategy, and for each agent."""
+    """Yield a row for each unit of the strategy and for each agent."""
     for unit in status.progress.units:
         of = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
         parts = (of if unit.mark is Mark.RUNNING else "", unit.detail)
@@ -114,7 +114,7 @@ def _work(status: ResearchStatus) -> Iterable[Row]:
 
 
 def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
-    """Give the open question to a person with the commands that answer it, and the calls under way."""
+    """Yield the open question to a person with the commands that answer it, and the pending calls."""
     waiting = status.waiting if status.outcome is None else None
     if waiting is not None:
         yield Row("asked", f"{waiting.describe()}, until {words.local_time(waiting.expires_at)}", "bold yellow")
@@ -153,7 +153,7 @@ def render_ending(result: ResearchResult) -> Text:
 
 @dataclass
 class TerminalSink:
-    """The live view: it is drawn several times a second, so that clocks continue between two answers of the run."""
+    """The live view, redrawn several times a second so that its clocks run on between answers of the run."""
 
     console: Console
     web_address: str | None = None
@@ -161,7 +161,7 @@ class TerminalSink:
     clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
     status: ResearchStatus | None = None
     news: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_NEWS))
-    """The newest lines of the log."""
+    """Newest lines of the log."""
     _notice: str = ""
     _live: Live | None = None
 
@@ -196,7 +196,7 @@ class TerminalSink:
             self._live.stop()
 
     def resume(self) -> None:
-        """Draw below the answer."""
+        """Draw again, below the answer."""
         self.__enter__()
 
     def draw(self) -> RenderableType:
@@ -222,7 +222,7 @@ class PlainSink:
     write: Callable[[str], None]
     _notice: str = ""
     _bands: set[Band] = field(default_factory=lambda: {Band.FULL})
-    """Bands of fidelity that need no line, or had one."""
+    """Bands of fidelity that need no line or already had one."""
 
     def __enter__(self) -> Self:
         return self
@@ -231,7 +231,7 @@ class PlainSink:
         return
 
     def show(self, status: ResearchStatus, news: list[Event]) -> None:
-        """Write the news, and once for each band below `full` how much models were shown."""
+        """Write the news and, once for each band below `full`, the share shown to models."""
         for line in words.event_lines(news):
             self.write(line)
         if status.fidelity is not None and status.fidelity.band not in self._bands:
@@ -239,16 +239,16 @@ class PlainSink:
             self.write(f"shown to models: {words.fidelity_words(status.fidelity)}")
 
     def notice(self, text: str) -> None:
-        """Write a notice once."""
+        """Write a notice unless it repeats the last one."""
         if text and text != self._notice:
             self.write(text)
         self._notice = text
 
     def pause(self) -> None:
-        """Continue: lines are never in the way."""
+        """Do nothing: lines are never in the way."""
 
     def resume(self) -> None:
-        """Continue."""
+        """Do nothing."""
 
 
 Sink = TerminalSink | PlainSink
@@ -262,10 +262,10 @@ async def follow(
     poll_seconds: float = POLL_SECONDS,
     ask: Ask | None = None,
 ) -> ResearchResult:
-    """Show a run until it is over and give its result.
+    """Show a run until it is over and return its result.
 
-    `ask` is called for each new wait for a person, and cancelled when that is over; its errors end the following.
-    `recover` is called when the server does not answer, or does not know the run: a dev server may have been replaced
+    `ask` is called for each new wait for a person and cancelled when the wait is over; its errors end the loop.
+    `recover` is called when the server does not answer or has no such run, because a dev server may have been replaced
     by another one. Without it raises `ServerUnreachable` and `RunUnknown`.
     """
     watcher = _Watcher(handle, sink, ask)
@@ -286,7 +286,7 @@ async def follow(
 
 
 class _Watcher:
-    """Passes answers of the run on to a sink; a query that fails becomes a notice, the next one may work."""
+    """Passes answers of the run to a sink; a failed query becomes a notice, because the next may succeed."""
 
     def __init__(self, handle: ResearchHandle, sink: Sink, ask: Ask | None) -> None:
         self._handle, self._sink, self._ask = handle, sink, ask
@@ -295,10 +295,10 @@ class _Watcher:
         self._status: ResearchStatus | None = None
         self._cursor = 0
         self._agents: dict[str, int] = {}
-        """Cursors of the agents that were at work at the last look, by workflow."""
+        """Cursors of the agents that were running at the last poll, by workflow id."""
 
     async def look(self) -> None:
-        """Read status and events once, and ask the person if the run waits for one."""
+        """Query status and events once, and ask the person if the run waits for one."""
         try:
             self._status = await self._handle.status()
             news = [*await self._news(), *await self._news_of_agents(self._status)]
@@ -310,7 +310,7 @@ class _Watcher:
         await self._ask_person(self._status.waiting)
 
     def conclude(self, result: ResearchResult) -> None:
-        """Show that the run is over, also where no worker answers any more."""
+        """Show that the run is over, even if no worker answers any more."""
         if self._status is not None:
             over = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
             self._sink.show(self._status.model_copy(update=over), [])
@@ -325,7 +325,7 @@ class _Watcher:
                 await asking
 
     async def _ask_person(self, waiting: Waiting | None) -> None:
-        """Ask a new question, and withdraw one that was answered from another terminal."""
+        """Ask a new question, and withdraw one that another terminal answered."""
         now = None if waiting is None else (waiting.kind, waiting.round, waiting.plan_version)
         if self._asking is not None and (self._asking.done() or now != self._waiting):
             await self.stop_asking()
@@ -342,7 +342,7 @@ class _Watcher:
         return news
 
     async def _news_of_agents(self, status: ResearchStatus) -> list[Event]:
-        """Return turns and thoughts of agents at work, and of those that have ended since the last look."""
+        """Return the tool calls of running agents, and of those that ended since the last poll."""
         at_work, news = dict[str, int](), list[Event]()
         for _, agent in (each for top in status.agents for each in top.with_all_below()):
             is_working = agent.status is AgentStatus.RUNNING

@@ -1,4 +1,4 @@
-"""Words of a run for a person: figures, statuses and events, each on one line without control characters."""
+"""Text about a run for a person: figures, statuses and events, each on one line without control characters."""
 
 import re
 import shlex
@@ -23,12 +23,12 @@ CLOCK: Final = "%H:%M:%S"
 
 
 def printable(text: str) -> str:
-    """Give one line without control characters: titles and questions are foreign text and must not drive a terminal."""
+    """Return one line without control characters: titles and questions are untrusted and must not drive a terminal."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def pasteable(text: str) -> str:
-    """Write the commands in a text as this shell finds them: `.venv/bin/research` where that is not on the PATH."""
+    """Write commands in a text as this shell finds them: `.venv/bin/research` if that is not on the PATH."""
     called = Path(sys.argv[0])
     found = shutil.which("research")
     if called.name != "research" or (found and Path(found).resolve() == called.resolve()):
@@ -37,7 +37,7 @@ def pasteable(text: str) -> str:
 
 
 def local_time(time: str, form: str = "%Y-%m-%d %H:%M %Z") -> str:
-    """Give `2026-11-22 21:16 CET`, the time of this machine with its zone; empty without a time."""
+    """Return `2026-11-22 21:16 CET`, the local time with its zone; empty without a time."""
     try:
         return datetime.fromisoformat(time).astimezone().strftime(form)
     except ValueError:
@@ -45,14 +45,14 @@ def local_time(time: str, form: str = "%Y-%m-%d %H:%M %Z") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Give `0:07`, `12:30`, `1:05:00`."""
+    """Format seconds as `0:07`, `12:30` or `1:05:00`."""
     minutes, rest = divmod(int(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def seconds_since(time: str, now: datetime) -> float:
-    """Give the seconds since an instant; 0 for one that lies ahead, because two clocks never agree."""
+    """Return the seconds since an instant; 0 for one in the future, because two clocks never agree."""
     return max(0.0, (now - datetime.fromisoformat(time)).total_seconds())
 
 
@@ -60,16 +60,16 @@ def seconds_since(time: str, now: datetime) -> float:
 
 
 def elapsed_at(status: ResearchStatus, now: datetime) -> float:
-    """Give the active seconds by now: the status has those of the last thing that happened in the run."""
+    """Return the active seconds by now; the status counts them up to the run's last event."""
     if status.outcome is not None or not status.as_of or status.waiting is not None:
         return status.elapsed_seconds
     return status.elapsed_seconds + seconds_since(status.as_of, now)
 
 
 def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
-    """Give the calls under way, the longest wait first: `0:12 analyze: How are backups made?`.
+    """Return the pending calls, the longest wait first: `0:12 analyze: How are backups made?`.
 
-    One that is retried has its attempt and last failure: `0:42 plan (attempt 5: 503 Service Unavailable)`.
+    A retried call has its attempt and last failure: `0:42 plan (attempt 5: 503 Service Unavailable)`.
     """
     if status.outcome is not None:
         return []
@@ -82,14 +82,14 @@ def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
 
 
 def queue_words(status: ResearchStatus) -> str:
-    """Give the place of a run that waits for its turn; empty for any other."""
+    """Return the place in the queue of a run that waits for its turn; empty for any other."""
     if status.queue_place is None:
         return ""
     return f"queued: place {status.queue_place} of {status.queue_length}; its clock starts when it begins"
 
 
 def usage_words(status: ResearchStatus) -> str:
-    """Give model calls, tokens and cost so far, with the cap of the cost."""
+    """Return model calls, tokens and cost so far, with the cost cap."""
     usage, cap = status.usage, status.limits.max_cost_usd if status.limits else None
     if status.engine == EngineKind.EXTRACTIVE and not usage.model_calls:
         known = usage.known_cost_usd
@@ -104,7 +104,7 @@ def usage_words(status: ResearchStatus) -> str:
 
 
 def fidelity_words(totals: FidelityTotals | None) -> str:
-    """Give how much of their content models were shown, and below a half what helps; empty before the first call."""
+    """Return the share of content that models were shown, with advice below one half; empty before the first call."""
     if totals is None:
         return ""
     words = f"{totals.words()} of the content of the calls to models, {totals.lowest:.0%} of one of them"
@@ -119,7 +119,7 @@ def levels_shown(fidelity: ReportFidelity) -> dict[str, int]:
 
 
 def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
-    """Give what models were shown in a run: together, by phase and by level, and what no call showed."""
+    """Yield the share that models were shown in a run, in total, by phase and by level, and the content never shown."""
     if fidelity is None:
         yield "shown to models: nothing is recorded (no model, a draft, or tokens.token_management_enabled = false)"
         return
@@ -139,7 +139,7 @@ def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
 
 
 def agent_words(agent: AgentProgress) -> str:
-    """Give the state and the yield of an agent: `running, looking · 3 sources · 5 findings`."""
+    """Return the state and the results of an agent: `running, looking · 3 sources · 5 findings`."""
     parts = [agent.status.value.replace("_", " ") + (f", {agent.phase}" if agent.phase else "")]
     if agent.counts.sources or agent.counts.findings:
         parts += [plural(agent.counts.sources, "source"), plural(agent.counts.findings, "finding")]
@@ -150,21 +150,21 @@ def agent_words(agent: AgentProgress) -> str:
 
 
 def engine_words(resolved: ResolvedResearch) -> str:
-    """Give the engine that writes the report: `model NAME`, or that there is none."""
+    """Return the engine that writes the report: `model NAME`, or that there is none."""
     if resolved.engine is EngineKind.MODEL:
         return f"model {', '.join(sorted(set(resolved.models.values())))}"
     return f"{resolved.engine.value}, no model: passages are quoted word for word"
 
 
 def providers_words(providers: Sequence[ProviderChoice]) -> str:
-    """Give the search providers of a run, and the others with the reason why not."""
+    """Return the search providers of a run, and the unavailable ones with the reason."""
     available = ", ".join(choice.name for choice in providers if choice.available)
     others = [f"{choice.name} ({choice.reason})" for choice in providers if not choice.available]
     return f"with {available}" + (f"; not with {', '.join(others)}" if others else "")
 
 
 def ending_words(result: ResearchResult) -> str:
-    """Give the end of a run in one line: `completed in 11 s · 4 sources cited · 14 passages quoted · no gaps`."""
+    """Return the end of a run in one line: `completed in 11 s · 4 sources cited · 14 passages quoted · no gaps`."""
     counts, seconds = result.counts, result.usage.active_seconds
     took = f" in {f'{seconds:.0f} s' if seconds < 120 else duration(seconds)}" if seconds else ""
     parts = [result.outcome.value.replace("_", " ") + took]
@@ -190,11 +190,11 @@ CHANGED_CLAIMS: Final = {
     ChangeKind.OTHER_VERDICT: "judged otherwise",
 }
 LONGEST_CHANGE: Final = 600
-"""Characters of a statement or a passage."""
+"""Limit of a statement or a passage, in characters."""
 
 
 def change_lines(changes: ReportChanges) -> list[str]:
-    """Give the differences of two reports: each claim with its words before and after, then each source."""
+    """Return the differences between two reports: each claim with its text before and after, then each source."""
     lines = []
     for claim in changes.claims:
         lines.append(f"{CHANGED_CLAIMS[claim.kind]}, under “{claim.section}”:")
@@ -213,7 +213,7 @@ def change_lines(changes: ReportChanges) -> list[str]:
 
 
 def change_words(changes: ReportChanges) -> str:
-    """Give the differences from an earlier report in one line."""
+    """Summarize the differences from an earlier report in one line."""
     claims = {CHANGED_CLAIMS[kind]: sum(one.kind is kind for one in changes.claims) for kind in ChangeKind}
     sources = {kind.value: sum(one.kind is kind for one in changes.sources) for kind in SourceChangeKind}
     parts = [f"{number} {words}" for words, number in claims.items() if number]
@@ -224,29 +224,29 @@ def change_words(changes: ReportChanges) -> str:
 # --- events --------------------------------------------------------------------------------------------------------
 
 AGENT_EVENTS: Final = ("tool.called",)
-"""Types of events of agents that are shown beside those of their run."""
+"""Types of agent events that are shown beside those of the run."""
 COURSE_CHANGES: Final = (
     *("retry", "iterate", "complete", "continue", "adjust", "decide_iteration", "gap_opened", "gap_pursued", "think"),
 )
-"""Actions of decisions that change the course of a run; phases and gates report the others."""
+"""Decision actions that change the course of a run; other events report phases and gates."""
 REPEATED: Final = ("plan.drafted", "claim.verified", "verification.summary", "report.updated", "tool.returned")
-"""Types of events whose content comes with another one."""
+"""Types of events whose content another event repeats."""
 
 
 def event_lines(events: Iterable[Event]) -> list[str]:
-    """Give the lines of these events, each with the local time in front."""
+    """Return the lines of these events, each prefixed with its local time."""
     lines = []
     for event in events:
         words = shorten(printable(event_words(event)), LONGEST_LINE)
         if words:
-            # Only waits name commands; titles may have the word research in them.
+            # Only waits name commands; titles may contain the word research.
             words = pasteable(words) if event.type.startswith("wait.") else words
             lines.append(f"{local_time(event.time, CLOCK)} {words}".lstrip())
     return lines
 
 
 def event_words(event: Event) -> str:
-    """Give the words of an event: empty for one that repeats another, its type for one without a text."""
+    """Return the text of an event: empty if it repeats another, its type if it has no text."""
     data = event.data
     repeats = {
         "decision.recorded": data.get("action") not in COURSE_CHANGES,
