@@ -1,8 +1,8 @@
-"""Failures of calls to the outside, as Temporal sees them: their type, whether they may pass, when to try again.
+"""Failures of outside calls as Temporal sees them: type, whether they are retried, and the retry delay.
 
-A failure that may pass is retried by Temporal until the time of its call is over (`workflows/run/calls.py`). The one
-dictionary in `details` may have `kind` (of unusable text, or of a refused call), `problem` (fault of an answer, fit
-for a repair prompt), `usage` (cost without a result, of this attempt and those before it) and `model`.
+Temporal retries a transient failure until the call times out (`workflows/run/calls.py`). The one dictionary in
+`details` may have `kind` (of unusable text or of a refused call), `problem` (a fault of an answer, fit for a repair
+prompt), `usage` (cost without a result, including earlier attempts) and `model`.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Area:
-    """A part of the outside, with its types of failures for the errors that every part has."""
+    """A kind of outside service, with its failure types for the errors that all kinds share."""
 
     unavailable: str
     rejected: str
@@ -42,18 +42,18 @@ READING: Final = Area(failures.SOURCE_UNAVAILABLE, failures.SOURCE_UNREADABLE, f
 RECORDS: Final = Area(failures.STORE_UNAVAILABLE, failures.REFUSED, failures.REFUSED)
 
 FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
-    # These may pass.
-    (errors.RateLimited, failures.RATE_LIMITED),  # 429, or a limit of ours: it names the time to wait
-    (errors.CallInFlight, failures.CALL_IN_FLIGHT),  # another attempt finishes the call, or its lease ends
-    (errors.StorageFull, failures.STORAGE_FULL),  # an operator makes room
-    (errors.StoreUnavailable, failures.STORE_UNAVAILABLE),  # object store or Redis come back
-    (errors.Unavailable, "unavailable"),  # 5xx, 529, timeout, refused or reset connection, failed name look-up
-    # These cannot pass.
-    (errors.WorkerLost, failures.WORKER_LOST),  # several workers died of this call: the next one would, too
-    (errors.InputUnprocessable, failures.INPUT_UNPROCESSABLE),  # a text that ended the processes working on it
+    # Transient.
+    (errors.RateLimited, failures.RATE_LIMITED),  # 429, or a limit of ours: it names the delay
+    (errors.CallInFlight, failures.CALL_IN_FLIGHT),  # another attempt finishes the call, or its lease expires
+    (errors.StorageFull, failures.STORAGE_FULL),  # an operator frees space
+    (errors.StoreUnavailable, failures.STORE_UNAVAILABLE),  # the object store or Redis recovers
+    (errors.Unavailable, "unavailable"),  # 5xx, 529, timeout, refused or reset connection, DNS failure
+    # Permanent.
+    (errors.WorkerLost, failures.WORKER_LOST),  # the call killed several workers and would kill the next
+    (errors.InputUnprocessable, failures.INPUT_UNPROCESSABLE),  # text that crashed the processes handling it
     (errors.SourceUnreadable, failures.SOURCE_UNREADABLE),  # the document itself, or a rule against reading it
     (errors.CorpusUnknown, failures.CORPUS_UNAVAILABLE),  # only an operator can add a corpus
-    (errors.ContentCorrupt, failures.CONTENT_CORRUPT),  # stored text never changes again
+    (errors.ContentCorrupt, failures.CONTENT_CORRUPT),  # stored text never changes
     (errors.ContentMissing, failures.CONTENT_MISSING),  # the same
     (errors.AnswerCut, failures.ANSWER_CUT),  # paid: a repair is a call of its own
     (errors.AnswerRefused, failures.ANSWER_REFUSED),  # paid: the model declines this content
@@ -61,23 +61,22 @@ FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
     (errors.NotConfigured, "not_configured"),  # 401, 402, 403, a missing key: an operator must act
     (errors.Rejected, "rejected"),  # 400, 404 of a model, 413, 422: the same request gets the same answer
 )
-"""Failure type by error, subclasses before their parents; a name in lower case is that of an area's field."""
+"""Failure type by error, subclasses before their parents; a lower-case name is a field of `Area`."""
 
 EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
-"""Part of everyday work: no entry in the worker's error log."""
+"""Routine failures: benign for Temporal, and not logged."""
 LONGEST_DELAY_SECONDS: Final = 300.0
-"""Longest Retry-After that is followed. Up to a tenth is added, so that calls that failed together do not return
-together. Without one the server doubles its pauses from 1 s to 30 s."""
-MOST_LOSSES: Final = 3  # attempts whose worker died, after which a document that kills its workers is given up
+"""Longest Retry-After that is obeyed, plus up to 10 % jitter. Without one, the server backs off from 1 s to 30 s."""
+MOST_LOSSES: Final = 3  # worker deaths after which a call is given up
 FIRST_BEAT_SECONDS: Final = 1.25
-"""Most searches, pages and short calls end before. A beat costs the server a sixth of a short activity (0019)."""
-BEAT_SECONDS: Final = 0.5  # workers send one beat a second at most, so a cancellation arrives in about a second
+"""Most searches, pages and short calls end sooner. A heartbeat costs the server a sixth of a short activity."""
+BEAT_SECONDS: Final = 0.5  # workers throttle heartbeats to one a second, so a cancellation arrives in about a second
 
 
 class AttemptHistory(BaseModel):
-    """Earlier attempts of a call. Heartbeats carry it, so the server hands it to the next attempt."""
+    """Earlier attempts of a call, carried to the next one by heartbeat details."""
 
-    reported: int = 0  # attempts that ended with a failure of their own
+    reported: int = 0  # attempts that reported a failure themselves
     usage: Usage = Usage()  # their cost without a result
     losses: int = 0  # attempts whose worker died
 
@@ -88,8 +87,8 @@ async def attempt(
 ) -> AsyncIterator[AttemptHistory]:
     """Send heartbeats while the block runs, and raise its provider errors as `ApplicationError`.
 
-    A service that does not answer is called again for `patience` seconds after the first attempt, one that names a
-    delay for `longest_wait`; None: as long as the call has time.
+    An unavailable service is retried for `patience` seconds after the first attempt, a rate-limited one for
+    `longest_wait`; None: until the call times out.
     """
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
@@ -105,7 +104,7 @@ async def attempt(
         is_service = isinstance(error, (errors.RateLimited, errors.Unavailable))
         is_service = is_service and not isinstance(error, errors.StoreUnavailable)
         left = limit - waited if is_service and limit is not None else None
-        # Without its cause: a client library's own message may repeat the request.
+        # Without its cause: a client library's message may repeat the request.
         raise _reported(history, application_error(error, area, history.usage, left), error) from None
     except ApplicationError as failure:
         raise _reported(history, failure) from None
@@ -113,7 +112,7 @@ async def attempt(
         details = activity.cancellation_details()
         if details is None or not details.worker_shutdown or details.cancel_requested:
             raise
-        # The stop of a worker is no failure of the call: another worker continues at once.
+        # A worker's shutdown is not a failure of the call: another worker retries at once.
         stopped = ApplicationError(
             "the worker was stopped",
             type=failures.WORKER_STOPPED,
@@ -126,10 +125,7 @@ async def attempt(
 def application_error(
     error: ProviderError, area: Area, spent: Usage | None = None, seconds_left: float | None = None
 ) -> ApplicationError:
-    """Translate an error.
-
-    `spent` is the cost of earlier attempts, `seconds_left` the time left for retries; None: no limit.
-    """
+    """Translate an error; `spent` is the cost of earlier attempts, `seconds_left` the time for retries (None: any)."""
     name = next(name for kind, name in FAILURES if isinstance(error, kind))
     delay, final = None, True
     if isinstance(error, Retryable):
@@ -157,20 +153,20 @@ def application_error(
 
 
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
-    """Read the history from the last heartbeat: attempts before this `number` that are not in it were lost."""
+    """Read the history from the last heartbeat; attempts before `number` that it lacks were lost."""
     history = AttemptHistory.model_validate(next((part for part in heartbeat_details if isinstance(part, dict)), {}))
     return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
 
 
 def check_permission(permitted: bool) -> None:
-    """Raise `ApplicationError` of the type `NotPermitted`, which is not tried again, without the permission."""
+    """Raise a non-retryable `ApplicationError` of type `NotPermitted` unless permitted."""
     if not permitted:
         message = "not asked: a person has yet to approve the plan of this run (`research approve`)"
         raise ApplicationError(message, type=failures.NOT_PERMITTED, non_retryable=True)
 
 
 def count(name: str, description: str, **attributes: str | bool) -> None:
-    """Add one to a counter of the worker's metrics."""
+    """Increment a counter of the worker's metrics."""
     if activity.in_activity():
         activity.metric_meter().create_counter(name, description).add(1, attributes)
 
@@ -179,7 +175,7 @@ def count(name: str, description: str, **attributes: str | bool) -> None:
 def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS) -> Iterator[None]:
     """Send a heartbeat after `first` seconds, then every `interval` seconds, until the block ends.
 
-    `details` return as `activity.info().heartbeat_details` in the next attempt; with any, a beat goes at once.
+    The next attempt gets `details` as `activity.info().heartbeat_details`; with any, one is also sent at once.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
@@ -189,7 +185,7 @@ def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: 
         activity.heartbeat(*details)
         timer = loop.call_later(interval, beat)
 
-    timer = loop.call_later(first, beat)  # a task would cost a short activity more than it does
+    timer = loop.call_later(first, beat)  # a task would cost more than a short activity itself
     if details:
         activity.heartbeat(*details)
     try:
@@ -201,7 +197,7 @@ def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: 
 def _reported(
     history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None
 ) -> ApplicationError:
-    """Return the failure after it was added to the history, the metrics and the log."""
+    """Record a failure in the history, the metrics and the log, and return it."""
     usage = history.usage.plus(error.usage) if error else history.usage
     activity.heartbeat(*_details_of(AttemptHistory(reported=history.reported + 1, usage=usage)))
     info, kind = activity.info(), failure.type or "unknown"
@@ -222,6 +218,6 @@ def _reported(
 
 
 def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
-    """Pack a history for heartbeats; the first attempt has none."""
+    """Pack a history into heartbeat details; empty for a first attempt."""
     packed = history.model_dump(mode="json", exclude={"losses"}, exclude_defaults=True)
     return [packed] if packed else []

@@ -1,4 +1,4 @@
-"""Paid calls through the call store: an answered call is never paid again, a call under way is never made twice."""
+"""Paid calls through the call store: no answered call is paid for again, and no call in flight is made twice."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -15,7 +15,7 @@ from providers.models import answers
 from providers.shared.paid_calls import CallLease, CallStore
 from providers.shared.shared_value import running
 
-LEASE_SECONDS: Final = 12.0  # less than the 15 s after the last heartbeat in which the server begins the next attempt
+LEASE_SECONDS: Final = 12.0  # below the heartbeat timeout of 15 s, after which the server starts the next attempt
 RENEW_SECONDS: Final = 4.0
 
 log = structlog.get_logger()
@@ -23,14 +23,14 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, eq=False)
 class CallJournal:
-    """Makes paid calls under a lease, and stores their answers before it returns them."""
+    """Makes paid calls under a lease, and stores each answer before returning it."""
 
     calls: CallStore
     lease_seconds: float = LEASE_SECONDS
     renew_seconds: float = RENEW_SECONDS
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
-        """Return the stored answer of this very request, else a new one; an unusable one was paid, and is stored too.
+        """Return the stored answer to this exact request, else a new one; unusable answers are paid, so stored too.
 
         Raises the errors of the engine, `CallInFlight` while another attempt has the lease, `ContentCorrupt` if the
         stored answer cannot be read.
@@ -46,7 +46,7 @@ class CallJournal:
             return await self._make(engine, task, begun)
 
     def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
-        """Read a stored answer. One that was made for another operation of the run has no further cost."""
+        """Read a stored answer. One that another operation of the run paid for costs nothing more."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
         try:
@@ -73,7 +73,7 @@ class CallJournal:
         return answer
 
     async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
-        """Store a paid answer. Returns false if the store fails: the answer can still be used."""
+        """Store a paid answer. Return false if the store fails: the answer is still usable."""
         try:
             written = f"{task.input.operation}\n{answers.answer_to_json(answer)}"
             await _to_the_end(self.calls.finish(lease, written))
@@ -88,12 +88,12 @@ class CallJournal:
             try:
                 await self.calls.renew(lease, self.lease_seconds)
             except ProviderError as error:
-                # The paid call goes on: giving it up would lose the answer for certain.
+                # Let the paid call finish: abandoning it would certainly lose the answer.
                 log.warning("journal.lease_not_renewed", error=type(error).__name__)
 
 
 async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Finish the work even if this task is cancelled before its end, then raise the cancellation."""
+    """Finish the work even if this task is cancelled, then raise the cancellation."""
     task = asyncio.ensure_future(work)
     try:
         await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""Resolution: request + worker configuration → the frozen `ResolvedResearch`. Pure; refusals name the remedy."""
+"""Resolution: request + worker configuration → frozen `ResolvedResearch`. Pure; refusals name the remedy."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,63 +50,63 @@ from providers.text import detect_language
 
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
-"""Fields of a request that the findings of its run depend on."""
+"""Request fields that a resumed run cannot change, because its findings depend on them."""
 NO_SETTINGS: Final = frozenset(
     "query context metadata protected_sources exclude follow_up_of continue_from refresh tenant".split()
 )
-"""Fields of a request that belong to one question or to one client."""
+"""Request fields specific to one question or client, so not part of the settings schema."""
 NOT_STORED: Final = frozenset({"query", "tenant", "continue_from", "refresh"})
-"""Fields of a request that are no settings of its run."""
-Candidates = dict[str, list[str]]  # by tier the model that is called first, then those that may take over from it
+"""Request fields that are not settings of the run."""
+Candidates = dict[str, list[str]]  # by tier: the model called first, then its fallbacks
 Choose = Callable[[Sequence[str] | None, Sequence[SourceType]], list[ProviderChoice]]
-"""From names of providers (None: any) and types of sources to the candidates. Raises ValueError for an unknown name."""
+"""Maps provider names (None: any) and source types to candidates. Raises ValueError for an unknown name."""
 DEFAULT_SEARCH = EffectiveSearch(source_types=[SourceType.WEB, SourceType.ACADEMIC])
 
 
 @dataclass(frozen=True)
 class ResearchConfiguration:
-    """Worker configuration as far as it shapes runs; no secrets."""
+    """The part of the worker configuration that shapes runs; no secrets."""
 
     models: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Names of models by tier: the next one takes over where one does not answer; empty when none is configured."""
+    """Model names by tier, each the fallback of the one before; empty if none is configured."""
     model_host: Callable[[str], str | None] = lambda _: None
-    """Endpoint of a model by its name, as `host` or `host:port`; None for one that cannot be called."""
+    """Maps a model name to its endpoint, `host` or `host:port`; None if it cannot be called."""
     reasoning_tokens: Callable[[str], int | None] = lambda _: None
-    """The most that a model may generate unseen, per call, by its name; None where it is not known."""
+    """Maps a model name to its maximum of hidden reasoning tokens per call; None if unknown."""
     reasons: Callable[[str], bool] = lambda _: False
-    """Whether a model, by its name, reasons by itself before it answers."""
+    """Maps a model name to true if the model reasons on its own before it answers."""
     takes_tools: Callable[[str], bool] = lambda _: True
-    """Whether a model, by its name, can call tools at its endpoint."""
+    """Maps a model name to true if it can call tools at its endpoint."""
     model_price: Callable[[str], ModelPrice | None] = lambda _: None
-    """Price of a model by its name; None where it is unknown."""
+    """Maps a model name to its price; None if unknown."""
     call_usd: Callable[[str, Usage], float | None] = lambda *_: None
-    """US dollars of a call by the name of the model and the tokens; None where the price is unknown."""
+    """Maps a model name and token usage to the US dollars of a call; None if the price is unknown."""
     search_usd: Callable[[str], float | None] = lambda _: None
-    """US dollars of a search by the provider's name; None where the price is unknown."""
+    """Maps a provider name to the US dollars of one search; None if the price is unknown."""
     choose_providers: Choose = lambda *_: []
     search_advice: Callable[[Sequence[ProviderChoice]], list[str]] = lambda _: []
-    """Lines about settings that would make searches better."""
-    search: EffectiveSearch = DEFAULT_SEARCH  # options of a search that a request does not name
+    """Returns lines about settings that would improve searches."""
+    search: EffectiveSearch = DEFAULT_SEARCH  # search options for requests that name none
     hooks: Mapping[str, Hook] = field(default_factory=dict)
     presets: Mapping[tuple[str, Depth], EffectiveLimits] = field(default_factory=dict)
-    """The operator's own presets; the documented ones apply where none is given."""
+    """The operator's presets, by strategy and depth; the documented ones apply otherwise."""
     search_attributes: Callable[[], Awaitable[bool]] | None = None
-    """Whether the namespace knows our search attributes."""
+    """Returns true if the namespace has our search attributes."""
     tokens: TokenSettings = field(default_factory=TokenSettings)
     digest: str = ""
     product_version: str = ""
-    collection: str = ""  # place of the sessions: a folder, or the URL of a store without credentials
+    collection: str = ""  # where sessions are stored: a folder, or a store's URL without credentials
 
 
 class RunRefused(ApplicationError):
-    """The run cannot start, by no fault of the worker; the message names the reason and the remedy."""
+    """The run cannot start, through no fault of the worker; the message names reason and remedy."""
 
     def __init__(self, message: str, reason: StopReason = StopReason.INVALID_INPUT) -> None:
         details, category = {"stop_reason": reason.value}, ApplicationErrorCategory.BENIGN
         super().__init__(message, details, type=failures.REFUSED, non_retryable=True, category=category)
         self.reason = reason
 
-    def __str__(self) -> str:  # the base class puts the type before the message
+    def __str__(self) -> str:  # the base class prefixes the type
         return self.message
 
 
@@ -189,10 +189,10 @@ def resolve_again(
     configuration: ResearchConfiguration,
     corpus: CorpusSnapshot | None = None,
 ) -> ResolvedResearch:
-    """Resolve a resumed run: settings that its new request names replace those of the first one.
+    """Resolve a resumed run: settings named in the new request replace the earlier ones.
 
-    Engine, models, depth and corpus stay those of the run unless they are given. Raises `RunRefused` for another
-    question, and by name for settings that a run cannot change.
+    Engine, models and depth are unchanged unless named; `corpus` is a newer snapshot, if any. Raises `RunRefused` for
+    another question, and names each setting that a run cannot change.
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question; choose another id")
@@ -218,20 +218,20 @@ def resolve_again(
 
 
 def _named(request: ResearchRequest) -> dict[str, Any]:
-    """Settings that a request names, as JSON, except those that a resumed run cannot change."""
+    """Return the settings that a request names, as JSON, except those that a resumed run cannot change."""
     given = request.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={*NOT_STORED, *UNCHANGEABLE})
     return {name: value for name, value in given.items() if value != "auto"}
 
 
 def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested dictionaries; the values of `above` win."""
+    """Merge nested dictionaries; values of `above` win, and `metadata` is replaced as a whole."""
     merged = {**below, **above}
     both = (name for name in above if isinstance(above[name], dict) and isinstance(below.get(name), dict))
     return merged | {name: merge(below[name], above[name]) for name in both if name != "metadata"}
 
 
 def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
-    """A line for each unchangeable field whose named value differs from that of the run."""
+    """Return a line for each unchangeable field whose requested value differs from the run's."""
     known: dict[str, object] = {name: getattr(stored, name, None) for name in UNCHANGEABLE}
     known["corpus"] = stored.corpus.name if stored.corpus else None
     known["follow_up_of"] = stored.follow_up.research_id if stored.follow_up else None
@@ -244,7 +244,7 @@ def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
 def _limits(
     request: ResearchRequest, configuration: ResearchConfiguration, reasoning: Collection[str]
 ) -> tuple[EffectiveLimits, dict[str, EffectiveLimits]]:
-    """The first limits, and those that the run may choose; models of tiers in `reasoning` reason by themselves."""
+    """Return the initial limits and those that the run may choose; `reasoning` lists tiers with reasoning models."""
     strategy = declaration(request.strategy)
     by_tier = strategy.reasoning_limits.items()
     changes = {name: limit for tier, limits in by_tier if tier in reasoning for name, limit in limits.items()}
@@ -252,7 +252,7 @@ def _limits(
     def of_depth(depth: Depth) -> EffectiveLimits:
         documented = presets.preset(strategy.name, depth)
         own = configuration.presets.get((strategy.name, depth)) or documented
-        # What an operator has set stays as it is.
+        # Values set by the operator are not overridden.
         left = {name: limit for name, limit in changes.items() if getattr(own, name) == getattr(documented, name)}
         return own.model_copy(update=left)
 
@@ -293,7 +293,7 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
 
 
 def _candidates(request: ResearchRequest, configuration: ResearchConfiguration) -> Candidates:
-    """Models by tier: that of the request, then the configured ones."""
+    """Return models by tier: the requested one, then the configured ones."""
     named = request.models.model_dump(exclude_none=True)
     default = next(iter(configuration.models.values()))[:1]
     found = {tier.value: configuration.models.get(tier.value, default) for tier in Tier}
@@ -303,7 +303,7 @@ def _candidates(request: ResearchRequest, configuration: ResearchConfiguration) 
 
 
 def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dict[str, ModelPrice]:
-    """Price by tier: the dearest that is known, since the reserve must be enough for each of them."""
+    """Return the price by tier: the highest known one, since the reserve must cover any of the models."""
     prices = {}
     for tier, names in candidates.items():
         if known := [price for price in map(configuration.model_price, names) if price is not None]:
@@ -313,7 +313,7 @@ def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dic
 
 
 def _check_summarizers(configuration: ResearchConfiguration) -> None:
-    """Raise `RunRefused` for a summarizer that is no configured model."""
+    """Raise `RunRefused` for a summarizer that is not a configured model."""
     tokens, known = configuration.tokens, {name for names in configuration.models.values() for name in names}
     others = [("summarization_providers", name) for name in tokens.summarization_providers]
     for key, name in [("summarization_provider", tokens.summarization_provider), *others]:
@@ -323,7 +323,7 @@ def _check_summarizers(configuration: ResearchConfiguration) -> None:
 
 
 def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hook | None:
-    """A hook of the operator's configuration; a request can only name one."""
+    """Return the configured hook that the request names, if any. Raises `RunRefused`."""
     name = request.gates.hook
     if name is not None and name not in configuration.hooks:
         known = ", ".join(sorted(configuration.hooks)) or "none is configured"
@@ -356,7 +356,7 @@ def _providers(
     configuration: ResearchConfiguration,
     source_types: Sequence[SourceType],
 ) -> list[ProviderChoice]:
-    """List the corpus, then the web providers in order, each with its reason. Raises `RunRefused` if there is none."""
+    """List the corpus, then the web providers in order, each with a reason. Raises `RunRefused` if none is usable."""
     if corpus and not corpus.files:
         message = f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped)"
         raise RunRefused(f"{message}: see `research corpus status`", StopReason.NO_PROVIDERS)
@@ -365,7 +365,7 @@ def _providers(
     web = None if named is None else [name for name in named if name != CORPUS]
     if request.web is False and web:
         raise RunRefused(f"search.providers: {web[0]} searches the web, and web is false")
-    # The web is searched when it is requested, when providers of it are named, or when there is no corpus.
+    # The web is searched if requested, if web providers are named, or if there is no corpus.
     needed = request.corpus is None or bool(web) if request.web is None else request.web
     if needed and web != []:
         try:
@@ -381,7 +381,7 @@ def _providers(
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
 def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
-    """Estimate a run from the least to the most that it may choose for itself; None for one without any paid call."""
+    """Estimate a run over all limits that it may choose for itself; None if it makes no paid call."""
     possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
     estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
     if not estimates:
@@ -395,9 +395,9 @@ def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
 
 
 def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
-    """Estimate a run from one that stops early to one that uses its limits; None for a run without any paid call.
+    """Estimate a run between an early stop and full use of its limits; None if it makes no paid call.
 
-    Sizes of calls are those of `contracts.call_sizes`, which the run's own ledger uses. Repairs are not counted.
+    Call sizes come from `contracts.call_sizes`, as in the run's own ledger. Repairs are not counted.
     """
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
@@ -407,7 +407,7 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
     known = [price for price in search_usd.values() if price is not None] or [0.0]
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     by_role = calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
-    # A source is considered at length once; other analyses that show it consider less.
+    # A source is analyzed at full length once; other analyses of it see less.
     longest, shown = resolved.source_characters, limits.max_sources_per_query * by_role.get(ANALYZER, (0, 0))[1]
     at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
     usual = round(at_length * longest + (1 - at_length) * min(longest, AGAIN_CHARACTERS))
@@ -415,7 +415,7 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
     reasoning = resolved.reasoning_tokens
     most["reasoning_tokens"] = REASONING_TOKENS if reasoning is None else reasoning
     calls, tokens = [0.0, 0.0], [0.0, 0.0]
-    # The providers share the searches: the dearest bounds from above, the cheapest from below.
+    # Providers share the searches: the dearest gives the upper bound, the cheapest the lower.
     usd = [searches[0] * min(known), searches[1] * max(known)]
     for role, counts in by_role.items():
         model = resolved.models[role.tier.value]
@@ -440,13 +440,13 @@ def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration)
 def _searches(
     resolved: ResolvedResearch, configuration: ResearchConfiguration
 ) -> tuple[tuple[int, int], Mapping[str, float | None]]:
-    """Return fewest and most searches, and US dollars of one by provider; None where the price is unknown."""
+    """Return the fewest and the most searches, and US dollars per search by provider; None: unknown price."""
     available = [choice for choice in resolved.providers if choice.available]
     usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
     limits = resolved.limits
     at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
     queries = (min(FEWEST_SUB_QUERIES, limits.max_sub_queries), limits.max_iterations * limits.max_sub_queries)
-    if (needs := calls_by_role(resolved).get(LIBRARIAN)) is not None:  # which names searches for each need
+    if (needs := calls_by_role(resolved).get(LIBRARIAN)) is not None:  # it names searches for each need
         queries = needs[0], needs[1] * MOST_SEARCHES
     return (queries[0] * at_once, queries[1] * len(usd)), usd
 
@@ -458,13 +458,13 @@ def _capped(amount: Sequence[float], cap: float | None) -> Range:
 
 # --- metadata for front ends ------------------------------------------------------------------------------------------
 def described_strategy() -> StrategyDeclaration:
-    """Return the strategy whose plans wait for a yes, else the default of requests."""
+    """Return the strategy whose plans need approval, else the default strategy of requests."""
     waiting = (each for each in list_selectable() if each.gates.approve is Approve.PLAN)
     return next(waiting, declaration(ResearchRequest.model_fields["strategy"].default))
 
 
 def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
-    """Return the schema of the settings that a strategy knows, each with the value in force where it is not named."""
+    """Return the schema of a strategy's settings; each default is the value that applies if a request names none."""
     schema = ResearchRequest.model_json_schema()
     known = _inlined(schema, schema["$defs"], _defaults(strategy, configuration))["properties"]
     for names in SPECIAL_LIMITS.values():
@@ -477,7 +477,7 @@ def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfig
 
 
 def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
-    """Return the values in force: presets, the operator's search, models and gates."""
+    """Return the effective defaults: presets, gates, checks, and the operator's search and models."""
     depth = presets.depth_of(Depth.AUTO)
     limits = configuration.presets.get((strategy.name, depth)) or presets.preset(strategy.name, depth)
     engine = EngineKind.MODEL if configuration.models else EngineKind.EXTRACTIVE
@@ -494,7 +494,7 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
 
 
 def _inlined(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any = None) -> dict[str, Any]:
-    """Return a schema with its references resolved and this default, without titles and alternatives to `null`."""
+    """Return a schema with references resolved and `value` as default, without titles and `null` alternatives."""
     kinds = [each for each in part.get("anyOf", ()) if each != {"type": "null"}]
     inner = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else kinds[0] if len(kinds) == 1 else None
     if inner is not None:

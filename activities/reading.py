@@ -24,8 +24,8 @@ from providers.storage.stored_notebooks import Notebooks
 
 MOST_WARNINGS, MOST_AUTHORS = 5, 50
 LONGEST_TITLE, LONGEST_NAME, LONGEST_LABEL = 500, 200, 100  # characters
-WAIT_SECONDS: Final = 180.0  # longest wait for a page whose site names a delay, or is being read by others
-MARGIN: Final = 8  # times its limit up to which a statement of a page is cleaned
+WAIT_SECONDS: Final = 180.0  # longest wait for a site that names a delay, or for other calls that read it
+MARGIN: Final = 8  # multiple of its limit to which page metadata is cut before cleaning
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class ReadingActivities:
             return await self._archive(request, hit or SearchHit(url=request.url, provider=""), document)
 
     async def _read_again(self, request: ReadRequest, domains: Domains) -> ReadRecord:
-        """Read a document past the caches; where its text is the same, the record is that of the stored entry."""
+        """Read a document, bypassing the caches; if its text is unchanged, return the record of the stored entry."""
         known = await self.notebooks.read(request.known_entry, SourceEntry)
         assert known.raw is not None
         assert known.text is not None
@@ -67,7 +67,7 @@ class ReadingActivities:
         return await self._archive(request.model_copy(update={"needs_title": True}), hit, document)
 
     async def _archive(self, request: ReadRequest, hit: SearchHit, document: ExtractedDocument) -> ReadRecord:
-        """Store both forms of a document; its statements about itself come before those of the hit.
+        """Store a document's raw bytes and text; its own metadata takes precedence over the hit's.
 
         Raises `SourceUnreadable` for a document without text.
         """
@@ -122,5 +122,5 @@ class ReadingActivities:
 
 
 def _line(text: str | None, limit: int) -> str:
-    """Shorten a statement of a page to one line without invisible characters."""
+    """Shorten page metadata to one line without invisible characters."""
     return line_of(INVISIBLE.sub("", (text or "")[: limit * MARGIN]), limit)

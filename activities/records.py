@@ -1,4 +1,4 @@
-"""Book-keeping: prepare a run, save its session, serve stored documents."""
+"""Record keeping: prepare a run, save its session, serve stored documents."""
 
 import json
 import secrets
@@ -37,12 +37,12 @@ from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.run_queue import RunQueue
 from providers.storage.stored_notebooks import Notebooks
 
-CANARY_BYTES: Final = 12  # 96 bits: nobody can guess it
+CANARY_BYTES: Final = 12  # 96 bits cannot be guessed
 
 
 @dataclass(frozen=True, eq=False)
 class RecordsActivities:
-    """Made with the configuration, the corpora, the content store, the session store and the queue of runs."""
+    """Activities that prepare runs, save their sessions and read stored documents."""
 
     configuration: ResearchConfiguration
     corpora: Corpora
@@ -53,17 +53,17 @@ class RecordsActivities:
 
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
-        """Resolve the request, load or store the session, and take the run's turn if there is room for it."""
+        """Resolve the request, load or store the session, and take the run's turn if the queue has room."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
             work = self._resume(request, asked) if asked.continue_from else self._start(request.research_id, asked)
             prepared = await work
             if request.continued or prepared.stored_result is not None:
                 return prepared
-            # The queue frees the place of a run that is refused afterwards.
+            # If the run is refused after this, the queue frees its place.
             turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
             if not turn.place and not asked.continue_from:
-                # A run that is terminated at once can be resumed with the answers that it paid for.
+                # Saved now, so that a run terminated early can be resumed with the answers it paid for.
                 state = ResearchState(status=RunStatus.RUNNING)
                 state.take_resolution(prepared.resolved, prepared.resolved_entry)
                 await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
@@ -71,7 +71,7 @@ class RecordsActivities:
 
     @activity.defn(name="preview_research")
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
-        """Resolve the request as `prepare_research` would, without storing it; files of a corpus are not counted."""
+        """Resolve the request as `prepare_research` would, without storing it or counting the files of its corpus."""
         asked = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
             if asked.continue_from:
@@ -81,7 +81,7 @@ class RecordsActivities:
 
     @activity.defn(name="describe_research")
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
-        """Describe the settings of a strategy and the place of the sessions."""
+        """Return the settings schema of a strategy and the location of stored sessions."""
         strategy = declaration(request.strategy) if request.strategy else described_strategy()
         return messages.ResearchMetadata(
             research_collection=self.configuration.collection,
@@ -90,7 +90,7 @@ class RecordsActivities:
 
     @activity.defn(name="take_turn")
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
-        """Return place 0 once the run may start, else only news of its place: Temporal retries without an event."""
+        """Return place 0 once the run may start, or a place that is news; else fail: retries add no events."""
         async with attempt(RECORDS):
             turn = await self.queue.take(request.research_id, request.tenant)
             if turn.place and not is_news(turn.place, request.known_place):
@@ -99,24 +99,24 @@ class RecordsActivities:
 
     @activity.defn(name="prepare_agent")
     async def prepare_agent(self, request: PrepareAgentRequest) -> str:
-        """Store the resolution of an agent: its calls refer to it."""
+        """Store an agent's resolution, and return the entry that its calls refer to."""
         async with attempt(RECORDS):
             return await self.notebooks.write(request.resolved)
 
     @activity.defn(name="save_session")
     async def save_session(self, request: messages.SaveRequest) -> None:
-        """Write a checkpoint as readable JSON: the stored state with what has changed since."""
+        """Write a checkpoint as readable JSON: the stored state with the change applied."""
         async with attempt(RECORDS):
             state = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             text = json.dumps(await self._with_report(state), ensure_ascii=False)
             await self.sessions.save(request.research_id, text, closed=request.closed)
         if request.closed or request.yields_turn:
-            with suppress(ProviderError):  # the queue frees the place of a run that is over
+            with suppress(ProviderError):  # the queue finds the ended run by itself
                 await self.queue.release(request.research_id)
 
     @activity.defn(name="read_document")
     async def read_document(self, request: messages.DocumentPieceRequest) -> messages.DocumentPiece:
-        """A piece of a report, a session or the text of a source."""
+        """Return a slice of a report, a session, a draft or the text of a source."""
         async with attempt(RECORDS):
             text = await self._document(request)
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
@@ -161,7 +161,7 @@ class RecordsActivities:
         )
 
     async def _require_refreshable(self, state: ResearchState, resolved: ResolvedResearch) -> None:
-        """Raise `RunRefused` for a run whose report cannot change by updates, or that has none to compare with."""
+        """Raise `RunRefused` unless the strategy updates its reports and the run has one to compare with."""
         if not declaration(resolved.strategy).live_report:
             names = [strategy.name for strategy in list_selectable() if strategy.live_report]
             raise RunRefused(
@@ -169,7 +169,7 @@ class RecordsActivities:
                 f"{' and '.join(names)} do: ask again instead"
             )
         if state.refresh is not None and state.ending is None:
-            return  # a refresh that was interrupted goes on
+            return  # resumes the interrupted refresh
         if state.result is None or state.result.files is None or state.draft is None:
             raise RunRefused(f"refresh: the run has no finished report: `research resume {resolved.research_id}`")
         try:
@@ -180,7 +180,7 @@ class RecordsActivities:
             ) from None
 
     async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:
-        """The earlier run with its sources. Raises `RunRefused` where there is no such run."""
+        """Return the earlier run with its sources. Raises `RunRefused` if there is no such run."""
         state = await self._state(followed)
         if state is None or state.resolved is None or state.resolved.tenant != resolved.tenant:
             raise RunRefused(f"follow_up_of: there is no stored run {followed}: see `research list`")
@@ -194,14 +194,14 @@ class RecordsActivities:
         )
 
     async def _canary(self, resolved: ResolvedResearch) -> str:
-        """Return the canary of an earlier start of this run, so that its paid answers are found again, or a new one.
+        """Return the canary of an earlier start of this run, so that its paid answers still match, or a new one.
 
         Raises `RunRefused` for an id of another tenant, whose session would be overwritten.
         """
         try:
             state = await self._state(resolved.research_id)
         except (ContentCorrupt, ValidationError):
-            state = None  # a damaged session stops no new run: with another mark some answers may be paid again
+            state = None  # no reason to block a new run, which may pay for some answers again under a new canary
         before = state.resolved if state else None
         if before is not None and before.tenant != resolved.tenant:
             raise RunRefused(f"the id {resolved.research_id} cannot be used: choose another one")
@@ -219,7 +219,7 @@ class RecordsActivities:
         return None if stored is None else ResearchState.model_validate_json(stored)
 
     async def _with_report(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state whose result has its report inline, as readers of a session expect it."""
+        """Return the state with the report inline in its result, as readers of a session expect."""
         result = state.get("result")
         if not result or result.get("report") or not result.get("report_ref"):
             return state
@@ -231,7 +231,7 @@ class RecordsActivities:
             return None
         try:
             snapshot = await self.corpora.describe(name)
-            # A corpus that was declared and never indexed is indexed by the first run that names it.
+            # A declared corpus is indexed by the first run that names it.
             return snapshot if snapshot.indexed_at and not refresh else await self.corpora.refresh(name)
         except CorpusUnknown as error:
             raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
@@ -239,7 +239,7 @@ class RecordsActivities:
     async def _document(self, request: messages.DocumentPieceRequest) -> str:
         state = await self._state(request.research_id)
         if state is None or (state.resolved is not None and state.resolved.tenant != request.tenant):
-            # The same words for both: another tenant does not learn that there is one.
+            # One message for both cases: a tenant must not learn about another's sessions.
             raise ContentMissing("there is no such session")
         if request.name == "session.json":
             complete = await self.notebooks.complete_state(state)
@@ -262,10 +262,10 @@ class RecordsActivities:
 async def changed_state(
     sessions: SessionStore, notebooks: Notebooks, research_id: str, change: messages.StateChange
 ) -> dict[str, Any]:
-    """Apply a change to the stored state of a run, once.
+    """Apply a change to the stored state of a run; repeating it has no effect.
 
-    Raises `ApplicationError` of the type `SessionChanged` where the stored state is another one, and the errors of the
-    store.
+    Raises `ApplicationError` of type `SessionChanged` if the stored state is not the one that the change is based on,
+    and the errors of the store.
     """
     message = "the stored session is not the one that was changed: it is written again as a whole"
     other_session = ApplicationError(message, type=failures.SESSION_CHANGED, non_retryable=True)
@@ -276,7 +276,7 @@ async def changed_state(
         except ContentCorrupt:
             raise other_session from None
         result = stored.get("result")
-        if result and result.get("report_ref"):  # the workflow's state has no text of the report
+        if result and result.get("report_ref"):  # the workflow's state lacks the text of the report
             stored["result"] = {name: value for name, value in result.items() if name != "report"}
         before = without_entry_texts(stored)
         known = digest_of(before)
@@ -291,5 +291,5 @@ async def changed_state(
 
 
 def is_news(place: int, known: int) -> bool:
-    """Return whether a place in the queue is worth an event in a history: the last three are exact, others by 15 %."""
+    """Return whether a queue place is worth a history event: any change in the first three, else one of 15 %."""
     return place != known if place <= 3 or not known else not 0.85 * known <= place <= known / 0.85

@@ -21,16 +21,16 @@ from providers.storage.stored_notebooks import Notebooks
 from providers.text import question_stems, stems
 
 Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
-"""From names of providers to those that cannot be asked at the moment, each with the reason."""
+"""Maps provider names to those that are unavailable at the moment, each with a reason."""
 
 NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
 TITLE_CHARACTERS: Final = 120
-LEAST_SHARE: Final = 1 / 3  # of a query's words that must be in what is known of a source of an earlier run
+LEAST_SHARE: Final = 1 / 3  # of a query's words that must match title or statements of an earlier run's source
 
 
 @dataclass(frozen=True, eq=False)
 class SearchingActivities:
-    """Made with the search providers of this worker, by name."""
+    """Search activities over this worker's providers, by name."""
 
     providers: Mapping[str, SearchProvider]
     check: Check
@@ -38,7 +38,7 @@ class SearchingActivities:
 
     @activity.defn(name="check_providers")
     async def check_providers(self, request: CheckProvidersRequest) -> dict[str, str]:
-        """See which providers this worker can ask: it is the one that has the keys and the network."""
+        """Return the providers that this worker cannot call, with reasons; only it has the keys and the network."""
         check_permission(request.permitted)
         known = [name for name in request.providers if name in self.providers]
         with send_heartbeats():
@@ -48,7 +48,7 @@ class SearchingActivities:
 
     @activity.defn(name="search")
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Hits in rank order; none is an answer, a failure is raised."""
+        """Return hits in rank order. An empty list is a valid answer; failures are raised."""
         async with attempt(SEARCHING, request.patience_seconds, request.patience_seconds) as history:
             check_permission(request.permitted)
             if request.provider == EARLIER:
@@ -63,7 +63,7 @@ class SearchingActivities:
             return response.model_copy(update={"spent_before": history.usage})
 
     async def _by_reference(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
-        """The response with labels of its hits in the order of their ranks; the hits are an entry of the notebook."""
+        """Return the response with labels of its hits in rank order; the hits go into an entry of the notebook."""
         labels = [
             SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if place < request.titled else "", doi=hit.doi)
             for place, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
@@ -81,7 +81,7 @@ class SearchingActivities:
 
 
 def _shortened(hit: SearchHit) -> SearchHit:
-    """Shorten a hit to some characters of its snippet and headings: the analyst reads the documents themselves."""
+    """Truncate title, snippet and headings of a hit: the analyzer reads the documents themselves."""
     sections = [part.model_copy(update={"heading": part.heading[-240:]}) for part in hit.sections[:3]]
     short = {"title": hit.title[:TITLE_CHARACTERS], "snippet": hit.snippet[:200], "authors": hit.authors[:3]}
     return hit.model_copy(update={**short, "sections": sections})
@@ -89,7 +89,7 @@ def _shortened(hit: SearchHit) -> SearchHit:
 
 # --- sources of an earlier run ----------------------------------------------------------------------------------------
 def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list[SearchHit]:
-    """Sources that the earlier run found something in and that this run may read, those that it cited first."""
+    """Return sources of the earlier run's findings that this run may read, cited ones first."""
     statements: dict[str, list[str]] = {}
     for finding in earlier.findings:
         for source_id in finding.source_ids:
@@ -110,7 +110,7 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
 
 
 def offer(hits: Sequence[SearchHit], request: SearchRequest) -> SearchResponse:
-    """Sources of an earlier run that match the query, the best first."""
+    """Return sources of an earlier run that match the query, best first."""
     queried = set(question_stems(request.text, request.language or "en"))
     shared = {hit.url: len(queried & set(stems(f"{hit.title} {hit.snippet}"))) for hit in hits}
     fitting = [hit for hit in hits if queried and shared[hit.url] >= LEAST_SHARE * len(queried)]
@@ -120,7 +120,7 @@ def offer(hits: Sequence[SearchHit], request: SearchRequest) -> SearchResponse:
 
 
 def _may_read(source: Source, resolved: ResolvedResearch) -> bool:
-    """A document of this run's corpus; a page only where this run searches the web."""
+    """Return whether this run may read a source: a document of its corpus, or a page if it searches the web."""
     if source.url.startswith(CORPUS_SCHEME):
         return resolved.corpus is not None and source.url.startswith(f"{CORPUS_SCHEME}{resolved.corpus.name}/")
     return resolved.web

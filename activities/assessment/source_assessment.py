@@ -1,7 +1,7 @@
-"""Quality of a source: pure rules over its host, its date and its text, with a reason of one line.
+"""Quality of a source: pure rules over its host, its date and its text, with a one-line reason.
 
-The parts are weighted by kind of search, and `assess` has the thresholds. Authority is that of the host in a table of
-domains, never a page's own word.
+The parts are weighted by kind of search, and `assess` has the thresholds. Authority comes from a table of domains,
+never from the page's own claims.
 """
 
 import asyncio
@@ -31,42 +31,42 @@ WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
     SourceType.ACADEMIC: (0.4, 0.35, 0.05, 0.2),
     SourceType.NEWS: (0.35, 0.3, 0.25, 0.1),
 }
-"""Of authority, relevance, recency and content."""
+"""Weights of authority, relevance, recency and content."""
 HALF_LIFE_DAYS: Final = {SourceType.WEB: 4 * 365.0, SourceType.ACADEMIC: 8 * 365.0, SourceType.NEWS: 30.0}
-"""After so many days a source is worth half as much."""
+"""Days in which recency halves."""
 DECLARED: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
-"""Authority of a host that the operator has called so."""
-HIGH_AUTHORITY: Final = 0.7  # no tier of the table in which anybody can write reaches it
+"""Authority of a host by the operator's label."""
+HIGH_AUTHORITY: Final = 0.7  # no tier of user-generated content reaches it
 LITTLE_AUTHORITY: Final = 0.35
-"""A page below it, or where anybody can write, is never called authoritative by an analyzer, whatever it says."""
+"""An analyzer may not call a page below this, or one of user-generated content, high quality."""
 UNKNOWN: Final = 0.5
-"""Recency of a page without a date, relevance of one whose words cannot be compared with the question's."""
-OUTSIDE: Final = 0.1  # recency of a page before the requested time
-LOOKED_AT: Final = 60_000  # characters of a page that are compared
-WINDOW: Final = 150  # words of one place: a long page has every word somewhere
+"""Recency of an undated page, and relevance of one whose words cannot be compared with the question's."""
+OUTSIDE: Final = 0.1  # recency of a page older than the requested period
+LOOKED_AT: Final = 60_000  # characters of a page that are examined
+WINDOW: Final = 150  # words per window: a long page has every word somewhere
 
 
 # --- authority -------------------------------------------------------------------------------------------------------
 class AuthorityTier(StrictContract):
-    """A sort of site, and its value for each kind of search, 0 to 1."""
+    """A class of sites, with its authority for each kind of search, 0 to 1."""
 
-    phrase: str  # words of a reason for it
+    phrase: str  # shown as the reason
     web: float = Field(ge=0, le=1)
     academic: float = Field(ge=0, le=1)
     news: float = Field(ge=0, le=1)
-    user_generated: bool = False  # true if its readers can write there
-    domains: str = ""  # domains with everything below them, between blanks
+    user_generated: bool = False  # true if readers can publish there
+    domains: str = ""  # separated by blanks; each covers its subdomains
 
 
 class Authorities(StrictContract):
-    """The table that comes with the product."""
+    """The table of domains that ships with the product."""
 
     as_of: str
     general: AuthorityTier
     tiers: Mapping[str, AuthorityTier]
 
     def tier_of(self, url: str) -> AuthorityTier:
-        """Return the tier of a host: that of its longest domain in the table, else the general one."""
+        """Return the tier of a host's longest domain in the table, else the general one."""
         return next((self._by_domain[each] for each in _upwards(url) if each in self._by_domain), self.general)
 
     @cached_property
@@ -80,13 +80,13 @@ AUTHORITIES: Final = Authorities.model_validate(
 
 
 def declared_quality(url: str, declared: Mapping[str, Quality]) -> Quality | None:
-    """Return the operator's word about a host: that of its longest domain in lower case which is declared."""
+    """Return the operator's label of a host's longest declared domain, if any; `declared` has lower-case domains."""
     labels = (declared.get(domain, Quality.UNKNOWN) for domain in _upwards(url))
     return next((label for label in labels if label in DECLARED), None)
 
 
 def _upwards(url: str) -> Iterator[str]:
-    """Give the host of an address, then each domain above it."""
+    """Yield the host of an address, then each domain above it."""
     host = host_of(url)
     while host:
         yield host
@@ -95,9 +95,9 @@ def _upwards(url: str) -> Iterator[str]:
 
 # --- assessment ------------------------------------------------------------------------------------------------------
 def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[str, Quality]) -> SourceAssessment:
-    """Return parts, label and reason for one page; its final address counts, not the one that led there.
+    """Return parts, label and reason for one page, rated by its final address after redirects.
 
-    `declared` are the operator's own words about domains (`high`, `medium`, `low`), which decide the label.
+    `declared` has the operator's labels of domains (`high`, `medium`, `low`), which override the computed label.
     """
     tier = AUTHORITIES.tier_of(document.url)
     said = declared_quality(document.url, declared)
@@ -125,13 +125,13 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
 
 
 def best_quality(parts: SourceAssessment | None) -> Quality:
-    """Return the best that an analyzer may call a source."""
+    """Return the best label that an analyzer may give a source."""
     weak = parts is not None and (parts.user_generated or parts.authority < LITTLE_AUTHORITY)
     return Quality.MEDIUM if weak else Quality.HIGH
 
 
 def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float, str]:
-    """Return the share of a question's words in the best place of a page, described; of several questions, the best."""
+    """Return the highest share of a question's words in one window of the page, and a description of it."""
     language = detect_language(request.query)
     page_language = (document.language or "").lower().replace("_", "-").partition("-")[0]
     questions = [set(question_stems(line, language)) for line in request.query.splitlines()]
@@ -153,10 +153,10 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
 
 
 def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
-    """Return a source's recency, 0 to 1, and its age in words; a date in part counts as its latest day."""
+    """Return a source's recency, 0 to 1, and its year as a reason; a partial date counts as a late day in it."""
     last, today = _latest_day(published), _latest_day(request.date)
     written = (published or "").strip()[:10]
-    # Two days ahead are a matter of time zones.
+    # Up to two days ahead is a matter of time zones.
     if not last or not today or ((last - today).days > 2 and written > str(today)[: len(written)]):
         return UNKNOWN, "undated"
     if request.published_from and str(last) < request.published_from:
@@ -165,7 +165,7 @@ def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
 
 
 def _latest_day(text: str | None) -> date | None:
-    """Return a late day that an ISO date, whole or in part, may mean; None for anything else."""
+    """Return the day of an ISO date, for a partial one a late day in it; None for any other text."""
     written = (text or "").strip()[:10]
     try:
         return date.fromisoformat(written + "0000-12-28"[len(written) :])
@@ -174,7 +174,7 @@ def _latest_day(text: str | None) -> date | None:
 
 
 def content_quality(text: str) -> float:
-    """Return how much there is to quote, 0 to 1: the length up to 2,000 characters, and the share of lines of prose."""
+    """Return how quotable a text is, 0 to 1: its length up to 2,000 characters, weighted by its share of prose."""
     lines = [line.strip() for line in text[:LOOKED_AT].splitlines()]
     characters = sum(map(len, lines))
     prose = sum(len(line) for line in lines if len(line) >= 60)
@@ -184,7 +184,7 @@ def content_quality(text: str) -> float:
 # --- the judge of a worker -------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Judgement:
-    """A label, what decided, and the parts where there are any."""
+    """A label, the reason for it, and the assessed parts, if any."""
 
     quality: Quality = Quality.UNKNOWN
     reason: str = ""
@@ -195,9 +195,9 @@ Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
 
 
 def judge_of(authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None) -> Judge:
-    """Make the judge that knows the operator's words on corpora and domains; pages are examined in threads.
+    """Make a judge that applies the operator's labels of corpora and domains; pages are assessed in threads.
 
-    The rules take linear time over a bounded text; a child process would cost more than they do.
+    The rules take linear time over bounded text, less than a child process would cost.
     """
     declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
 

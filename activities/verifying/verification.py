@@ -1,9 +1,9 @@
-"""Verification of a draft: its claims, their verdicts, and corrections; and the activities, which make no paid call.
+"""Verification of a draft: claims, verdicts and corrections, and the activities for them, which make no paid call.
 
-The sentence of a proposal is judged as any sentence of a draft, and put into the draft only if all of it passes. A
-wrong statement for which none passes is removed, even where its section has no other one. Results are entries of the
-notebook; the workflow gets hashes and figures. All work on texts is done in a thread: it is linear in their length, at
-most a second for 8 kB of the worst Markdown, and no parser of documents takes part.
+A proposed sentence is judged like any sentence of a draft, and accepted only if all its claims pass. A wrong statement
+without an accepted proposal is removed, even if it is the only one in its section. Results are entries of the notebook;
+the workflow gets hashes and figures. Text is processed in a thread: that takes linear time, at most a second for 8 kB
+of the worst Markdown, and involves no document parser.
 """
 
 import asyncio
@@ -57,12 +57,12 @@ from providers.verification.quantities import find_quantities
 
 Claims = Sequence[checking.ExtractedClaim]
 Answers = Mapping[str, checking.ClaimAnswer]
-"""Of checkers, by the fingerprint of the claim."""
+"""Answers of checkers by the fingerprint of the claim."""
 
 MOST_PASSAGES: Final = 4
-"""Of one claim that a checker is shown."""
+"""Passages of one claim that a checker is shown."""
 MOST_DOUBTFUL: Final = 20
-"""Claims that one round of corrections by a model takes on."""
+"""Claims that a model may correct in one round."""
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 DOUBTFUL: Final = (*WRONG, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
 NOT_REACHED: Final = "The check did not get to this sentence."
@@ -75,7 +75,7 @@ WORTH: Final[Mapping[Verdict, float]] = {
     Verdict.UNSUPPORTED: 0.0,
     Verdict.CONTRADICTED: -1.0,
 }
-"""A higher one is a better verdict."""
+"""Order of verdicts: higher is better."""
 
 
 @dataclass(frozen=True)
@@ -86,25 +86,25 @@ class Material:
     texts: Mapping[str, str]
     """Stored texts of sources by hash."""
     by_model: bool
-    """Whether there is a checker."""
+    """True if a model checks claims that rules cannot decide."""
 
     @cached_property
     def passages(self) -> dict[str, tuple[Evidence, str, str]]:
-        """The passages of the run by id, with title and text of their source, as far as the text is known."""
+        """The run's passages by id, with title and text of their source; those without a loaded text are missing."""
         sources = {source.id: source for source in self.entry.sources if source.text.hash in self.texts}
         known = ((item, sources[item.source_id]) for item in self.entry.evidence if item.source_id in sources)
         return {item.id: (item, source.title, self.texts[source.text.hash]) for item, source in known}
 
     @cached_property
     def registry(self) -> KnownAddresses:
-        """The addresses that the run knows."""
+        """The addresses known to the run."""
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
 
 
 def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:
-    """Give the claims of a draft in order, each with the verdict that needs no model.
+    """Return the claims of a draft in order, each with the verdict that needs no model, if any.
 
-    The draft is one that `write` has written: places of claims are of its text.
+    The draft must be text that `write` produced: the offsets of claims refer to it.
     """
     blocks = parse_draft(draft)
     written = write(blocks)
@@ -133,7 +133,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
 
 
 def _decide(found: FoundClaim, material: Material) -> ClaimVerdict | None:
-    """Return the verdict of a claim that needs no checker; None for the others."""
+    """Return the verdict on a claim by rules; None if it needs a checker."""
     known = (material.passages[key] for key in found.evidence_ids if key in material.passages)
     words = [CitedWords(text[item.start : item.end], item.heading, title) for item, title, text in known]
     judged = judge(found.words, words, material.registry, material.entry.language, quoted=found.quoted)
@@ -142,7 +142,7 @@ def _decide(found: FoundClaim, material: Material) -> ClaimVerdict | None:
 
 
 def ask(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
-    """Return the claims that a checker is to judge, each once, the most important first, but those that are `known`."""
+    """Return the claims for a checker, each once, most important first, without those that are `known`."""
     waiting = {
         each.fingerprint: each
         for each in sorted(claims, key=lambda each: -each.importance)
@@ -157,7 +157,7 @@ def is_judged(answer: checking.ClaimAnswer | None) -> bool:
 
 
 def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
-    """Return the claim in the form for checkers and correctors."""
+    """Return a claim in the form shown to checkers and correctors."""
     return checking.AskedClaim(
         fingerprint=each.fingerprint,
         text=each.text,
@@ -166,12 +166,12 @@ def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.Aske
 
 
 def show_all(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
-    """Return the passages of these ids with the words around them, as far as their texts are known."""
+    """Return the passages with these ids and the text around them, where their texts are available."""
     return [show_passage(*material.passages[each]) for each in identities if each in material.passages]
 
 
 def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
-    """Return the verdict on each claim: the one that needed no model, else the checker's, else none."""
+    """Return the verdict on each claim: that of rules, else the checker's, else `UNVERIFIED`."""
     verdicts = []
     for claim in claims:
         answer = answers.get(claim.fingerprint)
@@ -189,9 +189,9 @@ def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
 
 # --- corrections ----------------------------------------------------------------------------------------------------
 def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material) -> checking.DoubtfulEntry:
-    """Return the claims to be corrected, the most important first.
+    """Return the claims to correct, most important first.
 
-    Rows of tables and quoted passages are not corrected: no sentence can take their place.
+    Table rows and quoted passages are not corrected: no sentence can replace them.
     """
     chosen = [number for number, each in enumerate(claims) if not each.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, WORTH[verdicts[number].verdict], number))
@@ -203,7 +203,7 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
 
 
 def try_proposals(proposals: Sequence[checking.Proposal], material: Material) -> list[checking.TriedProposal]:
-    """Take apart into claims what each proposal would write; the first proposal for a claim counts."""
+    """Extract the claims of each proposed sentence; the first proposal for a claim counts."""
     tried: dict[int, checking.TriedProposal] = {}
     for each in proposals:
         inlines = _inlines_of(each, material.registry)
@@ -216,9 +216,9 @@ def try_proposals(proposals: Sequence[checking.Proposal], material: Material) ->
 def choose(
     claims: Claims, verdicts: Sequence[ClaimVerdict], tried: Sequence[checking.TriedProposal], answers: Answers
 ) -> tuple[list[checking.Proposal], list[checking.Correction]]:
-    """Return the proposals whose sentences pass and a removal of every other wrong statement, and a record of each.
+    """Return the proposals that pass and a removal of every other wrong statement, with a record of each.
 
-    Both are in the order of the claims. A corrector that is silent, or objects to no statement, does not save one.
+    Both are in the order of the claims. A wrong statement is removed even if the corrector proposes nothing for it.
     """
     accepted: list[checking.Proposal] = []
     corrections: list[checking.Correction] = []
@@ -248,17 +248,17 @@ def choose(
 
 
 def _verdict_if_it_passes(item: checking.TriedProposal, before: Verdict, answers: Answers) -> Verdict | None:
-    """Return the worst verdict on the text of a proposal, if that is good enough."""
+    """Return the worst verdict on a proposal's text if it is good enough, else None."""
     worst = min((given.verdict for given in conclude(item.claims, answers)), key=WORTH.__getitem__, default=None)
     if worst is None or WORTH[worst] <= WORTH[before]:
         return None
-    # A softened statement must only be better supported than before.
+    # A softened statement need only be better supported than before.
     enough = Verdict.PARTIAL if item.proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
     return worst if WORTH[worst] >= WORTH[enough] else None
 
 
 def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
-    """Return the tree of a draft with these proposals in it, at most one for a claim."""
+    """Return the tree of a draft with these proposals applied, at most one per claim."""
     blocks = parse_draft(draft)
     places = write(blocks).places
     changed: dict[Sentence, Sentence] = {}
@@ -272,7 +272,7 @@ def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], re
 
 
 def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[Inline, ...]:
-    """Return the words of a proposal with its citation; empty for a removal."""
+    """Return the text of a proposal with its citation; empty for a removal."""
     words, evidence_ids = registry.strip(parse_words(proposal.text)), tuple(proposal.evidence_ids)
     if proposal.action is CorrectionAction.REMOVE or not words:
         return ()
@@ -280,12 +280,12 @@ def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[
 
 
 def to_plain_draft(markdown: str) -> str:
-    """Return the draft in the form that is checked: written again from its tree, without lists of sources."""
+    """Return the draft in the form that is checked: rewritten from its tree, without lists of sources."""
     return write(without_source_lists(parse_draft(markdown))).text
 
 
 def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.ClaimAnswer]:
-    """Return the answer that counts for each claim: the first one that judges it, else the last one."""
+    """Return the answer that counts for each claim: the first with a verdict, else the last."""
     known = {answer.fingerprint: answer for answer in answers}
     return known | {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
 
@@ -293,15 +293,15 @@ def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.
 def correct(
     draft: str, material: Material, tried: checking.CorrectedEntry, known: Answers
 ) -> tuple[list[checking.Correction], Material, ReportDraft, str]:
-    """Put the proposals that pass into a draft.
+    """Apply the proposals that pass to a draft.
 
-    Returns what was corrected, the material with the claims of the new draft, and that draft with its text, which is
-    yet to be stored.
+    Return the corrections, the material with the claims of the new draft, and that draft with its text, which is not
+    stored yet.
     """
     claims = material.entry.claims
     accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
     changed = apply(draft, claims, accepted, material.registry)
-    # Parsed again: neighbours may have become one, such as two lists without the paragraph between them.
+    # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
     update = {"draft": stored, "claims": extract_claims(text, material)}
@@ -311,7 +311,7 @@ def correct(
 # --- the activities --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class VerifyingActivities:
-    """Made with the stores."""
+    """The verification activities over the stores of this worker."""
 
     content: ContentStore
     sessions: SessionStore
@@ -348,7 +348,7 @@ class VerifyingActivities:
 
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: messages.ApplyRequest) -> messages.ExtractedClaims:
-        """Store the claims of what every proposal would write, and those of them that need a checker."""
+        """Store the claims of every proposed sentence, and those of them that need a checker."""
         async with attempt(RECORDS):
             material = await self._load(request.claims_entry, by_model=request.by_model)
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
@@ -417,11 +417,11 @@ class VerifyingActivities:
         )
 
     async def _written(self, entry: CompactModel) -> str:
-        """Return the hash of a stored entry; empty for an empty one."""
+        """Store an entry and return its hash; empty for an empty entry."""
         return await self.notebooks.write(entry) if entry != type(entry)() else ""
 
     async def _load(self, entry: str, *, by_model: bool) -> Material:
-        """Return the material for the comparison of stored claims."""
+        """Load the material that stored claims are compared with."""
         claims = await self.notebooks.read(entry, checking.ClaimsEntry)
         texts = await load_texts(self.content, [source.text for source in claims.sources])
         return Material(claims, texts, by_model)
