@@ -1,4 +1,4 @@
-"""An analysis grounded in stored text: each finding with passages that are there word for word."""
+"""Grounding of an analysis in stored text: every finding has verbatim passages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -15,12 +15,12 @@ from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, Propos
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 
-STATEMENT_CHARACTERS: Final = 320  # of a finding that has the words of a passage
+STATEMENT_CHARACTERS: Final = 320  # of a finding that is replaced by the text of a passage
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 
 def ground_analysis(work: Work) -> AnalyzerResult:
-    """Findings with evidence, every one `text[start:end]` of a stored text; the rest is dropped and counted."""
+    """Return findings with evidence, each a `text[start:end]` of a stored text; others are dropped and counted."""
     request, answer = work.request, work.answer
     sources = {source.id: source for source in request.sources}
     findings: dict[str, Finding] = {}
@@ -66,7 +66,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
 
 
 def ground_extraction(work: Work) -> ExtractorResult:
-    """The analysis of one source, with the further works that it really mentions."""
+    """Return the analysis of one source, with the other works that it verifiably mentions."""
     assert isinstance(work.answer, ExtractorAnswer)
     texts = [work.documents.get(source.text.hash, "") for source in work.request.sources if source.text]
     links = {canonical_url(link) for source in work.request.sources for link in source.links}
@@ -83,7 +83,7 @@ def ground_extraction(work: Work) -> ExtractorResult:
 
 
 def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> Evidence | None:
-    """The passage of a quote; None if it is not in the stored text of its source."""
+    """Return the passage of a quote; None if it is not in the stored text of its source."""
     source = sources.get(quote.source_id)
     if source is None:
         work.warnings.append("a quote from an unknown source was ignored")
@@ -99,9 +99,9 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
 
 
 def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:
-    """The statement of a model with the passages that say it, as far as rules can tell.
+    """Return a model's statement with the passages that support it, as far as rules can tell.
 
-    Where none does, alone or with the others, the words of the first passage are the statement.
+    If none does, alone or with the others, the text of the first passage becomes the statement.
     """
     if work.engine is not EngineKind.MODEL or not found:
         return statement, found
@@ -115,7 +115,7 @@ def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[st
 
     def is_supported(given: list[ShownPassage]) -> bool:
         objection = find_objection(AskedClaim(fingerprint="", text=statement, passages=given), work.request.language)
-        return objection is None or objection[0] is not Verdict.PARTIAL  # else the rules are sure
+        return objection is None or objection[0] is not Verdict.PARTIAL  # partial: the rules are certain
 
     saying = [item for item, passage in zip(found, passages, strict=True) if is_supported([passage])]
     if saying:
@@ -127,7 +127,7 @@ def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[st
 
 
 def _finding(work: Work, proposed: ProposedFinding, statement: str, found: Sequence[Evidence]) -> Finding:
-    """The finding with its passages; its confidence is at most what number and quality of the sources allow."""
+    """Return the finding with its passages; number and quality of its sources cap its confidence."""
     evidence_ids = list(dict.fromkeys(item.id for item in found))
     source_ids = list(dict.fromkeys(item.source_id for item in found))
     cited = [source for source in work.request.sources if source.id in source_ids]
@@ -145,7 +145,7 @@ def _finding(work: Work, proposed: ProposedFinding, statement: str, found: Seque
 
 
 def _linked(findings: Sequence[Finding], pairs: Sequence[tuple[str, str]]) -> list[Finding]:
-    """The findings, each with those that contradict it, or that it contradicts, by the analyzer's word."""
+    """Return the findings, with contradictions claimed by the analyzer recorded on both sides."""
     opposed = {*pairs, *((other, one) for one, other in pairs)}
     return [
         one.model_copy(

@@ -1,7 +1,7 @@
-"""Checker and corrector: claims in their prompts, and the part of the answers that counts.
+"""Checker and corrector: the claims of their prompts, and validation of their answers.
 
-`supported` must be that very word, must rest on words of the passages, and must not contradict the rules. Among the
-claims of a call is a control that no passage supports: a checker that calls it supported has no claim called supported.
+`supported` counts only as exactly that word, with a quote from the passages, and without an objection by the rules.
+Each call includes a control that no passage supports: if it is called supported, no `supported` of the call counts.
 """
 
 import re
@@ -31,19 +31,19 @@ STATEMENTS: Final = (
     "The choir of Hasselwyk rehearses beneath an old walnut tree.",
     "Two ferries named after poets cross Lake Ombrel on Thursdays.",
 )
-"""Controls: statements about places that do not exist."""
+"""Control claims, about places that do not exist."""
 TWO_VERDICTS: Final = "The checker gave two verdicts on it."
 NO_VERDICT: Final = "The checker gave no usable verdict on it."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 WITHOUT_WORDS: Final = "The checker called it supported, yet named no words of its passages."
 OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
-UNUSABLE: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)  # reasons for no verdict
+UNUSABLE: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)  # reasons for `UNVERIFIED`
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 
 # --- claims that are shown --------------------------------------------------------------------------------------------
 def with_control(claims: Sequence[AskedClaim]) -> list[AskedClaim]:
-    """Put the control at any place among the claims, the same for the same claims."""
+    """Insert the control at a pseudo-random place among the claims, the same for the same claims."""
     control = control_of(claims)
     if control is None:
         return list(claims)
@@ -52,7 +52,7 @@ def with_control(claims: Sequence[AskedClaim]) -> list[AskedClaim]:
 
 
 def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
-    """The control of a call, with a passage of its claims; None without a passage."""
+    """Return the control of a call, shown with a passage of its claims; None if there is no passage."""
     passage = next((passage for claim in claims for passage in claim.passages if passage.quote.strip()), None)
     if passage is None:
         return None
@@ -64,7 +64,7 @@ def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
 
 # --- verdicts --------------------------------------------------------------------------------------------------------
 def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
-    """One answer for every claim of the call: the checker's where it can be used, else none."""
+    """Return an answer for every claim of the call: the checker's if usable, else one without a verdict."""
     claims = work.request.claims
     known = label_all((claim.fingerprint for claim in with_control(claims)), work.request)
     given: dict[str, list[checking_roles.GivenVerdict]] = defaultdict(list)
@@ -86,7 +86,7 @@ def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
 
 
 def read_verdict(word: str) -> Verdict | None:
-    """The verdict that a word names in any case; None for every other word: a longer phrase may deny it."""
+    """Return the verdict that a word names, in any case; None for any other text: a longer phrase may negate it."""
     named = None if "?" in word else find_member(Verdict, re.sub(r"[\W_]+", "_", word).strip("_"))
     return None if named is Verdict.UNVERIFIED else named
 
@@ -108,7 +108,7 @@ def _answer(
 
 
 def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous: bool) -> tuple[Verdict, str] | None:
-    """The verdict that remains of `supported` after doubts, objections and hints; None: all of it."""
+    """Return the verdict that replaces `supported`, with its reason; None if `supported` is accepted."""
     if credulous:
         return Verdict.UNVERIFIED, CREDULOUS
     if not quote:
@@ -119,14 +119,14 @@ def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous:
 
 
 def _same_language(claim: AskedClaim) -> bool:
-    """Return true if a claim and its passages are in one language, as far as detected."""
+    """Return whether a claim and its passages are detected as the same language."""
     return detect_language(" ".join(one.text for one in claim.passages)) == detect_language(claim.text)
 
 
 def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | None:
-    """Return the verdict that the rules leave of `supported`, and why; None where they do not object.
+    """Return the verdict to which the rules lower `supported`, and why; None if they have no objection.
 
-    Across languages they compare numbers alone.
+    Across languages they compare only numbers.
     """
     texts = [passage.text for passage in claim.passages]
     if _same_language(claim):
@@ -143,7 +143,7 @@ def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | No
 def ground_corrections(
     work: RoleWork[checking_roles.CorrectInput, checking_roles.CorrectorAnswer],
 ) -> checking_roles.CorrectorResult:
-    """One proposal for each claim of the call; an unusable one does not change the claim."""
+    """Return one proposal for each claim of the call; an unusable one leaves the claim unchanged."""
     claims = work.request.claims
     known = label_all((claim.asked.fingerprint for claim in claims), work.request)
     proposed: dict[str, checking_roles.ProposedCorrection] = {}

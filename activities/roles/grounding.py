@@ -1,4 +1,4 @@
-"""Stored texts of a role's call: loading them, and finding quotes in them word for word or not at all."""
+"""Stored texts of a role call: loading them, and finding quotes in them verbatim or not at all."""
 
 import asyncio
 import re
@@ -25,7 +25,7 @@ A = TypeVar("A", bound=RoleAnswer)
 SHORTEST_QUOTE: Final = 8  # characters; shorter ones support nothing and occur everywhere
 LONGEST_QUOTE: Final = 2_000
 VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
-"""Characters that a quote must have; it may lack those that a prompt does not contain, and the marks of code."""
+"""Characters that a quote must match; invisible ones, which a prompt does not contain, and backticks may differ."""
 BLANK: Final = re.compile(r"\s")
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|#{1,6}[ \t]++(?P<heading>[^\n]*))", re.MULTILINE
@@ -34,7 +34,7 @@ HEADING_OR_FENCE: Final = re.compile(
 
 @dataclass(frozen=True)
 class RoleWork(Generic[I, A]):
-    """An engine's answer on its way to the workflow."""
+    """An engine's answer, with everything that grounding it needs."""
 
     role: RoleSpec[Any, Any]
     request: I
@@ -42,9 +42,9 @@ class RoleWork(Generic[I, A]):
     documents: Mapping[str, str]  # stored texts by hash
     engine: EngineKind  # the engine that answered
     warnings: list[str] = field(default_factory=list)
-    """One short line for each thing that was changed or dropped; never with words of a page."""
+    """One short line for each change or omission, without text of a page."""
     texts: list[str] = field(default_factory=list)
-    """Texts to store beside the result: the parts of a report, or a transcript."""
+    """Text to store beside the result: a report, a transcript or a summary."""
 
 
 async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, str]:
@@ -53,7 +53,7 @@ async def load_documents(value: BaseModel, content: ContentStore) -> dict[str, s
 
 
 async def load_texts(content: ContentStore, references: Iterable[DocumentRef]) -> dict[str, str]:
-    """Fetch stored texts, each once, by hash. Raises as `load_documents`."""
+    """Fetch stored texts by hash, each once. Raises the errors of `load_documents`."""
     named = {reference.hash: reference for reference in references}
     return dict(zip(named, await asyncio.gather(*map(content.get_text, named.values())), strict=True))
 
@@ -73,11 +73,11 @@ def _references(value: Any) -> Iterator[DocumentRef]:
 
 
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
-    """Find the offsets of a quote in a text; None if it is not there.
+    """Return the offsets of a quote in a text; None if it is not there.
 
-    Only white space may differ, invisible characters, which a prompt does not contain, and marks of code. `start` is
-    the offset that the model gave; it counts only if the words are there. A quote longer than 2,000 characters is cut
-    at the end of a sentence, else between words.
+    Only white space, backticks, and invisible characters, which a prompt does not contain, may differ. `start` is the
+    offset that the model gave; it counts only if the quote is there. A quote of over 2,000 characters is cut at the end
+    of a sentence, else between words.
     """
     words = quote.strip()
     if len(_flatten(words)[0].strip()) < SHORTEST_QUOTE:
@@ -97,7 +97,7 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
 
 @lru_cache(maxsize=4)  # for the many quotes of a page
 def _flatten(text: str) -> tuple[str, Sequence[int]]:
-    """Return the visible characters of a text with single blanks, and the place of each in the text."""
+    """Return the visible characters of a text with single blanks, and the offset of each."""
     parts, places, end = list[str](), array("L"), 0
     for word in VISIBLE.finditer(text):
         blank = BLANK.search(text, end, word.start())
@@ -119,7 +119,7 @@ def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def evidence_at(source_id: str, text: str, start: int, end: int) -> Evidence:
-    """The passage `text[start:end]` of a source as evidence."""
+    """Return the passage `text[start:end]` of a source as evidence."""
     places, headings = _headings(text)
     above = bisect_right(places, start)
     return Evidence(
@@ -134,7 +134,7 @@ def evidence_at(source_id: str, text: str, start: int, end: int) -> Evidence:
 
 @lru_cache(maxsize=32)  # for the many passages of a page
 def _headings(text: str) -> tuple[list[int], list[str]]:
-    """Offsets and words of the headings of a text, code apart; at most 120 characters of each."""
+    """Return offsets and texts of the headings of a text, outside of code; at most 120 characters of each."""
     places, headings, fence = list[int](), list[str](), ""
     for match in HEADING_OR_FENCE.finditer(text):
         marks = match["fence"]

@@ -1,7 +1,7 @@
 """Prompts: one Jinja template in Markdown per role, rendered with the fields of the role's input and `show`.
 
-`render_role` is the entry. The same input gives the same bytes, so that a repeated call has the same journal key. Every
-value is guarded when it is printed, and never read as a template: braces in a page have no effect.
+`render_role` is the entry point. Equal inputs give equal bytes, so that a repeated call has the same journal key. Every
+value is guarded when it is printed, and never parsed as a template: braces in a page have no effect.
 """
 
 import html
@@ -37,7 +37,7 @@ from providers.tokens.shortening import excerpt, shortened
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
-"""Ends a part of the common text of a prompt; an invisible character, which no guarded text contains."""
+"""Ends a part of a prompt's common text; no guarded text contains this invisible character."""
 SPARE_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
 
@@ -50,10 +50,10 @@ def render_role(
 ) -> RenderedPrompt:
     """Render the prompt of a role; `documents` are stored texts by hash.
 
-    Items of the content are whole but for those with a level.
+    Items of the content are shown in full unless `levels` names them.
     """
     file, show = prompt_of(role), PromptBlocks(request, documents, levels or {})
-    # Each part is sealed for itself: a later part does not change the bytes of those before it.
+    # Each part is sealed separately, so that later parts do not change the bytes of earlier ones.
     parts = [f"{part.strip()}\n\n" for part in _fill(file.common, request, show).split(END_OF_PART) if part.strip()]
     own = _fill(file.template, request, show).replace(END_OF_PART, "")
     sealed = [seal(part, request.canary) for part in [*parts, own]]
@@ -67,7 +67,7 @@ def render_role(
 
 
 def render_shared(name: str, request: RoleInput) -> str:
-    """Render a shared part of prompts, without the mark of the run."""
+    """Render a shared part of prompts, without sealing it."""
     return _fill(TEMPLATES.get_template(f"{name}.md"), request, PromptBlocks(request, {}))
 
 
@@ -83,22 +83,22 @@ def with_canary(system: str, canary: str) -> str:
 
 @dataclass(frozen=True)
 class PromptFile:
-    """The stable part, the templates of the changing parts, and the version of them all."""
+    """A prompt's stable system part, the templates of its other parts, and its version."""
 
     version: str
     system: str
-    common: Template  # comes before `template`: text that is the same in the run's other calls of this role
+    common: Template  # precedes `template`: text that the run's calls of this role share
     template: Template
 
 
 def prompt_of(role: RoleSpec[Any, Any]) -> PromptFile:
-    """Load the prompt file of a role: of the product, or in the folder of the module of a role from outside."""
+    """Load the prompt file of a role; an external role has it in the package of its module."""
     return load_prompt(role.name, PRODUCT if role.module is None else role.module.rpartition(".")[0])
 
 
 @cache
 def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
-    """Load a prompt file from the folder `prompts` of a package. Raises ValueError if it is not laid out as one."""
+    """Load a prompt file from the folder `prompts` of a package. Raises ValueError if it is malformed."""
     text = (files(package) / "prompts" / f"{stem}.md").read_text(encoding="utf-8")
     parts = FILE.match(text)
     if parts is None:
@@ -107,23 +107,23 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
     return PromptFile(parts[1], parts[2].strip(), common, template)
 
 
-MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # of a passage in a stored draft
+MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # cites a passage in a stored draft
 ITEM_CHARACTERS: Final = 600
 PASSAGE_CHARACTERS: Final = 500
 CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
-SHORTEST: Final = 60  # characters of a passage or a title that are shown at least
+SHORTEST: Final = 60  # characters: the least of a passage, the most of a title
 ASKED_OF_SUMMARY: Final = 0.8
-BEST_SOURCES: Final = 5  # sources of a call that keep at least 30 % of their text
+BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
 CONFIDENCE_VALUES: Final = {
     Confidence.CONFIRMED: 1.0, Confidence.HIGH: 0.8, Confidence.MEDIUM: 0.5, Confidence.LOW: 0.25,
     Confidence.SPECULATION: 0.0,
 }  # fmt: skip
-OLDEST_YEARS: Final = 10  # age of a source at which its recency is 0
+OLDEST_YEARS: Final = 10  # age at which a source's recency is 0
 
 
 class PromptBlock(str):
-    """Finished text of a prompt, whose foreign words are guarded."""
+    """Finished text of a prompt, in which text from outside is guarded."""
 
     __slots__ = ()
 
@@ -134,11 +134,11 @@ class PromptBlocks:
 
     request: Any
     documents: Mapping[str, str]  # stored texts by hash
-    levels: Mapping[str, Level] = field(default_factory=dict)  # of the items that are not whole, by id
+    levels: Mapping[str, Level] = field(default_factory=dict)  # by id, of items not shown in full
     shown: list[ContentItem] = field(default_factory=list)
-    """The items of the content, in their order, whole or not."""
+    """The items of the content in order, at any level."""
     characters: list[tuple[int, int]] = field(default_factory=list)
-    """Of each source: of its stored text, and of the part of it that is considered for the prompt."""
+    """Characters by source: of its stored text, and of the part considered for the prompt."""
 
     def element(self, name: str, heading: str = "", *, caller: Callable[[], str], **attributes: str) -> str:
         """Wrap the lines of a `call` block into an element of data; empty without lines and attributes."""
@@ -148,13 +148,13 @@ class PromptBlocks:
         return _with_heading(heading, data(name, lines or [""], named) if lines or named else "")
 
     def items(self, heading: str, name: str, items: Sequence[str]) -> PromptBlock:
-        """Element with one line per item under a heading; empty without items."""
+        """Return an element with one line per item under a heading; empty without items."""
         lines = [f"- {guard_line(item, ITEM_CHARACTERS)}" for item in items]
         return PromptBlock(_with_heading(heading, data(name, lines)))
 
     # --- items of the content, which may be shortened -----------------------------------------------------------------
     def sources(self) -> list[PromptBlock]:
-        """The sources, each with the passages about the sub-query."""
+        """Return the sources, each with the passages about the sub-query."""
         topic = f"{self.request.sub_query.text} {self.request.query}"
         given = shown_sources(self.request)
         values = {source.id: self._priority(source, place / len(given)) for place, source in enumerate(given)}
@@ -162,13 +162,13 @@ class PromptBlocks:
         return [self._source(source, topic, values[source.id], best=source.id in best) for source in given]
 
     def links(self) -> list[str]:
-        """The first links of the sources."""
+        """Return the first links of each source."""
         return [link for source in self.request.sources for link in source.links[:SHOWN_LINKS]]
 
     def iterations(self) -> Iterator[tuple[list[str], list[PromptBlock], list[SourceExtract]]]:
-        """Sub-queries, findings and newly cited sources of each iteration; a later prompt begins with the same ones.
+        """Yield sub-queries, findings and newly cited sources by iteration; later prompts begin with the same ones.
 
-        The words of a passage are with the first finding that rests on it.
+        The text of a passage is shown with the first finding that cites it.
         """
         queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
         first = self._first_findings()
@@ -180,27 +180,27 @@ class PromptBlocks:
             )
 
     def findings(self) -> list[PromptBlock]:
-        """The findings, each passage with the first one that rests on it."""
+        """Return the findings; the text of a passage is shown with the first one that cites it."""
         first = self._first_findings()
         return [self._finding(finding, first) for finding in self.request.findings]
 
     def _first_findings(self) -> dict[str, Finding]:
-        """The first finding that rests on each passage and each source."""
+        """Return the first finding that cites each passage and each source, by their ids."""
         findings = reversed(self.request.findings)
         return {key: one for one in findings for key in (*one.evidence_ids, *one.source_ids)}
 
     def end_part(self) -> PromptBlock:
-        """The end of a part that later calls begin with, too."""
+        """Return the end of a part that later calls share as a prefix."""
         return PromptBlock(END_OF_PART)
 
     def cited_sources(self) -> list[SourceExtract]:
-        """The sources that the shown findings rest on."""
+        """Return the sources that the shown findings cite."""
         shown = [one for one in self.request.findings if self.levels.get(one.id) is not Level.DROPPED]
         used = {source_id for finding in shown for source_id in finding.source_ids}
         return [source for source in self.request.sources if source.id in used]
 
     def draft(self, reference: DocumentRef | None, characters: int, cited: str = "") -> PromptBlock:
-        """The beginning of a stored draft without its markers; `cited` takes the place of each marker."""
+        """Return the beginning of a stored draft as an item; `cited` replaces its citation markers."""
         text = self.text(reference, characters, cited)
 
         def render(level: Level) -> str:
@@ -209,7 +209,7 @@ class PromptBlocks:
         return self._unquoted(text, ContentItem("draft", "draft", render, Rank.PRIORITY, last=Level.KEY_POINTS))
 
     def section(self) -> list[PromptBlock]:
-        """The section of a live report, each sentence, item and block behind its number; of a long one the end."""
+        """Return the section of a live report as numbered sentences, items and blocks; of a long one only the end."""
         body = section_of(self.request, self.documents)
         lines, room = list[PromptBlock](), SECTION_CHARACTERS
         for number, text in reversed(list(enumerate(map(write_element, elements_of(read_body(body))), start=1))):
@@ -221,11 +221,11 @@ class PromptBlocks:
         return lines[::-1]
 
     def turns(self, turns: Sequence[Turn]) -> list[PromptBlock]:
-        """Earlier questions and answers, of which the last one matters most."""
+        """Return earlier questions and answers; the latest has the highest priority."""
         return [self._turn(turn, number, number / len(turns)) for number, turn in enumerate(turns, start=1)]
 
     def statements(self, template: str, claims: Sequence[Any]) -> list[PromptBlock]:
-        """Claims with their passages, by a shared template."""
+        """Return claims with their passages, rendered by a shared template."""
         return [self._statement(template, claim, number) for number, claim in enumerate(claims, start=1)]
 
     def _source(self, source: SourceExtract, topic: str, value: float, *, best: bool) -> PromptBlock:
@@ -283,13 +283,13 @@ class PromptBlocks:
         return priority(1 - place, _recency(source.published_at, self.request.date), quality, person)
 
     def _unquoted(self, text: str, item: ContentItem) -> PromptBlock:
-        """The item of a text without quotations; one with a summary is shown at its level or below, so it is used."""
+        """Add an item of text without quotations; if it has summaries, only from their first level on, to use them."""
         levels = list(Level)
         summarized = (place for place, level in enumerate(levels) if summary_of(text, level, self.documents))
         return self._item(replace(item, levels=levels[next(summarized, 0) :], originals=lambda: [text]))
 
     def _shorter(self, text: str, level: Level) -> str:
-        """Return a text at a level: its summary if there is one, else its own sentences."""
+        """Return a text at a level: its summary if there is one, else some of its own sentences."""
         return summary_of(text, level, self.documents) or shortened(text, level, self.request.query)
 
     def _item(self, item: ContentItem) -> PromptBlock:
@@ -298,22 +298,22 @@ class PromptBlocks:
         return PromptBlock(item.text(self.levels.get(item.id, Level.FULL)))
 
     def _part(self, template: str, level: Level, **fields: Any) -> str:
-        """Render a shared template of an item; empty where the item is dropped."""
+        """Render a shared template of an item; empty if the item is dropped."""
         dropped = level is Level.DROPPED
         return "" if dropped else TEMPLATES.get_template(f"{template}.md").render(**fields, show=self)
 
     # --- texts of one form --------------------------------------------------------------------------------------------
     def text(self, reference: DocumentRef | None, characters: int, cited: str = "") -> str:
-        """The beginning of a stored draft without its markers; `cited` takes the place of each marker."""
+        """Return the beginning of a stored draft; `cited` replaces its citation markers."""
         text = self.documents.get(reference.hash, "") if reference else ""
         return without_markers(text.replace("[ev-", f"{cited}[ev-") if cited else text)[:characters]
 
     def summary_size(self) -> int:
-        """Return the requested characters of a summary, fewer than it may have: models count badly."""
+        """Return the characters to request of a summary, fewer than its limit, as models count badly."""
         return int(self.request.most_characters * ASKED_OF_SUMMARY)
 
     def evidence(self, finding: Finding, characters: int) -> list[tuple[Evidence, str]]:
-        """The evidence of a finding, each with so many characters of the words of its source."""
+        """Return the evidence of a finding, each with up to `characters` of its quote."""
         known = {item.id: item for item in self.request.evidence}
         texts = {source.id: source.text for source in self.request.sources}
         items = [known[identity] for identity in finding.evidence_ids if identity in known]
@@ -323,7 +323,7 @@ class PromptBlocks:
         ]
 
     def _passage(self, level: Level, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
-        """Title and words of a passage, on one line behind our own name for it."""
+        """Return title and text of a passage on one line, to follow its label."""
         words = shorten(passage.quote, max(SHORTEST, int(PASSAGE_CHARACTERS * RATIOS[level])))
         if in_context and level is Level.FULL:
             words = f"{passage.before[-CONTEXT_CHARACTERS:]} {words} {passage.after[:CONTEXT_CHARACTERS]}"
@@ -333,29 +333,29 @@ class PromptBlocks:
 
 
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
-    """The sources that a prompt shows, in their order; those at the level `dropped` are not shown."""
+    """Return the sources that a prompt shows, in order, without those at the level `dropped`."""
     return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
 
 
 def summary_of(text: str, level: Level, documents: Mapping[str, str]) -> str:
-    """Return the summary of a text at a level, which is among the documents of its call; empty if there is none."""
+    """Return the summary of a text at a level from the documents of its call; empty if there is none."""
     return documents.get(summary_key(digest(text), level), "")
 
 
 def _recency(published_at: str | None, today: str) -> float:
-    """Return 1 for this year, 0 for ten years ago, and the middle for a date that is not known."""
+    """Return 1 for this year, down to 0 for ten years ago, and the middle for an unknown date."""
     years = [int(date[:4]) for date in (published_at or "", today) if date[:4].isdecimal()]
     return max(0.0, min(1.0, 1 - (years[1] - years[0]) / OLDEST_YEARS)) if len(years) == 2 else UNKNOWN
 
 
 def _with_heading(heading: str, element: str) -> str:
-    """An element under its heading, with a blank line after it."""
+    """Return an element under its heading, with a blank line after it; empty without an element."""
     return (f"{heading}\n" if heading else "") + f"{element}\n" if element else ""
 
 
 # --- filters of templates ---------------------------------------------------------------------------------------------
 def cut_line(text: str, limit: int) -> str:
-    """Guard a text on one line; empty where there is no room for it."""
+    """Guard a text on one line; empty if `limit` is 0."""
     return guard_line(text, limit) if limit else ""
 
 
@@ -365,7 +365,7 @@ def guard_lines(text: str) -> str:
 
 
 def show_label(identity: str, show: PromptBlocks) -> str:
-    """Label of an id in the prompts of this run."""
+    """Return the label of an id in the prompts of this run."""
     request: RoleInput = show.request
     return label_of(identity, label_key(request))
 
@@ -374,7 +374,7 @@ def _printed(value: Any) -> str:
     return value if isinstance(value, PromptBlock) else guard(str(value))
 
 
-TEMPLATES: Final = Environment(  # noqa: S701 - a prompt is no HTML: `_printed` is its escape
+TEMPLATES: Final = Environment(  # noqa: S701 - prompts are not HTML: `_printed` escapes them
     loader=PackageLoader(PRODUCT, "prompts/shared"),
     finalize=_printed,
     undefined=StrictUndefined,

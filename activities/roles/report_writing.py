@@ -1,4 +1,4 @@
-"""Answers of the synthesizer and the reporter as text of a report, in which every citation names a passage."""
+"""Report text from answers of the synthesizer and the reporter, in which every citation names a passage."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -20,16 +20,16 @@ PROMPT_IN_REPORT: Final = (
     "the text has names or tags of the prompt (src-…, ev-…, </…>): write none into sentences; only the markers of "
     "passages belong there, each in square brackets behind its statement"
 )
-MOST_OF_SOURCE: Final = 3  # most passages that a citation of a source as a whole is replaced by
+MOST_OF_SOURCE: Final = 3  # most passages that replace the citation of a whole source
 
 
 def clean_text(
     work: RoleWork[WriteInput, Any] | RoleWork[UpdateInput, Any], markdown: str, present: Sequence[str] = ()
 ) -> CleanDraft:
-    """Make a draft of a writer's text: its citations name passages, and it has no list of sources.
+    """Make a draft of a writer's text, with citations that name passages and without a list of sources.
 
-    The passages of the request can be cited, and those that are `present` in the report. A model cites by labels of its
-    prompt: ids can be worked out, and a page may contain them.
+    The passages of the request and those already `present` in the report can be cited. A model must cite by the labels
+    of its prompt, because ids can be computed and a page may contain them.
     """
     request, by_model = work.request, work.engine is EngineKind.MODEL
     texts = {source.id: work.documents[source.text.hash] for source in request.sources
@@ -42,18 +42,18 @@ def clean_text(
     names = {key: [key] for key in (*cited, *present)}
     if by_model:
         names = {label: [key] for label, key in label_all(names, request).items()}
-        # A writer that names a source means the passages of it that it was shown; of many the meaning is unclear.
+        # A citation of a source means its passages in the prompt, unless there are too many to tell which.
         for label, source in label_all((item.source_id for item in cited.values()), request).items():
             passages = [item.id for item in cited.values() if item.source_id == source]
             names |= {label: passages} if len(passages) <= MOST_OF_SOURCE else {}
-    # The extractive engine escapes every bracket of a page; what is left unescaped is its own.
+    # The extractive engine escapes all brackets of a page, so unescaped ones are its own.
     marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=not by_model)
     return clean_draft(markdown, marks, registry, quotes)
 
 
 # --- a whole report ---------------------------------------------------------------------------------------------------
 def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerResult:
-    """Refer to a draft by hash; its text is put into `work.texts`. Raises `InvalidOutput` if it is empty."""
+    """Return a draft by hash, and put its text into `work.texts`. Raises `InvalidOutput` if it is unusable."""
     report = clean_text(work, work.answer.markdown)
     by_model = work.engine is EngineKind.MODEL
     if by_model and report.copied and work.request.repair is None:
@@ -82,7 +82,7 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
 
 # --- an update of a live report ---------------------------------------------------------------------------------------
 def section_of(request: UpdateInput, documents: Mapping[str, str]) -> str:
-    """Return the Markdown of the section as it is. Raises `InvalidCall` for a heading that the report lacks."""
+    """Return the current Markdown of the section. Raises `InvalidCall` for a heading that the report lacks."""
     report = read_live(documents[request.draft.hash]) if request.draft else first_text("", request.outline)
     try:
         return report.sections[report.place_of(request.heading)][1]
@@ -91,9 +91,9 @@ def section_of(request: UpdateInput, documents: Mapping[str, str]) -> str:
 
 
 def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult:
-    """Make an update of the section, and name the notes that it does not cite. Raises `InvalidOutput`.
+    """Return an update of the section, and the notes that it does not cite. Raises `InvalidOutput`.
 
-    Of the quotations of rules as many are taken as have room, the others wait for the next update.
+    Without a model, operations that do not fit are skipped, and their notes are left for the next update.
     """
     request, by_model = work.request, work.engine is EngineKind.MODEL
     answer = work.answer.fitted(request, work.warnings) if by_model else work.answer
@@ -130,7 +130,7 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
 
 
 def _clean(operation: Operation, body: str, work: RoleWork[UpdateInput, ReporterAnswer]) -> Operation:
-    """Return an operation whose text is that of a draft. Raises `UpdateRefused`."""
+    """Return an operation with its text cleaned as that of a draft. Raises `UpdateRefused`."""
     check_fences(operation.text)
     draft = clean_text(work, operation.text, cited_evidence(read_body(body)))
     if work.engine is EngineKind.MODEL:

@@ -1,7 +1,7 @@
-"""The activities that do roles: one function for all, and one registered activity per role.
+"""The activities of roles: one function for all, registered as one activity per role.
 
-A call loads the texts that its input refers to, renders the prompt, gets the answer of an engine (through the journal,
-if it is paid), grounds the answer in stored text, and stores long results by reference.
+A call loads the texts that its input refers to, renders the prompt, gets an engine's answer (through the journal if it
+is paid), grounds the answer in stored text, and stores long results by reference.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAns
 from providers.storage.stored_notebooks import Notebooks
 
 FEWEST_CHARACTERS: Final = 300
-"""Of each source that an analysis considers, in a window that has no room for more."""
+"""Least characters of each source that an analysis considers, however small the context window."""
 ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
 log = structlog.get_logger()
@@ -70,9 +70,9 @@ class RoleActivities:
     archive: ContentArchive | None = None
 
     def register(self) -> list[Callable[..., Any]]:
-        """Define one activity per role, under the role's own name and with its exact types.
+        """Define one activity per role, under the role's activity name and with its exact types.
 
-        Raises ValueError for a role with tools that might see the text of a page.
+        Raises ValueError for a role with tools that could see the text of a page.
         """
         for role in declared_roles():
             check_tools(role)
@@ -89,13 +89,13 @@ class RoleActivities:
         return registered
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
-        """Do one call of a role. Must run inside an activity; raises `ApplicationError`."""
+        """Make one role call. Must run inside an activity; raises `ApplicationError`."""
         async with attempt(MODELS):
             request = await self.notebooks.complete_input(request, role)
             documents = await load_documents(request, self.content)
             for entry in await self.notebooks.read_all(request.summaries or [], summaries.SummaryEntry):
                 documents[entry.key] = entry.summary
-            # In threads, because a long page takes a while: other calls and their heartbeats go on.
+            # In a thread, because a long page takes a while and must not delay other calls' heartbeats.
             task = await asyncio.to_thread(task_of, role, request, documents)
             try:
                 answer = await self._answer(task)
@@ -109,7 +109,7 @@ class RoleActivities:
             return await self._stored(task.input, await self._with_content(task, answer, result), texts)
 
     async def _with_content(self, task: EngineTask, answer: EngineAnswer, result: RoleAnswer) -> RoleAnswer:
-        """Add the levels of shortened content to the account of a result, and archive the content."""
+        """Add the fidelity of the shown content to the account of a result, and archive hidden content."""
         fidelity = answer.fidelity
         if fidelity is not None and answer.items:
             items = ContentEntry(operation=task.input.operation, role=task.role.name, items=list(answer.items))
@@ -118,7 +118,7 @@ class RoleActivities:
         return result.model_copy(update={"account": result.account.model_copy(update={"content": fidelity})})
 
     async def _archive(self, task: EngineTask, answer: EngineAnswer) -> dict[str, Any]:
-        """Archive the items below compressed; return the fields of `CallFidelity` about it."""
+        """Archive the items shown below the level `compressed`; return the fields of `CallFidelity` about it."""
         hidden = [item for item in answer.items if RATIOS[item.current_level] < RATIOS[Level.COMPRESSED]]
         if self.archive is None or not hidden or not task.input.tokens.content_archive_enabled:
             return {}
@@ -133,7 +133,7 @@ class RoleActivities:
         return {"archived": list(dict.fromkeys(record.content_hash for record in records))}
 
     async def _record(self, task: EngineTask, item: ItemFidelity) -> ArchiveRecord:
-        """Make the record of an item: of the stored text of a source, else of its part of the whole prompt."""
+        """Make the record of an item from the stored text of its source, else from its part of the full prompt."""
         request, level, now = task.input, item.current_level, datetime.now(UTC).replace(microsecond=0)
         sources = request.sources if isinstance(request, AnalyzeInput) else []
         source = next((one for one in sources if one.id == item.id), None)
@@ -154,7 +154,7 @@ class RoleActivities:
         )
 
     async def _ordered(self, needed: SummariesNeeded) -> ApplicationError:
-        """The end of a call that is to be made again with summaries; it refers to the texts, which are stored."""
+        """Store the texts to summarize, and return the failure that requests a repeated call with summaries."""
         orders = [
             summaries.SummaryOrder(text=await self.content.put_text(text), level=level).model_dump(mode="json")
             for text, level in needed.texts
@@ -169,7 +169,7 @@ class RoleActivities:
         return await (self.journal.answer(engine, task) if engine.paid else engine.answer(task))
 
     async def _stored(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
-        """Store texts and long lists of a result; the history gets references."""
+        """Store texts and long lists of a result, so that the history gets only references."""
         if isinstance(result, TurnResult):
             await self.content.put_text(texts[0], TRANSCRIPT_TYPE)
         if isinstance(result, SynthesizerResult):
@@ -190,7 +190,7 @@ class RoleActivities:
         return result
 
     async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
-        """The result with the places of findings and evidence; their details are in the notebook."""
+        """Store an analysis in the notebook, and return the result without the details of findings and evidence."""
         cited = {source_id for finding in result.findings for source_id in finding.source_ids}
         sources = [
             source.model_copy(update={"snippet": "", "sections": [], "links": [], "entry": None, "hit_entries": []})
@@ -203,7 +203,7 @@ class RoleActivities:
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------
 def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
-    """Make the task for an engine. Only a model reads a prompt: without one, no version of it is accounted for."""
+    """Make the task for an engine. Only a model gets a prompt: for other engines, prompt and version are empty."""
     if request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     file = prompt_of(role)
@@ -227,7 +227,7 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
 def _narrower(
     role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
 ) -> Callable[[], EngineTask] | None:
-    """The task with half as much of each source but the protected ones; None where no analysis is worth it."""
+    """Return a function that makes the task with half of each unprotected source; None if that is not possible."""
     if not isinstance(request, AnalyzeInput) or not request.tokens.token_management_enabled:
         return None
     fewer = max(FEWEST_CHARACTERS, request.source_characters // 2)
@@ -239,15 +239,15 @@ def _narrower(
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:
-    """The role's result with its account, and the texts to store with it. Raises `InvalidOutput`."""
+    """Return the role's result with its account, and the texts to store with it. Raises `InvalidOutput`."""
     role, request, given = task.role, task.input, answer.content
-    if not role.tools:  # a turn is checked block by block
+    if not role.tools:  # turns are checked block by block
         if contains_canary(given.model_dump_json(), request.canary):
             raise InvalidOutput(STEERED)
-        # A program quotes stored text; a model copies from lines that begin with a sign.
+        # Only a model copies from prompt lines, which begin with a sign; the extractive engine quotes stored text.
         if answer.engine is EngineKind.MODEL:
             given = type(given).model_validate(remove_signs_of(given.model_dump(), _ids_by_label(request)))
-            if isinstance(request, AnalyzeInput):  # sources that had no room in the prompt were not read
+            if isinstance(request, AnalyzeInput):  # sources dropped from the prompt were not read
                 request = request.model_copy(update={"sources": shown_sources(request, answer.levels)})
     work = RoleWork[Any, Any](role, request, given, task.documents, answer.engine)
     try:
@@ -265,13 +265,13 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
 
 
 def _ids_by_label(request: RoleInput) -> dict[str, str]:
-    """Return the ids of gaps and sources of an input by the labels that a prompt gives them."""
+    """Return the ids of an input's gaps and sources by their labels in a prompt."""
     parts = [part for name in ("gaps", "sources", "vetted") for part in getattr(request, name, ())]
     return label_all((part.id for part in parts if isinstance(part, (Gap, SourceExtract, VettedSource))), request)
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
-    """Grounding of a role's answers; a role from outside the product may have `ground` in its module."""
+    """Return the function that grounds a role's answers; an external role may define `ground` in its module."""
     if role.tools:
         return ground_turn
     if issubclass(role.result, SynthesizerResult):
@@ -282,13 +282,13 @@ def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAn
 
 
 def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
-    """Fit an answer without references to stored text."""
+    """Return the result of an answer that refers to no stored text."""
     fitted: RoleAnswer = work.answer.fitted(work.request, work.warnings)
     return fitted
 
 
 def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.SummarizerAnswer]) -> summaries.SummarizerResult:
-    """Put a summary, which the engine has checked, into `work.texts`."""
+    """Put the summary, which the engine has checked, into `work.texts`."""
     work.texts.append(work.answer.summary.strip())
     return summaries.SummarizerResult()
 

@@ -1,4 +1,4 @@
-"""Turns of roles with tools: the request of a stored transcript, and the longer transcript of an answer. Pure."""
+"""Turns of roles with tools: a request from the stored transcript, and the transcript with the answer. Pure."""
 
 import json
 import re
@@ -27,12 +27,12 @@ from providers.interfaces import Message, RenderedPrompt
 from providers.tokens.allotment import ContentItem, estimated_tokens
 from providers.tokens.shortening import shortened
 
-SHORT_ANSWER: Final = 600  # characters of an answer of a tool that is never shortened
+SHORT_ANSWER: Final = 600  # characters; a tool's answer up to this length is never shortened
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 REVEALS: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 
 SHORTENED_AT_ONCE: Final = 4
-"""Older answers, so that the next turns have the same beginning, which an endpoint's cache can serve."""
+"""Older answers shortened together, so that the next turns share a prefix that an endpoint can cache."""
 ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOTALL | re.MULTILINE)
 Block = dict[str, Any]
 Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
@@ -42,10 +42,10 @@ Work = RoleWork[tool_turns.ToolTurnInput, tool_turns.TurnAnswer]
 def render_turn(
     role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
 ) -> tuple[RenderedPrompt, Callable[[Mapping[str, Level]], RenderedPrompt]]:
-    """Render the request of a turn (opening, conversation, answers to the last calls), whole and at other levels.
+    """Return the full request of a turn (opening, conversation, answers to the last calls) and its renderer by level.
 
-    Raises `InvalidCall` for answers that fit no call and for tools that the role does not have, and `ContentCorrupt`
-    for a transcript that is none.
+    Raises `InvalidCall` for answers that match no call and for tools that the role lacks, and `ContentCorrupt` for an
+    unreadable transcript.
     """
     transcript = _transcript(role, request, documents)
     opening = _opening(transcript, request)
@@ -73,7 +73,7 @@ def render_turn(
 def _transcript(
     role: RoleSpec[Any, Any], request: tool_turns.ToolTurnInput, documents: Mapping[str, str]
 ) -> tool_turns.Transcript:
-    """The stored conversation, or a new one that the role's prompt opens. No other document is shown to such a role."""
+    """Return the stored conversation, or a new one opened by the role's prompt, which shows no documents."""
     if request.transcript is None:
         return tool_turns.Transcript(opening=render_role(role, request, {}).prompt)
     try:
@@ -88,7 +88,7 @@ def _opening(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInpu
 
 
 def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
-    """The conversation after the opening, newest answers included. Raises ValueError for answers that fit no call."""
+    """Return the conversation after the opening, with the newest answers. Raises ValueError if they match no call."""
     if transcript.turns:
         new = _new_guidance(transcript, request)
         last = _user(transcript.turns[-1].calls, request.answers, request.reminder, new, request)
@@ -99,7 +99,7 @@ def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInp
 
 
 def _earlier(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
-    """The turns of a transcript, word for word as they were sent before."""
+    """Return the turns of a transcript exactly as they were sent before."""
     found: list[Message] = []
     for number, turn in enumerate(transcript.turns):
         if number:
@@ -121,7 +121,7 @@ def _user(
     guidance: list[Guidance],
     request: tool_turns.ToolTurnInput,
 ) -> Message:
-    """One answer for every call, in the calls' order, then guidance and the reminder."""
+    """Return one answer per call, in the calls' order, then guidance and the reminder."""
     blocks = [_answer(answer, request.canary) for answer in tool_turns.answers_to(calls, answers)]
     news = request.model_copy(update={"guidance": guidance, "preferences": [], "reminder": reminder})
     text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
@@ -129,7 +129,7 @@ def _user(
 
 
 def _answer(answer: ToolAnswer, canary: str) -> Block:
-    """Words that may come from outside are data; errors are our own words."""
+    """Return the block of a tool's answer: sealed as data, since it may come from outside, unless it is an error."""
     text, lost = answer.text[:ANSWER_CHARACTERS], len(answer.text) - ANSWER_CHARACTERS
     content = guard(text).strip() if answer.is_error else seal(data("answer", break_lines(guard(text).strip())), canary)
     content = content.strip() or "(nothing)"
@@ -140,9 +140,9 @@ def _answer(answer: ToolAnswer, canary: str) -> Block:
 
 
 def _older_answers(messages: Sequence[Message]) -> dict[str, list[Block]]:
-    """The older long answers of tools by the name of their item, several in one; no turn has seen the newest ones yet.
+    """Return the long answers of tools, grouped by content item, without the newest, which no turn has seen yet.
 
-    Several answers are shortened at once, the oldest first, so that the next turns begin as this one does.
+    A group is shortened as a whole, the oldest first, so that the next turns begin as this one does.
     """
     long = [
         block
@@ -167,7 +167,7 @@ def _group(name: str, number: int, blocks: list[Block], shorter: Callable[[str, 
 
 
 def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, documents: Mapping[str, str]) -> str:
-    """An answer at a level, between the lines that open and close its element; its summary has one of its own."""
+    """Return an answer at a level, within its own element; a summary gets a new element."""
     if level is Level.FULL:
         return content
     if summary := summary_of(_words_of(content), level, documents):
@@ -179,18 +179,18 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
 
 
 def _words_of(content: str) -> str:
-    """The words of an answer, without the lines around its element and the signs."""
+    """Return the text of an answer, without the lines of its element and the signs."""
     framed = ANSWER_ELEMENT.search(content)
     return str(remove_signs_of(framed[1])) if framed else content
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------
 def ground_turn(work: Work) -> tool_turns.TurnResult:
-    """Check the calls of a turn, and refer to the longer transcript, whose text is put into `work.texts`."""
+    """Check the calls of a turn, put the longer transcript into `work.texts`, and return a reference to it."""
     request, before = work.request, _transcript(work.role, work.request, work.documents)
-    # The journal sorts its entries: a turn is the same whether it was just answered or read from there.
+    # The journal sorts keys: a turn must be the same whether it is new or read from there.
     blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
-    # Thoughts may weigh the canary: they go to nobody but the model that knows it anyway.
+    # Thoughts may mention the canary: only the model, which has it anyway, gets them back.
     aloud = [
         (one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in tool_turns.THOUGHTS
     ]
@@ -222,7 +222,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
     longer = before.model_copy(update={"turns": [*before.turns, turn]})
     stored = longer.model_dump_json()
     work.texts.append(stored)
-    # The next turn sends so many bytes again.
+    # Bytes that the next turn sends again.
     sent = [block for message in _earlier(longer, request) for block in message.content]
     size = len(_opening(longer, request).encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
@@ -236,7 +236,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
 
 
 def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tuple[ToolCall, Block]:
-    """The call as checked, and its arguments as they go back to the model; `accepted` calls of the turn came before."""
+    """Return the checked call, and its arguments as sent back to the model, after `accepted` calls of the turn."""
     offered = {tool.name: tool for tool in tool_turns.offered_tools(work.role, work.request)}
     known = {tool.name for tool in work.role.tools}
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(block.get("name") or ""))[:64] or "unnamed"
@@ -261,7 +261,7 @@ def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> 
 
 
 def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
-    """The arguments as the tool's model reads them, or the problem in words for the model."""
+    """Return the arguments as validated by the tool's schema, or the problem in words for the model."""
     try:
         return tool.arguments.model_validate(given).model_dump(mode="json"), ""
     except ValidationError as error:
@@ -269,7 +269,7 @@ def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
 
 
 def _object(given: Any) -> Block | None:
-    """Arguments as an object; some endpoints write it as a text."""
+    """Return arguments as an object, also from a JSON string, as some endpoints send; None for anything else."""
     try:
         read = json.loads(given, strict=False) if isinstance(given, str) else given
     except (ValueError, RecursionError):

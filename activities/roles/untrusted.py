@@ -1,7 +1,7 @@
-"""Words from outside, made harmless for a prompt: still readable, never able to close or imitate our own elements.
+"""Text from outside, made safe for a prompt: readable, but unable to close or imitate our own elements.
 
-The names of their elements end in a mark that no page can know, and each line begins with a sign made of it. The mark
-is an HMAC of the finished part of the prompt under the run's canary. Ids are shown as labels made with the same key.
+The names of its elements end in a mark that no page can predict, and each line begins with a sign derived from it. The
+mark is an HMAC of the finished part of the prompt under the run's canary. Ids are shown as labels under the same key.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ INVISIBLE_CLASS: Final = (
     "\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e007f"
 )
-"""Characters that a reader does not see and a model does: a place to hide words or to split a tag."""
+"""Characters that are invisible to readers but not to models: they can hide text or split a tag."""
 INVISIBLE: Final = re.compile(f"[{INVISIBLE_CLASS}]")
 OUR_ELEMENTS: Final = (
     "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|sub_queries|earlier|draft|preferences|"
@@ -28,37 +28,36 @@ OUR_ELEMENTS: Final = (
 )
 TAG: Final = re.compile(rf"[<＜](?=\s*+(?:[/／]\s*+)?(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
 MARK, SIGN = "\x01", "\x02"
-"""Placeholders for the mark and for the sign of a line until a part is finished. Both are invisible characters, which
-no guarded text contains."""
+"""Placeholders for the mark and the sign until a part is sealed; no guarded text has these invisible characters."""
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)
 LONGEST_LINE: Final = 160
 SHORT_LINE: Final = re.compile(r"(?:\A[\t ].{0,158}[^\t ]|[^\t ](?:.{0,158}[^\t ])?)(?![^\t ])|[^\t ]+")
-"""A part of a line that ends at a blank and has at most so many characters, or a word that is longer."""
+"""A part of a line of at most `LONGEST_LINE` characters that ends at a blank, or a longer word."""
 
 
 def guard(text: str) -> str:
-    """Remove invisible characters, and the opening sign of tags named like ours."""
+    """Remove invisible characters, and disarm imitations of our tags and signs."""
     return IMITATED_SIGN.sub("|", TAG.sub("‹", INVISIBLE.sub("", text)))
 
 
 def guard_line(text: str, limit: int) -> str:
-    """Guard a text on one line of at most `limit` characters, so that it cannot imitate a line or a marker of ours.
+    """Guard a text on one line of at most `limit` characters, so that it cannot imitate our lines or markers.
 
-    Imitated markers are escaped as Markdown has it: a model that copies one writes words, not a citation.
+    Imitated markers are escaped as in Markdown: a model that copies one writes text, not a citation.
     """
     return with_escaped_markers(line_of(guard(text), limit))
 
 
 def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
-    """Put guarded lines into an element of data, with a sign before each line of words. Empty without lines."""
+    """Wrap guarded lines in an element of data, with a sign before each line of text. Empty without lines."""
     signed = [f"{SIGN}{line}" if line.strip() else "" for line in lines]
     return "\n".join([f"<{name}-{MARK}{attributes}>", *signed, f"</{name}-{MARK}>\n"]) if signed else ""
 
 
 def break_lines(text: str) -> Iterator[str]:
-    """Split a guarded text into lines, long ones at a blank, so that a sign is never far away."""
+    """Split a guarded text into lines, and long ones at blanks, so that a sign is never far away."""
     for line in text.splitlines():
         yield from (SHORT_LINE.findall(line) or [""]) if len(line) > LONGEST_LINE else [line.rstrip("\t ")]
 
@@ -66,8 +65,8 @@ def break_lines(text: str) -> Iterator[str]:
 def seal(part: str, canary: str) -> str:
     """Fill in the mark of a finished part of a prompt; a part without data is unchanged.
 
-    The same part gets the same mark in every call of a run, so that repeated calls and beginnings that calls share
-    are the same bytes; another part, or another run, gets another one.
+    Equal parts get equal marks in all calls of a run, so that repeated calls and shared prefixes are equal bytes;
+    marks differ between parts and between runs.
     """
     if MARK not in part:
         return part
@@ -78,7 +77,7 @@ def seal(part: str, canary: str) -> str:
 
 
 def remove_signs_of(value: Any, ids: Mapping[str, str] = MappingProxyType({})) -> Any:
-    """Remove the signs that a model copied from the lines of its prompt, and replace labels by their `ids`.
+    """Remove signs that a model copied from the lines of its prompt, and replace labels by their `ids`.
 
     `value` is plain JSON.
     """
@@ -92,18 +91,18 @@ def remove_signs_of(value: Any, ids: Mapping[str, str] = MappingProxyType({})) -
 
 # --- canary and labels -----------------------------------------------------------------------------------------------
 def label_key(request: RoleInput) -> str:
-    """Key of a run's labels: no page can know it, and a repeated call has the same."""
+    """Return the key of a run's labels: unknown to pages, and the same for a repeated call."""
     named = f"labels/{request.tenant}/{request.research_id}"
     return hmac.new(request.canary.encode(), named.encode(), hashlib.sha256).hexdigest()
 
 
 def label_of(identity: str, key: str) -> str:
-    """Name of an id in the prompts of a run: its kind and ten digits; an id that is no longer than that stays."""
+    """Return the label of an id: its kind and ten hexadecimal digits; an id that is no longer is its own label."""
     label = f"{identity.partition('-')[0]}-{short_hash(key, identity)}"
     return label if len(identity) > len(label) else identity
 
 
 def label_all(identities: Iterable[str], request: RoleInput) -> dict[str, str]:
-    """Ids of a call by their labels."""
+    """Return the ids of a call by their labels."""
     key = label_key(request)
     return {label_of(identity, key): identity for identity in identities}
