@@ -1,7 +1,7 @@
-"""The audit: a report is checked again, offline, from its JSON and the stored documents alone.
+"""The audit: a report is checked again, offline, from nothing but its JSON and the stored documents.
 
-Its input is foreign: a file may come from anybody, so it is bounded where it is opened, and texts are compared in a
-process that can be killed.
+Its input is untrusted, as a file may come from anybody: its size is limited where it is opened, and texts are compared
+in a killable process.
 """
 
 import json
@@ -49,12 +49,12 @@ BytesOf = Callable[[str], Awaitable[bytes]]
 Texts = Mapping[str, str | None]
 
 CONTEXT: Final = re.compile(r'<span class="context">[^<]*</span>')
-"""The words around a quote in the HTML form, which only a stored text has."""
+"""The text around a quote in the HTML form, which comes from the stored text."""
 LEAST_COST: Final = 1e-6
-"""Parts of a cost are rounded before they are added."""
+"""US dollars by which a cost may differ from its parts, which are rounded before they are added."""
 PAGE_STARTS: Final = TypeAdapter(list[int])
 COMPARING_SECONDS: Final = 120.0
-"""For the comparison of the largest report, of a thousand sources, on a busy machine."""
+"""Enough to compare the largest report, of a thousand sources, on a busy machine."""
 DISTRUST: Final = (
     "do not rely on the report: it was changed, or written by something else; take it from the store again: "
     "`research report ID --format json --out report.json`"
@@ -71,7 +71,7 @@ REMEDIES: Final[Mapping[str, str]] = {
     "report_missing": "write the report again: `research resume ID`",
     "report_damaged": "compare the store with a backup, or ask again: `research resume ID`",
 }
-"""By kind of difference; any other is one within the report."""
+"""Remedies by kind of problem; `DISTRUST` for all others, which are within the report."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class AuditProblem:
 
 @dataclass
 class AuditResult:
-    """Everything that was compared, everything that could not be, and every difference."""
+    """Counts of compared and of incomparable items, and every difference."""
 
     research_id: str = ""
     checked: dict[str, int] = field(default_factory=dict)
@@ -123,9 +123,9 @@ async def audit(
 ) -> AuditResult:
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
-    `get_text` and `get_bytes` give a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
-    for a bundle without such documents. `markdown` and `html` are the other forms, if they are there;
-    `before` has the comparisons so far. Raises `InputUnprocessable` for a report that ends its readers.
+    `get_text` and `get_bytes` return a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
+    for a bundle without such documents. `markdown` and `html` are the other forms, if available; `before` has earlier
+    comparisons. Raises `InputUnprocessable` for a report that crashes its readers.
     """
     result = before or AuditResult()
     read = await isolated.call(READ, document, returns=REPORT)
@@ -164,7 +164,7 @@ def compare(report: Report, texts: Texts, pages: Texts, page: str | None, result
 async def _load(
     kind: str, source: ReportSource, name: str | None, get: Callable[[str], Awaitable[Any]] | None, result: AuditResult
 ) -> Any:
-    """Load a stored document of a source that has its hash; a missing or another one is a difference."""
+    """Load a stored document of a source and check its hash; a missing or altered one is a difference."""
     if name is None or get is None:
         result.skip(f"sources without a stored {kind}" if name is None else f"stored {kind}s that are left out")
         return None
@@ -184,7 +184,7 @@ async def _load(
 
 
 def _check_forms(report: Report, markdown: str | None, html: bytes | None, result: AuditResult) -> None:
-    """Check that the three forms are those that were rendered together."""
+    """Check that the three forms were rendered together."""
     text, forms = digest(report.report.markdown), report.forms
     for noun, kind, expected, found in (
         ("text in report.json", "text_altered", forms.get(MARKDOWN_FILE), text),
@@ -225,7 +225,7 @@ class _Comparison:
 
     # --- passages and findings ---------------------------------------------------------------------------------------
     def _check_passage(self, evidence: ReportEvidence) -> None:
-        """Check that a passage is at its place in the stored text of its source, with the words around it."""
+        """Check id, hash and place of a passage in the stored text of its source."""
         if evidence.id != evidence_id(evidence.source_id, evidence.start, evidence.end):
             self._problem("id_differs", evidence.id, "the id does not follow from the place of the passage")
         if (source := self._sources.get(evidence.source_id)) is None:
@@ -256,7 +256,7 @@ class _Comparison:
         elif self._registry.strip(above) != evidence.heading:
             self._problem("place_differs", evidence.id, f"in the stored text it is below “{above}”")
         starts = self._pages.get(evidence.source_id, "")
-        if starts is None:  # it is gone, which is a difference by itself
+        if starts is None:  # missing, which is reported as a difference of its own
             return
         try:
             page = bisect_right(PAGE_STARTS.validate_json(starts), evidence.start) if starts else None
@@ -278,7 +278,7 @@ class _Comparison:
 
     # --- claims ------------------------------------------------------------------------------------------------------
     def _given_verdicts(self) -> list[ClaimVerdict]:
-        """Return the verdicts that no rule gives again: those of a model, and those that no checker reached."""
+        """Return the verdicts that rules cannot reproduce: of a model, and of claims that no checker reached."""
         unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE)]
         return [
             ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
@@ -288,7 +288,7 @@ class _Comparison:
         ]
 
     def _check_claim(self, claim: ReportClaim, made: JudgedClaim) -> None:
-        """Compare the verdict on a claim with that of the same rules on the same words."""
+        """Compare the verdict on a claim with that of the same rules on the same text."""
         self._count("claims")
         if claim.method == CheckMethod.MODEL and made.claim.evidence_ids:
             self._check_support(claim, made.claim)
@@ -305,7 +305,7 @@ class _Comparison:
             self._problem("verdict_differs", claim.id, message)
 
     def _check_support(self, claim: ReportClaim, found: FoundClaim) -> None:
-        """Check that rules do not object to a statement that a model called supported: in a run they overrule it."""
+        """Check that rules do not object to a statement that a model called supported; in a run they overrule it."""
         self._skip("verdicts of a model, which no rule gives again")
         items = [self._evidence[key] for key in found.evidence_ids]
         sources = [self._sources[item.source_id] for item in items]
@@ -339,11 +339,11 @@ class _Comparison:
             self._problem("not_renderable", "report", f"it cannot be rendered again: {type(error).__name__}")
             return
         report = self._report.model_dump(mode="json", context=WHOLE)
-        document["report"]["markdown"] = report["report"]["markdown"]  # which is compared by section
+        document["report"]["markdown"] = report["report"]["markdown"]  # compared by section below
         for claim, made in zip(self._report.claims, inputs.claims, strict=False):
             self._check_claim(claim, made)
-        # Where a stored text is left out, the words around a passage are not there either.
-        # What was in the report before a refresh is in no part of this one.
+        # Without a stored text, the text around its passages is missing as well.
+        # The report from before a refresh is not part of this one.
         unknown = {"forms", "changes", *(["evidence"] if None in self._texts.values() else [])}
         for place in sorted(report.keys() - unknown):
             self._count("fields of the report")
@@ -381,7 +381,7 @@ class _Comparison:
             added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.usage
             for name in Usage.model_fields:
                 one, other = getattr(added, name), getattr(state.usage, name)
-                if name == "active_seconds" or one == other:  # parts have no time
+                if name == "active_seconds" or one == other:  # parts do not count time
                     continue
                 if one is None or other is None or abs(one - other) > LEAST_COST:
                     self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
@@ -391,7 +391,7 @@ class _Comparison:
                 self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
 
     def _inputs(self) -> ReportInputs:
-        """Gather the parts of the report again. Raises ValueError, KeyError, `ProviderError`."""
+        """Gather the inputs of the report again. Raises ValueError, KeyError, `ProviderError`."""
         report, made, shown = self._report, self._report.verification, self._report.fidelity
         fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}
         sources = {
@@ -431,7 +431,7 @@ class _Comparison:
         return replace(inputs, unresolved=made.markers_removed, foreign_urls=[""] * made.addresses_removed)
 
     def _text_of(self, source: str) -> str:
-        """Return the stored text of a source; for an absent one, blanks with the passages at their places."""
+        """Return the stored text of a source; for a missing one, blanks with the passages at their places."""
         if (text := self._texts.get(source)) is not None:
             return text
         signs: list[str] = []
@@ -447,7 +447,7 @@ def _squeeze(text: str) -> str:
 
 
 def _by_section(markdown: str) -> dict[str, str]:
-    """Return the parts of a text by their headings of the second level; the part above them is the title."""
+    """Return the parts of a text by their second-level headings; the part above them is named `title`."""
     parts: dict[str, str] = {}
     for part in re.split(r"(?m)^(?=## )", markdown):
         name = part.partition("\n")[0].removeprefix("## ") if part.startswith("## ") else "title"

@@ -1,7 +1,7 @@
-"""Drafts: a writer's text made fit to be stored, its shape, and its sections.
+"""Drafts: a writer's text cleaned for storage, its figures, and its sections.
 
-A stored draft is Markdown that `write` made, with citations of passages as `[ev-…]`. A section is a heading
-of the second level with its blocks; the blocks before the first one, the title above all, are the head.
+A stored draft is Markdown that `write` made, with citations of passages as `[ev-…]`. A section is a heading of the
+second level with its blocks; the blocks before the first section, usually the title, are the head.
 """
 
 import asyncio
@@ -38,25 +38,25 @@ SUMMARY_SENTENCES: Final = 3
 # --- from a writer's text to a draft ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class CleanDraft:
-    """A draft fit to be stored, and the parts that were taken out of it."""
+    """A draft fit to be stored, and the parts that were removed from it."""
 
     blocks: Blocks
     unresolved: list[str]
     foreign_urls: list[str]
     copied: bool
-    """True if names or elements of the prompt were taken out of sentences."""
+    """True if names or elements of the prompt were removed from sentences."""
     unquoted: int
-    """Block quotes that became plain text, since no passage that they cite has their words."""
+    """Block quotes that became plain text, because they are not verbatim in their cited passages."""
 
 
 def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quotes: Mapping[str, str]) -> CleanDraft:
-    """Make a draft of the text of a writer: without foreign addresses, unknown citations and lists of sources.
+    """Make a draft of a writer's text, without foreign addresses, unknown citations and lists of sources.
 
-    `quotes` gives the words of passages by evidence id.
+    `quotes` has the text of passages by evidence id.
     """
     foreign: list[str] = []
     text = clean_characters(markdown)
-    # A code fence around the whole text, which says Markdown or in which a heading comes first, is none of it.
+    # Drop a code fence around the whole text that is labelled Markdown or starts with a heading.
     fence = r"\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#))(.*)\n\1\s*"
     wrapped = re.fullmatch(fence, text, re.DOTALL | re.IGNORECASE)
     text = wrapped[2] if wrapped else text
@@ -74,7 +74,7 @@ def parse_draft(markdown: str) -> Blocks:
 
 
 def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]:
-    """Return a draft with the figures of its text, which is not stored yet, and the text."""
+    """Return a draft with the figures of its text, and the text, which is not stored yet."""
     text = write(blocks).text
     return describe_text(base, blocks, text), text
 
@@ -96,7 +96,7 @@ def describe_text(base: ReportDraft, blocks: Blocks, text: str) -> ReportDraft:
 
 
 def count_words(blocks: Iterable[Block]) -> int:
-    """Return the number of words of a text, those of headings included."""
+    """Return the number of words of a text, including headings."""
     return len(words(" ".join(sentence.words for sentence in sentences(blocks))))
 
 
@@ -112,7 +112,7 @@ def summarize(blocks: Blocks) -> str:
 
 # --- sections --------------------------------------------------------------------------------------------------------
 def split_sections(blocks: Blocks) -> list[tuple[str, Blocks]]:
-    """Split a draft into its head, if it has one, and its sections, each with its heading; the head has none."""
+    """Split a draft into its head, if any, and its sections, each with its heading; that of the head is empty."""
     starts = [place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == 2]
     found = [(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
     head = blocks[: starts[0]] if starts else blocks
@@ -120,14 +120,14 @@ def split_sections(blocks: Blocks) -> list[tuple[str, Blocks]]:
 
 
 def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:
-    """Put sections that were written apart, word for word, behind the head and the first section of their frame."""
+    """Insert separately written sections, unchanged, after the head and the first section of their frame."""
     bodies = [_under_heading(blocks, text) for blocks, text in zip(sections, headings, strict=True)]
     parts = [section for _, section in split_sections(frame)]
     return tuple(block for part in [*parts[:2], *bodies, *parts[2:]] for block in part)
 
 
 def _under_heading(blocks: Blocks, text: str) -> Blocks:
-    """Return a section under one heading of the second level, with all others below it."""
+    """Return a section under one heading of the second level, with all other headings below it."""
     first = blocks[0] if blocks and blocks[0].kind == "heading" and blocks[0].level <= 2 else None
     top = replace(first, level=2) if first else heading(2, text)
     rest = blocks[1:] if first else blocks
@@ -137,13 +137,13 @@ def _under_heading(blocks: Blocks, text: str) -> Blocks:
 # --- the activities --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class RevisionActivities:
-    """Puts drafts together."""
+    """Joins drafts."""
 
     content: ContentStore
 
     @activity.defn(name="join_report")
     async def join_report(self, request: JoinRequest) -> ReportDraft:
-        """Join a frame and sections that were written apart into one draft."""
+        """Join a frame and separately written sections into one draft."""
         async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
             texts = await asyncio.gather(*(self.content.get_text(each) for each in documents))

@@ -1,7 +1,7 @@
-"""Everything that a report is made of, gathered once for its three forms: text, claims, passages and sources.
+"""The inputs of a report, gathered once for its three forms: text, claims, passages and sources.
 
-A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. What has a citation is a
-claim, regardless of its form; what has none is one if it asserts something.
+A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. Text with a citation is a
+claim in any form; text without one is a claim if it asserts something.
 """
 
 import re
@@ -57,12 +57,12 @@ from providers.verification.rules import check, without_lead_in
 SELECTOR_CHARACTERS: Final = 32
 """Length of prefix and suffix of a text quote selector (Web Annotation)."""
 MOST_UNSUPPORTED: Final = 0.2
-"""Share of the cited statements above which a report with unsupported ones is not complete."""
+"""Share of unsupported among cited statements above which a report is not complete."""
 FEWEST_WORDS: Final = 4
-"""Words from which on a line can assert something; a shorter one is a name, a label or an exclamation."""
+"""Words that an assertion needs; a shorter line is a name, a label or an exclamation."""
 LED_TO: Final = ("list", "table", "quote")
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
-"""A fence, the rule below the header of a table, the border of a listing."""
+"""A code fence, the rule below a table's header, or the border of a listing."""
 BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-+•>*][ \t]+|#{1,6}[ \t]+)+")
 NUMBER: Final = re.compile(r"(?m)^[ \t]*[0-9]{1,3}[.)][ \t]+")
 LAYOUT_SIGNS: Final = str.maketrans({"\\": "", "`": "", "*": "", "…": "", "|": " ", "·": " ", "¦": " "})
@@ -83,7 +83,7 @@ class QuotedPassage:
 
     @property
     def quote(self) -> str:
-        """The words of the passage."""
+        """The text of the passage."""
         return self.text[self.evidence.start : self.evidence.end]
 
     @property
@@ -114,7 +114,7 @@ class FoundClaim:
     words: str
     """Plain text."""
     section: str
-    """The nearest heading above it; empty where there is none below the title."""
+    """The nearest heading above it, below the title; empty if there is none."""
     evidence_ids: list[str]
     sentences: tuple[Sentence, ...]
     quoted: bool
@@ -127,13 +127,13 @@ class FoundClaim:
         return list(dict.fromkeys(mark.number for each in self.sentences for mark in each.marks))
 
     def place(self, written: Written) -> tuple[int, int]:
-        """Return where it is in the Markdown of its tree."""
+        """Return its start and end in the Markdown of its tree."""
         return written.places[self.sentences[0]][0], written.places[self.sentences[-1]][1]
 
 
 @dataclass(frozen=True)
 class CitedWords:
-    """A passage as a claim is compared with it."""
+    """The parts of a passage that a claim is compared with."""
 
     quote: str
     heading: str
@@ -162,35 +162,35 @@ class ReportInputs:
     """The fixed sentences of this report."""
     title: str
     draft: str
-    """The draft with the passages of its citations, `[ev-…]`, as this report is made of it; empty for none."""
+    """The draft that this report is made of, with citations of passages as `[ev-…]`; empty for none."""
     body: Blocks
-    """The draft below its title, with numbers."""
+    """The draft below its title, with citation numbers."""
     claims: list[JudgedClaim]
     checked: VerificationSummary
-    """Figures of the claims."""
+    """Figures of the verification of the claims."""
     citations: list[Citation]
-    """Every number of the run."""
+    """Every citation number of the run."""
     passages: Mapping[str, QuotedPassage]
     cited: list[CitedSource]
     also_read: list[Source]
-    """Read in full, yet not cited."""
+    """Read in full but not cited."""
     unread: list[Source]
-    """Found, yet not readable or not read."""
+    """Found but not readable or not read."""
     skipped: list[SkippedFile]
     registry: KnownAddresses
     contradictions: list[tuple[Finding, Finding]]
     """Findings of different sources that cannot both be true."""
     corrections: Sequence[Correction]
-    """Actions on claims that did not pass."""
+    """Corrections of claims that did not pass."""
     unresolved: list[str]
-    """Citations of the draft that name nothing."""
+    """Citations of the draft that name no passage."""
     foreign_urls: list[str]
-    """Addresses that were taken out of the draft."""
+    """Addresses that were removed from the draft."""
     fidelity: ReportFidelity | None
-    """What models were shown."""
+    """How much of the content models were shown."""
 
     def show(self, text: str) -> str:
-        """Return a foreign line (a title, a reason, a question) as a report may print it."""
+        """Return a line from outside (a title, a reason, a question) in a form that is safe to print."""
         return one_line(self.registry.strip(one_line(text)))
 
 
@@ -204,10 +204,10 @@ def gather_inputs(
     corrections: Sequence[Correction] = (),
     shortened: Sequence[ContentEntry] = (),
 ) -> ReportInputs:
-    """Number the draft, judge its claims, and sort the sources.
+    """Number the citations of the draft, judge its claims, and sort the sources.
 
-    `draft` is the text with evidence markers, None if the run wrote none; `texts` are the stored texts of every source
-    that evidence names, by hash. Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
+    `draft` has evidence markers, and is None if the run wrote none; `texts` has the stored text of every source that
+    evidence names, by hash. Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
     resolved, ending = state.resolved, state.ending
     if resolved is None or ending is None:
@@ -235,7 +235,7 @@ def gather_inputs(
     )
     checked = state.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
     words = ReportWords.of(state.engine_by_role, resolved.output.language, resolved.language)
-    if resolved.verify is not Verify.OFF:  # which is said under the title
+    if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead
         numbered, judged = _with_signs(numbered, judged, words)
     return ReportInputs(
         state=state,
@@ -274,7 +274,7 @@ def gather_inputs(
 
 
 def _split_title(blocks: Blocks) -> tuple[str, Blocks]:
-    """Take off the title; other headings of the first level become sections."""
+    """Split off the title; other headings of the first level become sections."""
     titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
     rest = blocks[1:] if titled else blocks
     lowered = (replace(each, level=2) if each.kind == "heading" and each.level == 1 else each for each in rest)
@@ -302,7 +302,7 @@ def _judge_all(
     registry: KnownAddresses,
     state: ResearchState,
 ) -> list[JudgedClaim]:
-    """Return the claims with the verdicts of the verification, by the id of their claim, else with those of rules."""
+    """Return the claims with their `given` verdicts, by claim id, else with verdicts of rules."""
     language, verify = state.resolution.language, state.resolution.verify
     found = []
     for index, claim in enumerate(claims, start=1):
@@ -318,7 +318,7 @@ def _judge_all(
 
 
 def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -> tuple[Blocks, list[JudgedClaim]]:
-    """Put a sign and its words behind each statement with citations that is not supported."""
+    """Append the sign of its verdict to each cited statement that is not supported."""
     changed: dict[Sentence, Sentence] = {}
     for each in judged:
         cited = [sentence for sentence in each.claim.sentences if sentence.marks]
@@ -334,7 +334,7 @@ def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -
 
 # --- passages --------------------------------------------------------------------------------------------------------
 def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str, str]:
-    """Return the text before and after a place, at most so many characters of each, cut between words."""
+    """Return the text before and after a place, at most `most` characters of each, cut between words."""
     before, after = text[max(0, start - most) : start], text[end : end + most]
     if start > most and " " in before:
         before = before.split(" ", 1)[1]
@@ -344,7 +344,7 @@ def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str,
 
 
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
-    """Return a passage with the words around it in the stored text of its source, as checkers are shown it."""
+    """Return a passage with the text around it in its source, as shown to checkers."""
     before, after = words_around(text, item.start, item.end)
     quote = text[item.start : item.end]
     return ShownPassage(evidence_id=item.id, title=title, before=before, quote=quote, after=after)
@@ -353,7 +353,7 @@ def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> Show
 def cut_passages(
     evidence: Mapping[str, Evidence], sources: Mapping[str, Source], texts: Mapping[str, str]
 ) -> dict[str, QuotedPassage]:
-    """Cut every passage of a run out of its text, by evidence id; `texts` are the stored texts by hash.
+    """Cut the passages of a run out of their texts, by evidence id; `texts` are the stored texts by hash.
 
     Raises `ContentMissing` if a passage has no source or no stored text, `ContentCorrupt` if its words differ.
     """
@@ -370,9 +370,9 @@ def cut_passages(
 
 # --- claims ----------------------------------------------------------------------------------------------------------
 def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[FoundClaim]:
-    """Find the claims of a text in order; without `uncited` only those with citations.
+    """Return the claims of a text in order; without `uncited`, only those with citations.
 
-    The extractive engine's own words speak of the report alone: a sentence of it without a citation is no claim.
+    The extractive engine's own sentences are about the report itself: without a citation, they are no claims.
     """
     seen: Counter[str] = Counter()
     found = []
@@ -385,17 +385,17 @@ def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -
 
 
 def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
-    """Return the key of a claim: its words without white space, and its evidence in any order."""
+    """Return the key of a claim: its words without white space, and its sorted evidence ids."""
     return "".join(words.split()) + "\x1e" + " ".join(sorted(evidence_ids))
 
 
 def claim_id(words: str, evidence_ids: Sequence[str], before: int = 0) -> str:
-    """Return the id of a claim; `before`: number of earlier claims with the same words and evidence."""
+    """Return the id of a claim; `before` is the number of earlier claims with the same words and evidence."""
     return "c-" + long_hash(claim_key(words, evidence_ids), before)
 
 
 class _Finder:
-    """Walks over blocks and gives their claims without ids."""
+    """Walks over blocks and yields their claims, without ids."""
 
     def __init__(self, language: str) -> None:
         self._language = language
@@ -426,7 +426,7 @@ class _Finder:
             pieces[-1].append(sentence)
             if sentence.marks:
                 pieces.append([])
-        # Words behind the last citation belong to it.
+        # Words after the last citation belong to its piece.
         rest = pieces.pop()
         if pieces:
             pieces[-1] += rest
@@ -451,9 +451,9 @@ class _Finder:
 
 
 def _asserts(words: str, language: str, *, leads: bool) -> bool:
-    """Return whether an uncited sentence is a claim about the world; a sentence of unclear form counts as one.
+    """Return whether an uncited sentence is a claim about the world; in doubt, it is.
 
-    Questions, lines that introduce a list or a quotation (`leads`), and labels are none.
+    Questions, lines that introduce a list or a quotation (`leads`), and labels are not.
     """
     bare = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
     if bare.endswith(("?", "？", "؟")) or (leads and bare.endswith((":", "："))):
@@ -462,7 +462,7 @@ def _asserts(words: str, language: str, *, leads: bool) -> bool:
 
 
 class Tallied(NamedTuple):
-    """A claim as the figures of a check count it."""
+    """The properties of a claim that the figures of a verification count."""
 
     verdict: str
     method: str
@@ -471,7 +471,7 @@ class Tallied(NamedTuple):
 
 
 def count_verdicts(judged: Collection[Tallied], removed: int = 0) -> dict[str, Any]:
-    """Return the figures of a check, by the fields of `VerificationSummary`; `removed` are statements that are gone."""
+    """Return the figures of a `VerificationSummary`; `removed` is the number of removed statements."""
     verdicts = Counter(each.verdict for each in judged)
     undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
     decided = max(1, len(judged) - undecided)
@@ -490,8 +490,8 @@ def count_verdicts(judged: Collection[Tallied], removed: int = 0) -> dict[str, A
 def is_borne_out(judged: Iterable[Tallied]) -> bool:
     """Return whether a report's statements are supported well enough for a completed run.
 
-    None is contradicted, none in the answer itself (the first section) is unsupported, and at most a fifth of all cited
-    ones is.
+    Of the cited ones none is contradicted, none in the answer itself (the first section) is unsupported, and at most a
+    fifth are unsupported overall.
     """
     cited = [each for each in judged if each.citations]
     unsupported = [each for each in cited if each.verdict == Verdict.UNSUPPORTED]
@@ -511,9 +511,9 @@ def judge(
     quoted: bool = False,
     verify: Verify = Verify.LIGHT,
 ) -> ClaimVerdict:
-    """Judge the words of a claim by rules and its passages, without foreign addresses in titles and headings.
+    """Judge a claim by rules against its passages, without foreign addresses in titles and headings.
 
-    Pure: an audit does it again.
+    Pure, so that an audit can repeat it.
     """
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
     if is_word_for_word(words, (item.quote for item in cited), registry):
@@ -528,7 +528,7 @@ def judge(
 
 
 def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
-    """Return whether the words of a claim are exactly one of the quotes, or a part of one, regardless of the layout."""
+    """Return whether a claim equals one of the quotes or, with `in_part`, a part of one, ignoring layout."""
     forms = {bare_words(words), bare_words(without_lead_in(words).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
@@ -539,15 +539,15 @@ def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses
 
 
 def bare_words(text: str) -> str:
-    """Return the words and signs of a text without what only lays it out: fences, borders of cells, bullets."""
+    """Return a text without its layout: code fences, borders of cells, bullets."""
     lines = BULLET.sub("", LAYOUT_LINE.sub("", text))
     return " ".join(lines.translate(LAYOUT_SIGNS).split())
 
 
 def unquote_other_words(blocks: Blocks, quotes: Mapping[str, str], registry: KnownAddresses) -> tuple[Blocks, int]:
-    """Make plain the block quotes whose words the passages that they cite do not have, and count them.
+    """Turn block quotes that are not verbatim in their cited passages into plain text, and count them.
 
-    `quotes` gives the words of passages by evidence id; a citation without them is not judged.
+    `quotes` has the text of passages by evidence id; citations of other passages are not judged.
     """
     made: list[Block] = []
     count = 0

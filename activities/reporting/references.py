@@ -1,11 +1,10 @@
-"""References of a text: the addresses that it may name, and its citations. Both are passes over a tree.
+"""References in a text: the addresses that it may name, and its citations. Both are passes over a tree.
 
-Links and text name the addresses of sources and of the question, and no others. An address of a source is written as
-the registry has it, never as a page or a model spelled it: the difference of two spellings (tracking parameters,
-sessions, fragments) can carry data out.
+Links and text name only addresses of sources and of the question. An address of a source is written as registered,
+never as a page or a model spelled it: differences in spelling (tracking parameters, sessions, fragments) can leak data.
 
 A draft cites passages (`[ev-…]`), a report cites numbers (`[1]`) or links with the title of the source. Only names that
-the writer was given count. A quotation has the words of a page: they stay words, and never become a citation.
+the writer was given count. A quotation is text of a page: it stays text, and never becomes a citation.
 """
 
 import re
@@ -46,38 +45,38 @@ ADDRESS: Final = re.compile(
     rf"|(?<![^\W_])corpus:[\w.-]++/)|(?P<mail>{MAIL})",
     re.IGNORECASE,
 )
-"""The beginning of an address, as a renderer or a browser may read it, and mail addresses as a whole."""
+"""The beginning of an address, as a renderer or a browser may read it, or a whole mail address."""
 MAY_HAVE_ADDRESS: Final = re.compile(r"[:/\\@&]|www\.", re.IGNORECASE)
-"""In every text with an address, and in few of the ids and figures of a report, most of which are searched in vain."""
+"""Quick test that every text with an address passes, but few of the many ids and figures of a report."""
 REST: Final = re.compile(r"[^\s<>\"`|^{}()\[\]]*+")
 WEB_ADDRESS: Final = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECASE)
-"""Without a user name: `https://good.test@evil.test/` reads as another host than it leads to."""
+"""Without a user name: `https://good.test@evil.test/` looks like another host than it leads to."""
 UNSAFE: Final = re.compile(r"[\s<>\\`\x00-\x1f]")
 TITLE_CHARACTERS: Final = 80
-"""Of a source in the words of a link that cites it."""
+"""Of a source, in the text of a link that cites it."""
 ITEM: Final = (
     r"\^?+(?:(?:ev|src)-[^\s,;()\\\[\]【】［］（）]{1,80}+|(?:f|gap|sq)-[0-9a-f]{1,80}+"
     r"|[0-9]{1,3}+(?![0-9])(?:\s?[-–]\s?[0-9]{1,3}+)?+)"
 )
 ITEMS: Final = rf"(?P<items>{ITEM}(?:(?:\s{{0,3}}+[,;&]|\s)\s{{0,3}}+(?:and\s{{1,3}}+)?+{ITEM})*+)"
 GROUP: Final = re.compile(rf"[\[【［(（]{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+[\]】］)）]{{1,2}}+", re.IGNORECASE)
-"""Names or numbers in any brackets: models vary the form. Every repetition is possessive: time is linear."""
+"""Names or numbers in any brackets, as models vary the form. Every repetition is possessive, so time is linear."""
 OWN_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
-"""Names or numbers in square brackets that nothing escapes: what a reader would take for a citation of ours."""
+"""Names or numbers in unescaped square brackets, which a reader would take for a citation of ours."""
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
 PROMPT_TEXT: Final = re.compile(
     r"\s?</?[a-z_]{4,20}-[0-9a-f]{10}\b[^<>]{0,80}>"
     r"|\s?[\[(]?(?<![\w/-])(?:src|ev|f|gap|sq)-[0-9a-f]{10}(?:[0-9a-f]{22})?(?![\w-])[\])]?"
 )
-"""Elements and ids of a prompt: no reader knows them."""
+"""Elements and ids of a prompt, which mean nothing to a reader."""
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------
 def addresses_of(sources: Iterable[Source | ReportSource]) -> list[str]:
     """Return the addresses that a report may name: of sources that were read, tried, or named by the request.
 
-    A hit that was not chosen is a stranger's address: a page could send a reader there.
+    Other hits are untrusted addresses, to which a page could send a reader.
     """
     return [each.url for each in sources if each.status != SourceStatus.NOT_FETCHED or each.provider == NAMED]
 
@@ -87,27 +86,27 @@ class KnownAddresses:
     """The addresses that a report may name: those of its sources, as links, and those of the question, as text."""
 
     sources: Mapping[str, str]
-    """Each address as it is registered, by the form that addresses are compared in."""
+    """Registered addresses by the form in which addresses are compared."""
     question: Mapping[str, str] = field(default_factory=dict)
     mail: frozenset[str] = frozenset()
-    """Mail addresses in quotes: words of the source, shown as code, for many renderers make links of them."""
+    """Mail addresses in quotes: text of the source, shown as code because many renderers link them."""
 
     @classmethod
     def of(cls, urls: Iterable[str], question: str = "", quotes: Iterable[str] = ()) -> "KnownAddresses":
-        """Make the registry of a run; `quotes` are the words of its evidence."""
+        """Make the registry of a run; `quotes` are the texts of its evidence."""
         mail = (text for quote in quotes if "@" in quote for text in find_addresses(quote) if re.fullmatch(MAIL, text))
         asked = {_comparable(found): found for found in find_addresses(question)}
         return cls({_comparable(url): url for url in urls}, asked, frozenset(mail))
 
     def link_of(self, url: str) -> str | None:
-        """Return a source's own address for any spelling of it, if a browser can open it."""
+        """Return a source's registered address for any spelling of it, if a browser can open it."""
         own = self.sources.get(_comparable(url), "") if WEB_ADDRESS.match(url) else ""
         return own if WEB_ADDRESS.match(own) and not UNSAFE.search(own) and own == one_line(own) else None
 
     def text_of(self, url: str) -> str | None:
-        """Return how a text may name an address; None for a foreign one."""
+        """Return an address as a text may name it; None for a foreign one."""
         if url.startswith(CORPUS_SCHEME):
-            # Paths can contain blanks, and the address in the text ends there.
+            # Paths can contain blanks, at which the address in the text ends.
             return url if any(known.startswith(url) for known in (*self.sources, *self.question)) else None
         if url in self.mail:
             return url
@@ -120,7 +119,7 @@ class KnownAddresses:
         return "".join(piece if own is None else own for piece, own in self._pieces(text, []))
 
     def filter(self, foreign: list[str]) -> Pass:
-        """Make the pass that takes out foreign links and addresses, which it adds to `foreign`; the last pass."""
+        """Make the pass that removes foreign links and addresses, and adds them to `foreign`; must be the last pass."""
 
         def filtered(run: Inline) -> Iterator[Inline]:
             if not isinstance(run, Run):
@@ -139,8 +138,8 @@ class KnownAddresses:
         return lambda inlines, _: [each for inline in inlines for each in filtered(inline)]
 
     def _pieces(self, text: str, foreign: list[str]) -> Iterator[tuple[str, str | None]]:
-        """Split a text into words and addresses, each address with what takes its place."""
-        # Some reader may take entities for what they stand for.
+        """Split a text into other text and addresses, each address with its replacement."""
+        # Some readers decode entities.
         if "&" in text and find_addresses(shown := unescape(text)) != find_addresses(text):
             text = shown
         last = 0
@@ -160,7 +159,7 @@ def find_addresses(text: str) -> list[str]:
 
 
 def _comparable(url: str) -> str:
-    """Return the form that addresses are compared in; one that cannot be parsed, or names a user, is its own."""
+    """Return the form in which addresses are compared; ones that cannot be parsed or name a user are unchanged."""
     if url.startswith(CORPUS_SCHEME):
         return url
     full = url if re.match(r"(?:https?|ftp|wss?):", url, re.IGNORECASE) else "http://" + url
@@ -171,7 +170,7 @@ def _comparable(url: str) -> str:
 
 
 def _address_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Find addresses; what follows one is searched again, for it may contain the next."""
+    """Find addresses, searching again from the end of each, where the next one may begin."""
     place = 0
     while match := ADDRESS.search(text, place):
         start = match.start()
@@ -182,7 +181,7 @@ def _address_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _end_of_address(text: str, start: int, place: int) -> int:
-    """Return where an address ends: before the first bracket that is not opened in it, without punctuation."""
+    """Return the end of an address: before the first bracket that it does not open, without final punctuation."""
     depth = {")": 0, "]": 0}
     while rest := REST.match(text, place):
         place = rest.end()
@@ -204,8 +203,8 @@ def _end_of_address(text: str, start: int, place: int) -> int:
 class DraftMarks:
     """The pass that recognises the citations of a draft.
 
-    `passages` gives evidence ids by names in small letters. With `exact` only square brackets count: the text is a
-    program's. Another name is taken out and noted; in a quotation it stays a word.
+    `passages` has evidence ids by lower-case names. With `exact`, only square brackets count: the writer was a program.
+    Unknown names are removed and noted; in a quotation they stay text.
     """
 
     passages: Mapping[str, Sequence[str]]
@@ -215,13 +214,13 @@ class DraftMarks:
     """True if names or elements of the prompt were in the sentences."""
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
-        """Replace groups of names by citations; neighbouring citations are one."""
+        """Replace groups of names by citations, and merge neighbouring citations."""
         found: list[Inline] = []
         for inline in inlines:
             if isinstance(inline, CitationPlace) or inline.code:
                 found.append(inline)
             elif inline.link and re.fullmatch(rf"\[?{ITEMS}\]?", inline.text, re.IGNORECASE):
-                # A citation is never the words of a link.
+                # A citation is never the text of a link.
                 found += self._read(Run(f"[{inline.text.strip('[]')}]"), quoted=quoted)
             else:
                 found += self._read(inline, quoted=quoted)
@@ -230,7 +229,7 @@ class DraftMarks:
         return _merge_neighbours(found)
 
     def _without_prompt_text(self, run: Run) -> Run:
-        """Take out names that a writer copied from its prompt, and note them; a quotation has the words of a page."""
+        """Remove and note names that a writer copied from its prompt, except in quotations, which are page text."""
         quotes = _quoted_places(run.text)
 
         def taken_out(match: re.Match[str]) -> str:
@@ -272,17 +271,17 @@ def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # n
 
 
 def is_sign(run: Run) -> bool:
-    """Return whether words have the form of the sign of a verdict in a report."""
+    """Return whether a run has the form of a verdict's sign in a report."""
     return run.italic and run.text[:1] == "(" and run.text[1:-1] in all_signs()
 
 
 def without_signs(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
-    """Drop signs of verdicts: only the renderer gives them."""
+    """Drop signs of verdicts, which only the renderer may add."""
     return [each for each in inlines if isinstance(each, CitationPlace) or not is_sign(each)]
 
 
 def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
-    """Make one citation of several with at most a comma between them."""
+    """Merge citations with at most a comma or a semicolon between them."""
     merged: list[Inline] = []
     for inline in inlines:
         match inline, merged[-2:]:
@@ -301,7 +300,7 @@ def cited_evidence(blocks: Iterable[Block]) -> list[str]:
 
 
 def without_source_lists(blocks: Blocks) -> Blocks:
-    """Return the blocks without sections that list sources: a report lists those that are true."""
+    """Return the blocks without sections that list sources; a report has its own list."""
     kept: list[Block] = []
     skipped = 0
     """Level of the heading of the list; 0 outside of one."""
@@ -314,21 +313,21 @@ def without_source_lists(blocks: Blocks) -> Blocks:
 
 
 def without_markers(text: str) -> str:
-    """Return a text as a reader would see it, without citations and other names of a prompt."""
+    """Return a text as shown to a reader, without citations and other names of a prompt."""
     return PROMPT_TEXT.sub("", re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text))
 
 
 def with_escaped_markers(text: str) -> str:
-    """Return words of a page in which no brackets can be taken for a citation of ours."""
+    """Escape brackets in text of a page that could be taken for a citation of ours."""
     return OWN_GROUP.sub(lambda match: re.sub(r"[\[\]]", r"\\\g<0>", match[0]), text)
 
 
 def number_citations(
     blocks: Blocks, evidence: Mapping[str, Evidence], given: Sequence[Citation], labels: Mapping[str, CitationPlace]
 ) -> tuple[Blocks, list[Citation]]:
-    """Give each cited source its number, and each citation its label (`citation_labels`).
+    """Assign each cited source its number, and each citation its label (`citation_labels`).
 
-    Returns the tree and every number of the run: those given before, which never change, then the new ones.
+    Return the tree and every number of the run: those assigned before, which never change, then the new ones.
     """
     numbers = {citation.source_id: citation.number for citation in given}
 
@@ -336,7 +335,7 @@ def number_citations(
         inlines: list[Inline] = []
         for inline in sentence.inlines:
             if isinstance(inline, Run):
-                # A link of the writer that looks like a citation keeps its words.
+                # A link by the writer that looks like a citation becomes plain text.
                 looks = any(inline.link == label.link and inline.text == label.label for label in labels.values())
                 inlines.append(replace(inline, link=None) if inline.link and looks else inline)
                 continue
@@ -357,7 +356,7 @@ def number_citations(
 
 
 def citation_labels(style: str, sources: Mapping[str, Source], registry: KnownAddresses) -> dict[str, CitationPlace]:
-    """Return how each source with an address on the web is cited in the style `link`: by its title."""
+    """Return, for the style `link`, the citation of each source with a web address: its title as a link."""
     if style != "link":
         return {}
     addresses = {source.id: registry.link_of(source.url) for source in sources.values()}
@@ -373,7 +372,7 @@ class ReportMarks:
     """The pass that recognises the citations of a finished report and the signs of its verdicts."""
 
     labels: Mapping[tuple[str, str], int] = field(default_factory=dict)
-    """Numbers by the words and the address of the links that stand for them."""
+    """Numbers by text and address of the links that represent them."""
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG002 - a pass of `parse`
         """Replace numbers in brackets and labels by citations."""

@@ -46,16 +46,16 @@ from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
 
 SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
-"""The files of a corpus, by its name and digest, that could not be used."""
+"""Returns the files of a corpus, by its name, that could not be used."""
 
 OWN_PARTS: Final = frozenset(("report", "claims", "query", "effective_request"))
-"""Parts of the document whose addresses are those of the text and the request."""
+"""Parts of the document that are not stripped of addresses: they repeat the text or the request."""
 OWN_FIELDS: Final = frozenset(("url", "aliases", "source_url", "quote", "prefix", "suffix"))
-"""Fields that are addresses of sources, or words of their stored texts."""
+"""Fields that are not stripped: addresses of sources, or text of them."""
 
 
 class RenderedForms(NamedTuple):
-    """The three forms as texts, and their figures for the result of the run."""
+    """The three forms as text, and their figures for the result of the run."""
 
     markdown: str
     html: str
@@ -64,7 +64,7 @@ class RenderedForms(NamedTuple):
     citations: list[Citation]
     verification: VerificationSummary
     verdicts: list[Verdict]
-    """Of each claim in order."""
+    """One per claim, in order."""
 
 
 def render(
@@ -78,11 +78,10 @@ def render(
     shortened: Sequence[ContentEntry] = (),
     before: str | None = None,
 ) -> RenderedForms:
-    """Make the three forms of a report. Pure: the same state and texts give the same bytes.
+    """Make the three forms of a report. Pure: equal state and texts give equal bytes.
 
-    `before` is the `report.json` before a refresh, with which the report is compared.
-
-    Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
+    `before` is the `report.json` from before a refresh, with which the report is compared. Raises `ContentMissing`,
+    `ContentCorrupt`, `InvalidCall`.
     """
     inputs = gather_inputs(state, draft, texts, skipped, product_version, verdicts, corrections, shortened)
     report = compose_text(inputs)
@@ -100,19 +99,19 @@ FORMS: Final = TypeAdapter(RenderedForms)
 
 
 def render_json(state_json: str, *arguments: Any) -> RenderedForms:
-    """Render from a state as JSON in a child process. Raises as `render` does."""
+    """Render from a state as JSON, in a child process. Raises the errors of `render`."""
     return render(ResearchState.model_validate_json(state_json), *arguments)
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
-    """Return the stored texts that the evidence of a run refers to, each once."""
+    """Return the stored texts that a run's evidence refers to, each once."""
     sources = (state.sources.get(item.source_id) for item in state.evidence.values())
     return list({source.text.hash: source.text for source in sources if source and source.text}.values())
 
 
 @dataclass(frozen=True, eq=False)
 class ReportingActivities:
-    """Renders reports in killable processes, because hostile text can keep a parser busy for long."""
+    """Renders reports in killable processes, because hostile text can occupy a parser for long."""
 
     content: ContentStore
     skipped_of: SkippedOf
@@ -158,7 +157,7 @@ class ReportingActivities:
 
 # --- report.html ------------------------------------------------------------------------------------------------------
 def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
-    """Render the page."""
+    """Render `report.html`."""
     checks: defaultdict[Sentence, JudgedClaim | None] = defaultdict(lambda: None)
     by_passage: defaultdict[str, list[JudgedClaim]] = defaultdict(list)
     for claim in inputs.claims:
@@ -210,13 +209,13 @@ def _load_template() -> tuple[Template, Markup, str]:
 
 
 def _finalize(value: object) -> object:
-    """Clean the characters of every text that is printed; the template then escapes it."""
+    """Clean the characters of each printed text, which the template then escapes."""
     return clean_characters(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 # --- report.json ------------------------------------------------------------------------------------------------------
 def compose_document(inputs: ReportInputs, report: RenderedText, html: str, before: str | None = None) -> str:
-    """Return `report.json` in its stored form (`contracts.report`): indented UTF-8; `html` is its page.
+    """Return `report.json` as stored (`contracts.report`): indented UTF-8, with the digest of the page `html`.
 
     Raises `InvalidCall` for an unreadable report `before`.
     """
@@ -295,7 +294,7 @@ def _plain(value: BaseModel) -> dict[str, Any]:
 
 
 def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
-    """Return a value without foreign addresses in its texts: a reader of the JSON may make links of them."""
+    """Return a value without foreign addresses in its texts, as viewers of JSON may make links of them."""
     if isinstance(value, str):
         return registry.strip(value)
     if isinstance(value, list):
@@ -333,11 +332,11 @@ def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
 
 
 def _usage(state: ResearchState) -> dict[str, Any]:
-    """Return the total and, where it is known who used what, `by_role` and `by_phase`, each of which sums up to it.
+    """Return the total and, if known, `by_role` and `by_phase`, each of which adds up to it.
 
-    Where the tokens of the run have a limit, `by_share` has the limit and the use of each share.
+    For a run with a token limit, `by_share` has limit and use of each share.
     """
-    # Roles work side by side, so which one answered first is chance.
+    # Roles run concurrently, so their order is arbitrary.
     known = {"by_role": dict(sorted(state.usage_by_role.items())), "by_phase": state.usage_by_phase}
     tables = {
         name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}

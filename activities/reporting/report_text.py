@@ -1,4 +1,4 @@
-"""The report as Markdown: the text with numbers, its sources, and, as facts for every form, its method and limits."""
+"""The report as Markdown: text with numbers, sources, and the facts on method and limits that every form has."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,13 +34,13 @@ from contracts.vocabulary import (
 )
 
 LISTED: Final = 10
-"""Statements, files and pages of a list that are shown."""
+"""Most statements, files or pages that a list shows."""
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A label with a sentence and, where there are several things, a list. All text is plain, none is markup."""
+    """A label with a sentence and an optional list, all of it plain text without markup."""
 
     label: str
     value: str = ""
@@ -57,16 +57,16 @@ class RenderedText:
     body: Blocks
     """The text between title and sources."""
     notice: tuple[str, str] | None
-    """The remark under the title of a report that is not complete: a label and a sentence."""
+    """Label and sentence of the notice under the title, for an incomplete or unchecked report."""
     checking: str
-    """Extent of the check of its citations."""
+    """A sentence on how far its citations were checked."""
     facts: list[Fact]
     sections: list[Fact]
-    """The sections behind the text that its strategy declares: a heading, and either a list or a sentence."""
+    """The sections after the text that its strategy declares: a heading, and either a list or a sentence."""
 
 
 def compose_text(inputs: ReportInputs) -> RenderedText:
-    """Put the text together."""
+    """Compose the text of a report."""
     say = inputs.words
     body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=_why(inputs))}"),)
     notice, facts = _notice(inputs), report_facts(inputs)
@@ -93,7 +93,7 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
         reasons = [_why(inputs), *([_shortfall(inputs)] if inputs.checked.warning else [])]
         return say.name("outcome", outcome), ". ".join(dict.fromkeys(reasons)) + "."
     if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
-        # Other reports of passages say so themselves; a live one has its agreed headings alone.
+        # Other reports of passages say so in their text; a live one has only its agreed headings.
         return say.name("outcome", outcome), say.without_model
     unverified = (each for each in inputs.claims if each.judged.verdict is Verdict.UNVERIFIED)
     is_unchecked = inputs.resolved.verify is Verify.OFF and any(each.claim.evidence_ids for each in unverified)
@@ -101,7 +101,7 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
 
 
 def _why(inputs: ReportInputs) -> str:
-    """Return why the run ended as it did; what failed comes before how the work happened to stop."""
+    """Return why the run ended as it did; failures take precedence over how the work stopped."""
     state, ending, say = inputs.state, inputs.ending, inputs.words
     if state.ending != ending:
         return _shortfall(inputs)
@@ -113,7 +113,7 @@ def _why(inputs: ReportInputs) -> str:
 
 
 def _shortfall(inputs: ReportInputs) -> str:
-    """Return how many statements are unsupported."""
+    """Return a sentence on how many statements are unsupported."""
     count, cited = inputs.checked.shortfall
     return inputs.words("not_borne_out", count=count, all=cited)
 
@@ -147,7 +147,7 @@ def _listed(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
 
 # --- what stays open ------------------------------------------------------------------------------------------------
 def open_sections(inputs: ReportInputs) -> list[Fact]:
-    """Return the sections that the strategy declares, made of the gaps that are open; they have no claims."""
+    """Return the sections that the strategy declares, made of open gaps; they contain no claims."""
     say, found = inputs.words, []
     for section in _declared_sections(inputs):
         items = [_open_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
@@ -161,14 +161,14 @@ def _declared_sections(inputs: ReportInputs) -> Sequence[ReportSection]:
 
 
 def _section_of(gap: Gap) -> ReportSection | None:
-    """Return the section for a gap; None for one that is closed."""
+    """Return the section for a gap; None for a closed one."""
     if gap.status not in (GapStatus.OPEN, GapStatus.UNADDRESSABLE):
         return None
     return ReportSection.OPEN_QUESTIONS if gap.kind is GapKind.QUESTION else ReportSection.KNOWLEDGE_GAPS
 
 
 def _open_line(inputs: ReportInputs, gap: Gap) -> str:
-    """Return a gap with the source of the leaf that raised it, and the node whose work ended with it."""
+    """Return a gap with the node that raised it and, for a leaf, its source."""
     say, nodes = inputs.words, {node.id: node for node in inputs.state.plan.nodes}
     text = say.translated(gap.description)
     if (node := nodes.get(gap.origin.removeprefix("sub_query:"))) is None:
@@ -182,18 +182,18 @@ def _open_line(inputs: ReportInputs, gap: Gap) -> str:
 
 # --- method and limits ------------------------------------------------------------------------------------------------
 def report_facts(inputs: ReportInputs) -> list[Fact]:
-    """Return all facts in the order in which they are read."""
+    """Return all facts in reading order."""
     parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
     return [fact for part in parts for fact in part(inputs, inputs.words)]
 
 
 def _fact(say: ReportWords, name: str, items: Sequence[str] = (), /, **values: object) -> Fact:
-    """Make a fact whose label and sentence are messages."""
+    """Make a fact from the messages of its label and its sentence."""
     return Fact(say(f"fact_{name}"), say(f"{name}_words", **values), list(items))
 
 
 def _first(items: Sequence[str], say: ReportWords) -> list[str]:
-    """Return the first of many lines, and how many there are besides."""
+    """Return the first lines, and one line with the number of any others."""
     more = len(items) - LISTED
     return [*items[:LISTED], *[say("and_more", count=more)] * (more > 0)]
 
@@ -204,7 +204,7 @@ def _because(reason: str | None, say: ReportWords) -> str:
 
 # --- what was checked ------------------------------------------------------------------------------------------------
 def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
-    """Return the extent of the check of a report's citations, in a sentence."""
+    """Return a sentence on how far a report's citations were checked."""
     judged = [each.judged for each in claims if each.claim.evidence_ids]
     if not judged:
         return say("cites_nothing")
@@ -219,7 +219,7 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
 
 
 def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the statements that are unsupported, without a citation, corrected, removed, or not reached."""
+    """Yield facts on statements that are unsupported, uncited, corrected, removed, or not reached."""
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
@@ -272,7 +272,7 @@ def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give preferences that were not applied, the guidance by people and hooks, and the run that this one follows."""
+    """Yield facts on preferences that were not applied, approval, guidance, and the run that this one follows."""
     resolved = inputs.resolved
     readers = resolved.constraints
     wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
@@ -306,11 +306,11 @@ def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the task of each agent with its findings or its end; or the tree of agents."""
+    """Yield the task of each agent with its findings or its end, or the tree of agents."""
     records, sources = inputs.state.agents, inputs.state.sources
 
     def nodes(found: Sequence[NodeSummary], above: str) -> Iterator[str]:
-        """Give each node with its place, level, sources and corrections, and why it ended."""
+        """Yield a line per node with its place, level, sources and corrections, and why it ended."""
         for number, node in enumerate(found, start=1):
             known = [sources[name] for name in node.source_ids if name in sources]
             titles = "; ".join(_first([source.title or source.url for source in known], say))
@@ -356,7 +356,7 @@ def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give both sides of what sources disagree about, each with its sources."""
+    """Yield both sides of each contradiction, with their sources."""
 
     def side(finding: Finding) -> str:
         sources = inputs.state.sources
@@ -397,7 +397,7 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    """Give the cost, for a run that called a model or paid, its identity and times, and the command that checks it."""
+    """Yield the cost of a run that called a model or paid, its identity and times, and the command that audits it."""
     state, resolved = inputs.state, inputs.resolved
     if state.usage.model_calls or state.usage.cost_usd != 0:
         yield Fact(say("fact_use"), f"{_usage_words(state.usage, say)}.")
@@ -416,7 +416,7 @@ def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
 
 
 def announced(estimate: Estimate | None, say: ReportWords) -> str:
-    """Return the estimate from before the run; empty where no paid call was expected."""
+    """Return the estimate made before the run; empty if no paid call was expected."""
     if estimate is None:
         return ""
     amounts = {name: between(getattr(estimate, name)) for name in ("calls", "tokens", "searches")}
@@ -440,7 +440,7 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
 
 # --- sources ---------------------------------------------------------------------------------------------------------
 def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> str:
-    """Return the pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty where there are none."""
+    """Return the pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty without pages."""
     numbers = sorted({page for page in pages if page is not None})
     if not numbers:
         return ""
@@ -450,7 +450,7 @@ def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> s
 
 
 def quality_words(source: Source, say: ReportWords) -> str:
-    """Return a source's quality with the reason for it; for documents of the operator the reason alone."""
+    """Return a source's quality with its reason; for documents of the operator, only the reason."""
     if source.quality_reason == OWN_DOCUMENTS:
         return say.translated(source.quality_reason)
     return say.name("quality", source.quality.value) + _because(source.quality_reason, say)

@@ -1,8 +1,8 @@
-"""The text of a report as a tree: blocks of sentences of runs and citations.
+"""The text of a report as a tree: blocks of sentences, which consist of runs and citations.
 
-`parse` reads Markdown once; numbers, claims, HTML and documents walk over its result. Raw HTML, link
-definitions and every other construct that is not listed here are words. Passes change the runs of each leaf (the text
-of a paragraph, a heading or a cell) before it is split into sentences: they take out addresses and recognise citations.
+`parse` reads Markdown once; numbering, claims, HTML and documents walk over its result. Raw HTML, link definitions and
+all other constructs that are not listed here are plain text. Passes change the runs of each leaf (the text of a
+paragraph, a heading or a cell) before it is split into sentences: they remove addresses and recognise citations.
 """
 
 import re
@@ -19,15 +19,15 @@ from contracts.addresses import with_few_marks
 from providers.text import sentence_spans
 
 ESCAPED_BRACKETS: Final = {"[": "\ue010", "]": "\ue011"}
-"""Stand for brackets behind a backslash until the passes are through; drafts have no such characters left."""
+"""Placeholders of escaped brackets while the passes run; cleaned drafts have no such characters."""
 PLAIN_BRACKETS: Final = {ord(sign): bracket for bracket, sign in ESCAPED_BRACKETS.items()}
 INVISIBLE: Final = re.compile(
     "["
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f"  # controls, except tab and line feed
-    "\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb"  # no width, bidi
-    "\ufdd0-\ufdef\ufffe\uffff"  # no characters, which XML refuses
+    "\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb"  # zero width, bidi
+    "\ufdd0-\ufdef\ufffe\uffff"  # noncharacters, which XML rejects
     "\ue000-\uf8ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff"  # tags and private use: this package uses some
-    "\ud800-\udfff"  # lone surrogates, which UTF-8 has none of
+    "\ud800-\udfff"  # lone surrogates, which UTF-8 cannot encode
     "]|[\ufe00-\ufe0f]{2,}"
 )
 BLANKS: Final = re.compile(r"[^\S\n]+")
@@ -37,7 +37,7 @@ PLAIN_LOOK: Final = (False, False, False, None)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Words of one style; a line feed in them is a line break."""
+    """Text of one style; a line feed in it is a line break."""
 
     text: str
     bold: bool = False
@@ -48,21 +48,21 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class CitationPlace:
-    """A citation: of passages in a draft, of a number as well in a report; or the sign of a verdict."""
+    """A citation of passages, in a report with a number; or the sign of a verdict."""
 
     evidence_ids: tuple[str, ...] = ()
     number: int = 0
     """From 1; 0 in a draft."""
     label: str = ""
-    """The words of its link, in the style `link`."""
+    """The text of its link, in the citation style `link`."""
     link: str | None = None
     sign: str = ""
-    """The sign of a verdict and its words; then it stands for that and cites nothing."""
+    """The sign of a verdict and its name; if set, nothing is cited."""
 
 
 Inline = Run | CitationPlace
 Pass = Callable[[list[Inline], bool], list[Inline]]
-"""Changes the inlines of a leaf; the flag says whether the leaf is in a block quote."""
+"""Changes the inlines of a leaf; the flag is true within a block quote."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -88,28 +88,28 @@ class Sentence:
 
     @property
     def words(self) -> str:
-        """Its plain text: no markup, no citations and no blanks before them, single blanks."""
+        """Its plain text with single blanks: no markup, no citations or blanks before them."""
         pieces = ["\0" if isinstance(inline, CitationPlace) else inline.text for inline in self.inlines]
         return " ".join(re.sub(r"\s*\0", "", "".join(pieces)).split())
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text; which fields count depends on its kind."""
+    """A block of a text; its kind decides which fields are used."""
 
     kind: Literal["heading", "paragraph", "quote", "list", "table", "code", "rule"]
     sentences: tuple[Sentence, ...] = ()
-    """Of a heading or a paragraph; the text of code as the only one."""
+    """Of a heading or a paragraph; of code, its text as the only one."""
     level: int = 0
     """Of a heading, from 1."""
     parts: tuple[tuple["Block", ...], ...] = ()
-    """The items of a list; the content of a quote as the only part."""
+    """The items of a list; of a quote, its content as the only part."""
     start: int | None = None
     """The first number of an ordered list."""
     rows: tuple[tuple[Sentence, ...], ...] = ()
     """The cells of a table; its header comes first."""
     aligns: tuple[str, ...] = ()
-    """`left`, `right`, `center` or nothing for each column."""
+    """`left`, `right`, `center` or empty for each column."""
     info: str = ""
     """The language of code."""
 
@@ -124,7 +124,7 @@ Blocks = tuple[Block, ...]
 
 # --- parsing ---------------------------------------------------------------------------------------------------------
 class _Parser(MarkdownIt):
-    """Markdown without definitions and raw HTML that reports every link, also those that renderers refuse."""
+    """CommonMark with tables, without definitions and raw HTML; reports even links that renderers reject."""
 
     def __init__(self) -> None:
         super().__init__("commonmark", {"html": False, "linkify": False})
@@ -141,7 +141,7 @@ PARSER: Final = _Parser()
 
 
 def parse(markdown: str, *passes: Pass) -> Blocks:
-    """Parse Markdown into blocks; a bracket behind a backslash is a word for the passes."""
+    """Parse Markdown into blocks; for the passes, escaped brackets are plain text."""
     tree = SyntaxTreeNode(PARSER.parse(clean_characters(markdown)))
     return _Builder(passes).blocks(tree.children, quoted=False)
 
@@ -152,12 +152,12 @@ def parse_words(markdown: str) -> str:
 
 
 def leaf_words(leaf: Iterable[Sentence]) -> str:
-    """Return the plain text of sentences that follow one another, with a blank where there was one."""
+    """Return the plain text of consecutive sentences, with the gaps between them."""
     return " ".join("".join(f"{sentence.gap}{sentence.words}" for sentence in leaf).split())
 
 
 class _Builder:
-    """Turns nodes of the parser into blocks."""
+    """Converts nodes of the parser into blocks."""
 
     def __init__(self, passes: Sequence[Pass]) -> None:
         self._passes = passes
@@ -167,7 +167,7 @@ class _Builder:
         for block in (made for node in nodes if (made := self._block(node, quoted=quoted))):
             before = found[-1] if found else None
             if before and before.kind == block.kind == "list" and (before.start is None) == (block.start is None):
-                # Neighbouring lists of one kind would be one list when they are read again.
+                # Neighbouring lists of one kind would be parsed as one list.
                 found[-1] = replace(before, parts=(*before.parts, *block.parts))
             else:
                 found.append(block)
@@ -222,7 +222,7 @@ class _Builder:
         return Block("code", (leaf,), info=info[0] if info else "") if leaf.words else None
 
     def _runs(self, tokens: Sequence[Token], link: str | None = None) -> list[Run]:
-        """Read the runs of inline tokens; an image is a link with its words."""
+        """Read the runs of inline tokens; an image becomes a link with its alternative text."""
         runs: list[Run] = []
         depth = {"strong": 0, "em": 0}
         for token in tokens:
@@ -244,10 +244,10 @@ class _Builder:
 
 # --- leaves ----------------------------------------------------------------------------------------------------------
 def tidy(inlines: Iterable[Inline]) -> list[Inline]:
-    """Return inlines in their only form.
+    """Return inlines in canonical form.
 
-    Neighbours of one style are one run, white space is single blanks, and blanks at the edge of a run with a style of
-    its own are a plain run.
+    Neighbours of one style are merged, white space is collapsed, and blanks at the edge of a styled run become a plain
+    run.
     """
     tidied = _merge(part for inline in _merge(inlines) for part in _without_edges(inline))
     for place, strip in ((0, str.lstrip), (-1, str.rstrip)):
@@ -257,7 +257,7 @@ def tidy(inlines: Iterable[Inline]) -> list[Inline]:
 
 
 def _merge(inlines: Iterable[Inline]) -> list[Inline]:
-    """Merge neighbours of one style, with single blanks and line breaks."""
+    """Merge neighbours of one style, and collapse blanks and line breaks."""
     merged: list[Inline] = []
     for look, group in groupby(inlines, key=_look):
         if look is None:
@@ -285,9 +285,9 @@ def _without_edges(inline: Inline) -> Iterator[Inline]:
 
 
 def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
-    """Split a leaf into sentences; citations behind the end of a sentence belong to it.
+    """Split a leaf into sentences; citations after the end of a sentence belong to it.
 
-    In a block quote each piece ends with citations: they are for all words before them.
+    In a block quote, each piece ends with the citations that cover all of its text.
     """
     text = Sentence(tuple(inlines)).text
     ends = set() if quoted else {len(text[:end].rstrip()) for _, end in sentence_spans(text)}
@@ -299,7 +299,7 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
             ended = ended or quoted
             continue
         inside = [end - place for end in sorted(ends) if place < end < place + len(inline.text)]
-        cuts = inside if inline == Run(inline.text) else []  # code, links and emphasis stay whole
+        cuts = inside if inline == Run(inline.text) else []  # code, links and emphasis are not split
         for start, stop in zip([0, *cuts], [*cuts, len(inline.text)], strict=True):
             piece = inline.text[start:stop]
             if ended and piece.strip(" \n.,;:!?" if quoted else " \n"):
@@ -327,12 +327,12 @@ def _take_blank(inlines: list[Inline]) -> str:
 
 # --- walks -----------------------------------------------------------------------------------------------------------
 def sentences(blocks: Iterable[Block]) -> Iterator[Sentence]:
-    """Give every sentence, cell, heading and code in order."""
+    """Yield every sentence, cell, heading and code block in order."""
     return (sentence for leaf in leaves(blocks) for sentence in leaf)
 
 
 def leaves(blocks: Iterable[Block]) -> Iterator[tuple[Sentence, ...]]:
-    """Give the sentences of every paragraph, cell, heading and code in order."""
+    """Yield the sentences of every paragraph, cell, heading and code block in order."""
     for block in blocks:
         if block.sentences:
             yield block.sentences
@@ -342,7 +342,7 @@ def leaves(blocks: Iterable[Block]) -> Iterator[tuple[Sentence, ...]]:
 
 
 def change_sentences(blocks: Blocks, change: Callable[[Sentence], Sentence]) -> Blocks:
-    """Return the tree with other sentences. One without inlines goes, and with the last one its block, item or row."""
+    """Return the tree with changed sentences; ones without inlines are dropped, and emptied blocks, items and rows."""
     made = []
     for block in blocks:
         kept = tuple(new for each in block.sentences if (new := change(each)).inlines)
@@ -371,12 +371,12 @@ def heading(level: int, text: str) -> Block:
 
 
 def one_line(text: str) -> str:
-    """Return the text cleaned, with every run of white space as one blank."""
+    """Return the cleaned text with white space collapsed to single blanks."""
     return " ".join(clean_characters(text).split())
 
 
 def clean_characters(text: str) -> str:
-    """Return the text with line feeds as line ends, few combining characters, and no invisible and private ones."""
+    """Normalize line ends, limit combining characters, and remove invisible and private-use characters."""
     if text.isascii() and text.isprintable():
         return text
     for line_end in ("\r\n", "\r", "\u2028", "\u2029"):
@@ -390,35 +390,35 @@ SIGN: Final = re.compile(
     r"|(?<=[^\W_])\.(?=(?:[a-z]{2}|com|org|net|edu|gov|info|name|shop|app|dev|xn--[\w-]++)(?![\w-]))",
     re.IGNORECASE,
 )
-"""Signs that Markdown may read as markup; an underscore within a word is none. The dot of a host without a scheme is
-escaped, too, because some renderers make a link of `example.com`."""
+"""Signs that Markdown may read as markup, except an underscore within a word. The dot of a bare host name is escaped,
+too, because some renderers link `example.com`."""
 LINE_START: Final = re.compile(r"^(?:[0-9]{1,9}(?=[.)](?:\s|$))|(?=[-+=#](?:[-+=#\s]|$)))")
-"""Begins a line like a list, a heading or a rule: behind it a backslash makes words of the line."""
+"""Start of a line that looks like a list, a heading or a rule; a backslash after it makes the line plain text."""
 PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
 
 
 @dataclass(frozen=True)
 class Written:
-    """Markdown, and where its sentences are: `text[start:end]`."""
+    """Markdown, with the place of each sentence: `text[start:end]`."""
 
     text: str
     places: dict[Sentence, tuple[int, int]]
 
 
 def write(blocks: Sequence[Block]) -> Written:
-    """Write a tree."""
+    """Write a tree as Markdown."""
     writer = _Writer()
     writer.blocks(blocks)
     return Written("".join([*writer.pieces, "\n"]), writer.places)
 
 
 def escape(text: str, signs: re.Pattern[str] = SIGN) -> str:
-    """Escape one line of words: a parser reads them unchanged anywhere but at the beginning of a line."""
+    """Escape a line of plain text so that a parser reads it unchanged, except at the start of a line."""
     return signs.sub(r"\\\g<0>", text)
 
 
 class _Writer:
-    """Writes blocks; each line starts with the prefix of the quotes and lists around it."""
+    """Writes blocks; each line starts with the prefix of the enclosing quotes and lists."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -494,7 +494,7 @@ class _Writer:
         self._put(fence)
 
     def _leaf(self, leaf: Sequence[Sentence], template: str) -> None:
-        """Write sentences so that a parser reads them unchanged; `template` is the Markdown around such a leaf."""
+        """Write sentences within `template` so that a parser reads them unchanged, if need be without styles."""
         shown, in_table = list(leaf), template.startswith("|")
         written = _write_leaf(shown, SIGN, in_table=in_table)
         markdown = template.format("".join(gap + text for gap, text in written))
@@ -511,7 +511,7 @@ class _Writer:
 
 # --- leaves as Markdown ----------------------------------------------------------------------------------------------
 def _write_leaf(leaf: Sequence[Sentence], signs: re.Pattern[str], *, in_table: bool) -> list[tuple[str, str]]:
-    """Write the gap and the text of each sentence of a leaf."""
+    """Return the gap and the Markdown of each sentence of a leaf."""
     written: list[tuple[str, str]] = []
     for place, sentence in enumerate(leaf):
         gap = sentence.gap.replace("\n", "\\\n") if place else ""
@@ -545,11 +545,11 @@ def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str],
         fence = "`" * (_longest_ticks(inline.text) + 1)
         pad = " " if inline.text[0] == "`" or inline.text[-1] == "`" else ""
         text = f"{fence}{pad}{inline.text}{pad}{fence}"
-        # A table is split at every sign that no backslash escapes, also within code.
+        # A table row is split at every unescaped bar, even within code.
         text = text.replace("|", "\\|") if in_table else text
     else:
         text = escape(inline.text, signs).replace("\n", "\\\n")
-        # A citation must never be the words of a link or the label of a definition.
+        # A citation must never become the text of a link or the label of a definition.
         text = f"\\{text}" if isinstance(before, CitationPlace) and text[0] in "(:" else text
     if inline.link is None:
         return text
@@ -559,7 +559,7 @@ def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str],
 
 def _write_target(url: str) -> str:
     plain = re.sub(r"&(?=#?\w+;)", "&amp;", url)
-    # Brackets of one depth within are read as a part of the target.
+    # Parentheses nested one level deep are read as part of the target.
     return f"({plain})" if re.fullmatch(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))*", plain) else f"(<{plain}>)"
 
 
@@ -568,7 +568,7 @@ def _longest_ticks(text: str) -> int:
 
 
 def _is_plain(leaf: Sequence[Sentence]) -> bool:
-    """Return whether a leaf is one line of words without any style: escaped, they are always read as they were."""
+    """Return whether a leaf is one line without styles, which is always read back unchanged once escaped."""
     inlines = (inline for sentence in leaf for inline in (Run(sentence.gap), *sentence.inlines))
     return all(
         _look(each) == PLAIN_LOOK and "\n" not in each.text
@@ -579,7 +579,7 @@ def _is_plain(leaf: Sequence[Sentence]) -> bool:
 
 
 def _is_read_as(markdown: str, leaf: Sequence[Sentence]) -> bool:
-    """Return whether a parser reads some Markdown as one leaf with these sentences."""
+    """Return whether Markdown is parsed as one leaf with these sentences."""
     blocks = parse(markdown)
     found, expected = (
         [inline for each in part for inline in (Run(each.gap), *map(_without_mark, each.inlines))]

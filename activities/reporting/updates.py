@@ -1,8 +1,8 @@
-"""A live report: its headings as a first text, and the changes that it may undergo. Pure, but for the activities.
+"""A live report: its first text, made of headings, and the changes that are allowed. Pure, except for the activities.
 
-A live report is a title and the headings of an outline, each with its section. One change concerns one section, inserts
-and removes at most so many characters, and leaves a whole report: headings in their order, every citation there.
-Sections are read one by one from the text that `write` made, so that a change costs the reading of its section alone.
+A live report is a title and the headings of an outline, each with its section. A change affects one section, inserts
+and removes a limited number of characters, and results in a whole report: headings in order, no citation lost.
+Sections are read one by one from the text that `write` made, so that a change only needs to parse its own section.
 """
 
 import asyncio
@@ -42,17 +42,17 @@ from contracts.vocabulary import ReportKind
 from providers.interfaces import ContentStore
 
 CACHED: Final = 2_000
-"""Blocks that a process remembers: a change of a report parses and writes what it changes alone."""
+"""Blocks that a process caches, so that a change of a report parses and writes only the changed ones."""
 MOST_REMOVED: Final = 0.5
 """Share of a section that one update may remove."""
 RAW_HTML: Final = re.compile(r"<(?:/?[a-z][^<>]{0,500}|!--|![a-z]|\?)", re.IGNORECASE)
 PIECE: Final = re.compile(r"[^\n.!?]*+(?:\n|[.!?]++(?:\[ev-\w{1,64}\]|[^\s\w])*+|\Z)")
-"""About a sentence of a stored draft; a line at most."""
+"""Roughly a sentence of a stored draft; at most a line."""
 STALE: Final = "the section has changed since this update was written, or it was applied already: write it anew"
 
 
 class UpdateRefused(ValueError):
-    """An update would break the report; the message is the reason, fit for a repair prompt."""
+    """An update would break the report; the message gives the reason, fit for a repair prompt."""
 
 
 # --- the text --------------------------------------------------------------------------------------------------------
@@ -61,9 +61,9 @@ class LiveText:
     """The Markdown of a live report in its parts."""
 
     title: str
-    """Words of the title."""
+    """Plain text of the title."""
     sections: tuple[tuple[str, str], ...] = ()
-    """The words of each heading of the outline, and the Markdown under it; empty for a section without text."""
+    """The text of each heading of the outline, and the Markdown below it; empty for a section without text."""
 
     @property
     def headings(self) -> list[str]:
@@ -79,7 +79,7 @@ class LiveText:
         return "\n\n".join(parts) + "\n"
 
     def place_of(self, name: str) -> int:
-        """Return the number of the section under a heading. Raises `UpdateRefused` where there is none."""
+        """Return the number of the section under a heading. Raises `UpdateRefused` if there is none."""
         for place, known in enumerate(self.headings):
             if known.casefold() == one_line(name).casefold():
                 return place
@@ -92,7 +92,7 @@ class LiveText:
 
 
 def first_text(title: str, outline: Sequence[str]) -> LiveText:
-    """Return the report before anything is known: its title and the headings of the outline."""
+    """Return an empty report: its title and the headings of the outline."""
     return LiveText(one_line(title), tuple((one_line(name), "") for name in outline))
 
 
@@ -111,7 +111,7 @@ def read_live(text: str) -> LiveText:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Split a written text into its blocks: each starts behind a blank line, without a blank and in no code."""
+    """Split a written text into blocks: each starts after a blank line, unindented and outside of code."""
     lines, fence = list[str](), ""
     for line in text.strip("\n").split("\n"):
         if lines and not fence and not lines[-1] and line[:1] not in ("", " "):
@@ -136,7 +136,7 @@ def _read_block(chunk: str) -> Blocks:
 
 @lru_cache(maxsize=CACHED)
 def _write_block(block: Block) -> str:
-    """Return a block as Markdown that is the same when it is read and written again. Raises `UpdateRefused`."""
+    """Return a block as Markdown that survives parsing and writing unchanged. Raises `UpdateRefused`."""
     text = write([block]).text.strip("\n")
     for _ in range(3):
         again = write(_read_block(text)).text.strip("\n")
@@ -147,12 +147,12 @@ def _write_block(block: Block) -> str:
 
 
 def read_body(body: str) -> Blocks:
-    """Parse the text of a section; a block of it that is known already is not parsed again."""
+    """Parse the text of a section; cached blocks are not parsed again."""
     return tuple(block for chunk in _chunks(body) for block in _read_block(chunk))
 
 
 def write_body(blocks: Blocks) -> str:
-    """Return a section as Markdown that is the same when it is read and written again.
+    """Return a section as Markdown that survives parsing and writing unchanged.
 
     Raises `UpdateRefused` for blocks that have no such form.
     """
@@ -162,7 +162,7 @@ def write_body(blocks: Blocks) -> str:
 def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
     """Return a draft as a live report of an outline.
 
-    Blocks before the first heading come first; a section of another name is put below the one before it.
+    Blocks before the first heading go into the first section; a section of another name is appended to the one before.
     """
     bodies: dict[int, list[Block]] = {place: [] for place in range(len(outline.sections))}
     place = 0
@@ -192,14 +192,14 @@ def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
 
 
 def cited_by(report: LiveText) -> list[str]:
-    """Return the ids of the evidence that a live report cites, each once, in its order."""
+    """Return the ids of the evidence that a live report cites, each once, in order."""
     return cited_evidence(block for _, body in report.sections for block in read_body(body))
 
 
 def measure(before: str, after: str) -> tuple[int, int]:
     """Return the characters that a change of a section inserts and removes.
 
-    Sentences are compared as wholes, and those that differ without their common beginning and end.
+    Sentences are compared as a whole; of differing ones, the common beginning and end do not count.
     """
     inserted = removed = 0
     # An empty section has no blank line above its text.
@@ -227,7 +227,7 @@ def _differing(old: str, new: str) -> tuple[int, int]:
 
 # --- operations ------------------------------------------------------------------------------------------------------
 BREAK: Final = Block("paragraph")
-"""Between the parts of two blocks."""
+"""Separates the parts of two blocks."""
 
 
 def _parts_of(blocks: Blocks) -> list[Block]:
@@ -245,7 +245,7 @@ def _parts_of(blocks: Blocks) -> list[Block]:
 
 
 def _join_parts(parts: Iterable[Block]) -> Blocks:
-    """Join parts to blocks. Neighbouring lists are one, for they would be read as one."""
+    """Join parts to blocks. Neighbouring lists are merged, because they would be parsed as one."""
     blocks: list[Block] = []
     is_open = False
     for part in parts:
@@ -263,7 +263,7 @@ def _join_parts(parts: Iterable[Block]) -> Blocks:
 
 
 def elements_of(blocks: Blocks) -> list[Block]:
-    """Return what operations may name, by numbers from 1: sentences, items of lists, other blocks but headings."""
+    """Return the parts that operations name by number, from 1: sentences, list items, blocks except headings."""
     return [part for part in _parts_of(blocks) if _is_element(part)]
 
 
@@ -279,7 +279,7 @@ def write_element(element: Block) -> str:
 def update_body(body: str, operations: Sequence[Operation], most_characters: int) -> tuple[str, int, int]:
     """Return the text of a section after operations, and the characters inserted and removed.
 
-    Anchors are numbers of the text before all of them. Raises `UpdateRefused` for a change that is not allowed.
+    Anchors are numbers in the text before any operation. Raises `UpdateRefused` for a change that is not allowed.
     """
     blocks = read_body(body)
     after = write_body(_change(blocks, operations))
@@ -331,7 +331,7 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
 
 
 def _fit_parts(text: Blocks, neighbour: Block) -> list[Block]:
-    """Return the parts of a text next to a part of a section; a block of another kind divides that part's block."""
+    """Return the parts of a text to put next to a part of a section; another kind of block splits that part's block."""
     fitted: list[Block] = []
     for block in text:
         parts = _parts_of((block,))
@@ -358,7 +358,7 @@ def read_operation(text: str) -> Blocks:
         raise UpdateRefused("text: a heading within a list or a quotation")
     if any(block.kind == "heading" and block.level < 3 for block in blocks):
         raise UpdateRefused("text: a heading of its own at the level of the outline; only `###` and below are allowed")
-    # What is quoted shows the markup of its source as words.
+    # Quotes may show the markup of their source as text.
     own = sentences(block for block in blocks if block.kind != "quote")
     runs = (run for each in own for run in each.inlines if isinstance(run, Run) and not run.code)
     if any(RAW_HTML.search(run.text) for run in runs):
@@ -367,7 +367,7 @@ def read_operation(text: str) -> Blocks:
 
 
 def check_fences(text: str) -> None:
-    """Raise `UpdateRefused` for a code fence without its end."""
+    """Raise `UpdateRefused` for an unclosed code fence."""
     lines = text.split("\n")
     for token in PARSER.parse(text):
         if token.type == "fence" and token.map:
@@ -381,7 +381,7 @@ def check_fences(text: str) -> None:
 def steps_between(
     before: LiveText, after: LiveText, most_characters: int, *, forced: bool = False
 ) -> tuple[list[LiveText], int]:
-    """Return the reports on the way from one text to another, part by part, and how many changes it lacks.
+    """Return the intermediate reports from one text to another, changed part by part, and the number of missed changes.
 
     Each differs from the one before it by at most `most_characters`; a part that exceeds them is not inserted or
     removed unless `forced`. Title and headings are those of `before`.
@@ -398,18 +398,18 @@ def steps_between(
 
 
 class _Way:
-    """The texts of one section on its way to another one."""
+    """The intermediate texts of one section on its way to another text."""
 
     def __init__(self, body: str, most_characters: int, *, forced: bool) -> None:
         self._texts, self._newest = [body], body
         self._most_characters, self._forced = most_characters, forced
 
     def texts(self) -> list[str]:
-        """Return the texts after the first one."""
+        """Return the texts after the original one."""
         return [*self._texts[1:], self._newest] if self._newest != self._texts[-1] else self._texts[1:]
 
     def lead_to(self, body: str) -> int:
-        """Change the section by one part at a time, and return how many changes were not made."""
+        """Change the section one part at a time, and return the number of changes that were not made."""
         parts, target = (_parts_of(read_body(text)) for text in (self._newest, body))
         before, after = ([write([part]).text for part in side] for side in (parts, target))
         place = missed = 0
@@ -426,7 +426,7 @@ class _Way:
         return missed + (not missed and not self._take(parts))
 
     def _take(self, parts: Sequence[Block]) -> bool:
-        """Make parts the newest text, behind a step where the bound needs one; return whether they are within it."""
+        """Make parts the newest text, in a new step if the bound requires it; return false if they exceed it."""
         try:
             text = write_body(_join_parts(parts))
         except UpdateRefused:
@@ -440,7 +440,7 @@ class _Way:
 
 
 def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: int) -> list[LiveText]:
-    """Return the reports on the way to one without the sentences, items and blocks that cite any of these passages.
+    """Return the intermediate reports to one without the sentences, items and blocks that cite any of these passages.
 
     Each differs from the one before it by at most `most_characters`, or by a single part that exceeds them.
     """
@@ -456,7 +456,7 @@ def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: i
 def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -> tuple[LiveText, int, int]:
     """Return the report after an update, and the characters inserted and removed.
 
-    Raises `UpdateRefused` for one that was written for another text of its section, or would break the report.
+    Raises `UpdateRefused` for an update of another version of its section, or one that would break the report.
     """
     place = report.place_of(update.heading)
     body = report.sections[place][1]
@@ -477,7 +477,7 @@ class LiveReportActivities:
 
     @activity.defn(name="apply_report_updates")
     async def apply_report_updates(self, request: UpdatesRequest) -> AppliedUpdates:
-        """Apply updates in order; one that is refused leaves the text unchanged, with a reason."""
+        """Apply updates in order; a refused one has a reason and leaves the text unchanged."""
         async with attempt(RECORDS):
             base, report = await self._base(request)
             outcomes, draft, newest = list[AppliedUpdate](), base, 0
@@ -487,7 +487,7 @@ class LiveReportActivities:
                 except UpdateRefused as refusal:
                     outcomes.append(AppliedUpdate(refusal=str(refusal)))
                     continue
-                if draft.empty or update.kind is ReportKind.REPORT:  # what a model wrote a part of is its report
+                if draft.empty or update.kind is ReportKind.REPORT:  # a model's part makes it a model's report
                     draft = draft.model_copy(update={"kind": update.kind})
                 (step,) = await self._steps(draft, report, [after])
                 report, draft, newest = after, step.draft, len(outcomes)
@@ -500,7 +500,7 @@ class LiveReportActivities:
 
     @activity.defn(name="split_draft")
     async def split_draft(self, request: SplitRequest) -> DraftSteps:
-        """Store each text on the way to another one; figures that do not follow from a text are those of the last."""
+        """Store each intermediate text to another one; figures that do not follow from a text are those of the last."""
         async with attempt(RECORDS):
             target = await self.content.get_text(request.after.document)
             names = (name for name, _ in split_sections(parse_draft(target)) if name)
@@ -516,14 +516,14 @@ class LiveReportActivities:
 
     @activity.defn(name="withdraw_evidence")
     async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
-        """Store each text on the way to one that cites none of the passages."""
+        """Store each intermediate text to one that cites none of the passages."""
         async with attempt(RECORDS):
             base, before = await self._base(request)
             reports = await asyncio.to_thread(withdraw, before, request.evidence_ids, request.most_characters)
             return DraftSteps(steps=await self._steps(base, before, reports))
 
     async def _base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
-        """Return the text to be changed; the headings of the outline where there is none."""
+        """Return the text to be changed; without one, the headings of the outline."""
         if request.base is not None:
             return request.base, read_live(await self.content.get_text(request.base.document))
         report = first_text(request.title, request.outline)
@@ -532,9 +532,9 @@ class LiveReportActivities:
         return step.draft, report
 
     async def _steps(self, base: ReportDraft, before: LiveText, reports: Sequence[LiveText]) -> list[DraftStep]:
-        """Store texts that follow each other, with the figures of `base` that do not follow from a text.
+        """Store consecutive texts, with the figures of `base` that do not follow from a text.
 
-        The last one alone has the longer figures.
+        Only the last one has the longer figures.
         """
         steps = list[DraftStep]()
         for report in reports:
@@ -545,7 +545,7 @@ class LiveReportActivities:
 
 
 def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tuple[ReportDraft, DraftStep]:
-    """Return the draft of a text that is not stored yet, and what differs from the text before it."""
+    """Return the draft of a text that is not stored yet, and its differences from the text before it."""
     draft, (inserted, removed), known = describe_live(base, after), measure_reports(before, after), cited_by(before)
     cited = [key for key in draft.evidence_ids if key not in known]
     withdrawn = [key for key in known if key not in draft.evidence_ids]
@@ -554,12 +554,12 @@ def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tupl
 
 
 def _without_figures(step: DraftStep) -> DraftStep:
-    """Return a step that the next one follows at once, without the longer figures of its text."""
+    """Return an intermediate step, without the longer figures of its text."""
     return step.model_copy(update={"draft": step.draft.model_copy(update=LONGER_FIGURES)})
 
 
 def measure_reports(before: LiveText, after: LiveText) -> tuple[int, int]:
-    """Return the characters inserted and removed in all sections together."""
+    """Return the total of characters inserted and removed in all sections."""
     pairs = zip(before.sections, after.sections, strict=True)
     counts = [measure(old, new) for (_, old), (_, new) in pairs if old != new]
     return sum(inserted for inserted, _ in counts), sum(removed for _, removed in counts)

@@ -1,4 +1,4 @@
-"""The sentences that a report prints about itself, by message id, in its own language."""
+"""The fixed sentences of a report, by message id, in the language of the report."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -11,21 +11,21 @@ from providers.text import KNOWN_LANGUAGES, language_data, translate
 
 
 class ReportWords:
-    """Fixed sentences in one language; those of English where the language is not known."""
+    """Fixed sentences in one language; in English if the language is unknown."""
 
     def __init__(self, language: str, written: str = "") -> None:
         words = language_data(language)
         self.language = written or language
-        """The language of the report, in which its fixed sentences may not be known."""
+        """The language of the report, which may lack fixed sentences."""
         self.code = words.code
-        """The two letters of the language."""
+        """Two-letter code of the language of the fixed sentences."""
         self._messages = words.report
         self.without_model = words.brief["note"]
-        """What a report of passages says of itself."""
+        """The note in a report written without a model."""
 
     @classmethod
     def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportWords":
-        """Make the words of a report: in `output.language` if a model wrote it, else in that of the question."""
+        """Make the sentences of a report: in `output.language` if a model wrote it, else in the question's language."""
         known, by_model = writers(), EngineKind.MODEL.value
         wrote = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
         written = asked if wrote and isinstance(asked, str) and asked != SAME_LANGUAGE else question
@@ -33,12 +33,12 @@ class ReportWords:
         return cls(chosen if chosen in KNOWN_LANGUAGES else question, written)
 
     def __call__(self, message: str, /, **values: object) -> str:
-        """Return a sentence with its values; whole numbers in groups of three."""
+        """Return a sentence with its values filled in; integers with thousands separators."""
         shown = {key: self.number(value) if isinstance(value, int) else value for key, value in values.items()}
         return self._messages[message].format(**shown)
 
     def number(self, value: int) -> str:
-        """Return a whole number in groups of three."""
+        """Return an integer with thousands separators."""
         return f"{value:,}".replace(",", self._messages["thousands"])
 
     def count(self, noun: str, number: int) -> str:
@@ -46,15 +46,15 @@ class ReportWords:
         return self(f"{noun}_{'one' if number == 1 else 'many'}", count=number)
 
     def name(self, kind: str, value: str) -> str:
-        """Return the name of a value (a role, a verdict, a method); an unknown one is its own name."""
+        """Return the display name of a value (a role, a verdict, a method), or an unknown value itself."""
         return self._messages.get(f"{kind}_{value}", value)
 
     def sign(self, verdict: str) -> str:
-        """Return the sign of a verdict with its words."""
+        """Return the sign of a verdict with its name."""
         return f"{VERDICT_SIGNS[verdict]} {self.name('judged', verdict)}"
 
     def translated(self, text: str) -> str:
-        """Return an English sentence of another part of the product in this language; others unchanged."""
+        """Translate an English sentence of another part of the product; an unknown one is returned unchanged."""
         return translate(text, self.code)
 
     def day(self, timestamp: str | None) -> str:
@@ -62,11 +62,11 @@ class ReportWords:
         return timestamp[:10] if timestamp else self("unknown_day")
 
     def moment(self, timestamp: str | None) -> str:
-        """Return date and minute of an ISO 8601 timestamp in UTC, as all of a run are."""
+        """Return date and minute of an ISO 8601 timestamp, which must be in UTC."""
         return timestamp[:16].replace("T", " ") + " UTC" if timestamp else self("unknown_moment")
 
 
 @cache
 def all_signs() -> frozenset[str]:
-    """Return the signs of verdicts with their words in every language."""
+    """Return the signs of all verdicts with their names in every known language."""
     return frozenset(ReportWords(code).sign(verdict) for code in KNOWN_LANGUAGES for verdict in VERDICT_SIGNS)
