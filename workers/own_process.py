@@ -1,4 +1,4 @@
-"""This process: its event loop, its end without waiting for threads that are no longer needed, and its umask."""
+"""This process: its event loop, its exit without waiting for unneeded threads, and its umask."""
 
 import asyncio
 import contextlib
@@ -15,20 +15,20 @@ import uvloop
 T = TypeVar("T")
 
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
-"""Objects, and collections of younger generations, before the garbage collector runs. With the default of 700 a worker
-spends a tenth of its processor time on collections that find little: messages are trees, freed by reference counts."""
+"""Thresholds of the garbage collector, by generation. With the default of 700 objects, a worker spends a tenth of its
+processor time on collections that find little, as messages are trees, which reference counts free."""
 
 
 class UnawaitedThreads(ThreadPoolExecutor):
-    """Threads whose end the event loop does not await: a walk through a huge folder cannot be interrupted."""
+    """Threads that the event loop does not wait for: walking a huge folder cannot be interrupted."""
 
     def shutdown(self, *_: Any, **__: Any) -> None:
-        """Start no further call; running calls continue."""
+        """Start no more calls; running ones continue."""
         super().shutdown(wait=False, cancel_futures=True)
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """`uvloop.run`, without waiting for threads at the end. Raises the errors of the work, and KeyboardInterrupt."""
+    """Run work like `uvloop.run`, without waiting for threads at the end. Raises its errors, and KeyboardInterrupt."""
     gc.freeze()
     gc.set_threshold(*COLLECTION_THRESHOLDS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -37,9 +37,9 @@ def run_to_end(work: Coroutine[Any, Any, T]) -> T:
 
 
 def exit_process(code: int) -> NoReturn:
-    """End a process that used Temporal's SDK without the interpreter's shutdown, after everything is written.
+    """Flush all output, and end a process that used Temporal's SDK without the interpreter's shutdown.
 
-    Threads of the SDK's core may call into an interpreter that shuts down, which aborts one process in ten under load.
+    Threads of the SDK's core may call into the interpreter during shutdown, which aborts one process in ten under load.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
@@ -54,20 +54,20 @@ _umask_of_person = PRIVATE
 
 
 def restrict_files_to_owner() -> None:
-    """Let this process and its children create files for their owner alone: SQLite, object stores, the dev server."""
+    """Make files of this process and its children private to their owner: SQLite, object stores, the dev server."""
     global _umask_of_person  # noqa: PLW0603  a process has one umask
     before = os.umask(PRIVATE)
     _umask_of_person = _umask_of_person if before == PRIVATE else before
 
 
 def umask_of_person() -> int:
-    """Return the umask of the person's shell, for reports and for the person's own commands."""
+    """Return the umask of the user's shell, for reports and for the user's own commands."""
     return _umask_of_person
 
 
 @contextlib.contextmanager
 def files_of_person() -> Iterator[None]:
-    """Create files with the person's own umask."""
+    """Create files with the user's own umask during the block."""
     before = os.umask(_umask_of_person)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Worker pools: one Temporal worker per task queue, sized for its kind of waiting, and the pools of one process."""
+"""Worker pools: one Temporal worker per task queue, sized for its kind of work, and the pools of one process."""
 
 import asyncio
 import os
@@ -23,12 +23,12 @@ from contracts.names import POOLS
 Activate = Callable[[WorkflowActivation], WorkflowActivationCompletion]
 
 WORKFLOWS = "workflows"
-CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run costs well under a megabyte
+CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run takes well under a megabyte
 WORKFLOW_TASKS = 40
 DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
-"""Activities at once per worker; fixed, because processor and memory do not show a provider's quota.
+"""Concurrent activities per worker; fixed, because processor and memory load do not reflect a provider's quota.
 
-A model call only waits: 200 serve some forty runs without queueing.
+Model calls only wait: 200 slots serve about forty runs without queueing.
 """
 DRAIN: Mapping[str, timedelta] = {
     "workflows": timedelta(seconds=10),
@@ -37,26 +37,26 @@ DRAIN: Mapping[str, timedelta] = {
     "reading": timedelta(seconds=30),
     "records": timedelta(seconds=30),
 }
-"""Time in which a stopping worker lets its activities finish before it cancels them: a model's answer is paid for."""
+"""Time that a stopping worker gives its activities before it cancels them; a model's answer is paid for."""
 STICKY = timedelta(seconds=2.5)
-"""How long a task of a run waits for the worker that has it cached: after a crash, a cancellation waits so long."""
+"""Time that a run's task waits for the worker that has it cached; after a crash, it delays a cancellation."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
-"""Lets a cancellation reach an activity in about a second; the SDK's default takes 7 to 23 s."""
+"""Lets a cancellation reach an activity in about a second; with the SDK's default, it takes 7 to 23 s."""
 FEWEST_POLLERS, MOST_POLLERS = 8, 20
-"""Tasks come in bursts, a page for each hit; one that finds no poller waiting goes through the server's database."""
+"""Tasks come in bursts, one page per hit; a task without a waiting poller goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)
 DEADLOCK_SECONDS = 60.0
-"""After this time a workflow task that does not yield is reported as a deadlock.
+"""Time after which a workflow task that does not yield is reported as a deadlock.
 
-The SDK's 2 s are over on a loaded machine as well, and it then ends the run's tasks in a second thread while the first
-still has them: the run hangs until its worker starts anew (decision 0041). The server gives the task again after 10 s.
+A loaded machine can exceed the SDK's 2 s; the SDK then ends the run's tasks in a second thread while the first still
+has them, and the run hangs until its worker restarts (decision 0041). The server times the task out after 10 s.
 """
 
 logger = structlog.get_logger(__name__)
 
 
 class UnknownPoolError(ValueError):
-    """No pool of that name."""
+    """There is no pool of that name."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +65,23 @@ class PoolContents:
 
     workflows: Sequence[type] = ()
     activities: Mapping[str, Sequence[Callable[..., Any]]] = field(default_factory=dict)
-    """By pool name."""
+    """Activities by pool name."""
     slots: Mapping[str, int] = field(default_factory=dict)
     """Overrides of `DEFAULT_SLOTS` by pool name."""
     mark: str = ""
-    """The end of the identity of its workers: what they would resolve alike (`Settings.mark`), and for whom."""
+    """Suffix of the workers' identity: equal for equal settings (`Settings.mark`), plus a sign for those of one run."""
 
 
 @dataclass(frozen=True)
 class PoolHealth:
-    """Whether a pool's worker runs (`alive`), and whether it can get work now (`ready`)."""
+    """State of a pool: its worker runs (`alive`), and can get work now (`ready`)."""
 
     alive: bool
     ready: bool
 
 
 def choose_pools(names: str | None) -> tuple[str, ...]:
-    """Return the pools of `models,search`, each once, in the usual order; None means all. Raises `UnknownPoolError`."""
+    """Parse a list like `models,search` into pools in the usual order; None: all. Raises `UnknownPoolError`."""
     chosen = {name.strip() for name in (names or "").split(",") if name.strip()}
     unknown = sorted(chosen - POOLS.keys())
     if unknown:
@@ -90,7 +90,7 @@ def choose_pools(names: str | None) -> tuple[str, ...]:
 
 
 def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: timedelta | None = None) -> Worker:
-    """Create a pool's worker, which drains for `grace`, else its pool's time. Raises ValueError without content."""
+    """Create a pool's worker, which drains for `grace`, else for its pool's time. Raises ValueError without content."""
     common: dict[str, Any] = {
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
@@ -121,7 +121,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
 
 
 def report_deadlocks_later(worker: Worker) -> None:
-    """Set the time after which a workflow task counts as deadlocked; the SDK has no option for it."""
+    """Set the deadlock timeout of workflow tasks, for which the SDK has no option."""
     vars(vars(worker)["_workflow_worker"]).update(_deadlock_timeout_seconds=DEADLOCK_SECONDS)
 
 
@@ -146,13 +146,13 @@ class PoolGroup:
         }
 
     async def failure(self) -> None:
-        """Wait until a worker ends by itself. Raises the error that ended it."""
+        """Wait until a worker ends on its own. Raises the error that ended it."""
         done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
 
     async def stop(self) -> None:
-        """Take no new work, let activities finish within the grace time, then cancel them. Raises a worker's error."""
+        """Stop polling, let activities finish within the grace time, then cancel them. Raises a worker's error."""
         running = [worker for pool, worker in self._workers.items() if not self._tasks[pool].done()]
         await asyncio.gather(*(worker.shutdown() for worker in running), return_exceptions=True)
         results = await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -165,7 +165,7 @@ class PoolGroup:
 async def run_pools(
     client: Client, contents: PoolContents, pools: Sequence[str], *, grace: timedelta | None = None
 ) -> AsyncIterator[PoolGroup]:
-    """Run pools while the block runs, and drain them afterwards, also when the block is cancelled."""
+    """Run pools during the block, and drain them afterwards, even if the block is cancelled."""
     group = PoolGroup(client, {pool: build_worker(pool, client, contents, grace=grace) for pool in pools})
     logger.info("pools.started", pools=list(pools))
     try:
@@ -186,16 +186,16 @@ PASSED_THROUGH: Sequence[str] = (
 )
 """Modules that pass through the workflow sandbox besides the standard library, temporalio and pydantic.
 
-The sandbox imports all others again for each run, which took 17 ms of the worker for all of ours. `tests/architecture`
-checks that these modules use only what the sandbox would permit.
+The sandbox reimports all others for each run, which took 17 ms for all of ours. `tests/architecture` checks that these
+modules use only what the sandbox permits.
 """
 
 
 class _Runner(SandboxedWorkflowRunner):
-    """The SDK's runner, whose instances refuse events beyond the last workflow task, and have no context of payloads.
+    """The SDK's runner, with instances that refuse events after the last workflow task and have no payload contexts.
 
-    Only codecs and external storage use that context. The SDK compiles and runs code for it seven times per activity:
-    one twentieth of the worker's processor time.
+    Only codecs and external storage use payload contexts, for which the SDK compiles and runs code seven times per
+    activity: 5 % of the worker's processor time.
     """
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
@@ -209,11 +209,11 @@ class _Runner(SandboxedWorkflowRunner):
 
 
 def _refusing_later_events(activate: Activate) -> Activate:
-    """Wrap an instance's `activate`: it raises RuntimeError for events that no workflow task has handled yet.
+    """Wrap an instance's `activate` so that it raises RuntimeError for events that no workflow task has handled yet.
 
-    To answer a query about a run that a worker does not have in memory, the SDK applies such events as well, with the
-    time of the last task, and keeps the run: its next decisions may differ from the history for ever (decision 0042).
-    The error ends the query, and the run leaves the memory.
+    To answer a query about an uncached run, the SDK applies such events as well, with the time of the last task, and
+    caches the run: its next decisions may then differ from the history for good (decision 0042). The error fails the
+    query and evicts the run.
     """
     time, length = 0, 0
 
@@ -233,5 +233,5 @@ def _is_event(job: WorkflowActivationJob) -> bool:
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:
-    """Create the runner of every workflow worker and of the replay tests."""
+    """Create the runner for all workflow workers and the replay tests."""
     return _Runner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))

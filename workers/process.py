@@ -1,4 +1,4 @@
-"""A process that serves pools: what `research worker` and `research serve` run."""
+"""A process that serves pools, as run by `research worker` and `research serve`."""
 
 import asyncio
 import faulthandler
@@ -23,7 +23,7 @@ from workers.temporal import Connection, open_connection
 
 logger = structlog.get_logger("workers")
 
-STALL_SECONDS = 30.0  # far longer than any callback takes, and shorter than two heartbeat time-outs
+STALL_SECONDS = 30.0  # far longer than any callback takes, and at most two heartbeat timeouts
 REARM_SECONDS = 1.0
 
 
@@ -33,15 +33,15 @@ class PortUnusableError(Exception):
 
 @dataclass(frozen=True)
 class ProcessOptions:
-    """Services of a process besides its pools; port None means no service, 0 a free port."""
+    """Services of a process besides its pools; port None disables a service, 0 chooses a free port."""
 
     host: str = "127.0.0.1"
     health_port: int | None = None
     metrics_port: int | None = None
     ui: bool = False
-    """Whether a dev server that starts now gets the web UI."""
+    """True to start a new dev server with the web UI."""
     drain: timedelta | None = None
-    """Time for running calls to finish when the process is stopped; None: by pool."""
+    """Time for running calls to finish when the process stops; None: the time of each pool."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ Ready = Callable[[WorkerProcess], Awaitable[None]]
 async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions, ready: Ready) -> None:
     """Serve until SIGTERM or SIGINT, then drain; a second signal ends the process at once.
 
-    `ready` is called when the pools take work. Raises `ServerError` if no Temporal server can be reached,
+    `ready` is called once the pools accept work. Raises `ServerError` if no Temporal server can be reached,
     `PortUnusableError` if a port is taken, and the error that ends a worker before a signal does.
     """
     with stop_signals() as stop:
@@ -69,7 +69,7 @@ async def run(settings: Settings, pools: Sequence[str], options: ProcessOptions,
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
-            serving.cancel()  # drains what takes work, and abandons what is still connecting or indexing
+            serving.cancel()  # drains running pools; aborts connecting and indexing
             with suppress(asyncio.CancelledError):
                 await serving
 
@@ -109,10 +109,10 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
 
 @asynccontextmanager
 async def end_if_stalled(log: TextIO | None = None, limit_seconds: float = STALL_SECONDS) -> AsyncIterator[None]:
-    """End this process if its event loop stalls during the block, so that another worker takes over its calls.
+    """End this process if its event loop stalls during the block, so that another worker retries its calls.
 
-    The stacks of all threads go to `log` (standard error by default), and the exit code is 1: an endless regular
-    expression leaves no time to Python code.
+    The exit code is 1, and the stacks of all threads go to `log` (default: standard error). `faulthandler` works even
+    during an endless regular expression, which blocks all Python code.
     """
 
     async def rearm() -> None:
@@ -131,7 +131,7 @@ async def end_if_stalled(log: TextIO | None = None, limit_seconds: float = STALL
 
 @contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
-    """Yield an event that the first SIGTERM or SIGINT sets; the second one ends the process at once."""
+    """Yield an event that the first SIGTERM or SIGINT sets; a second signal ends the process at once."""
     loop, stop = asyncio.get_running_loop(), asyncio.Event()
     names = (signal.SIGTERM, signal.SIGINT)
 
@@ -164,7 +164,7 @@ Health = Callable[[], Awaitable[dict[str, PoolHealth]]]
 
 @asynccontextmanager
 async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[str]:
-    """Serve at the yielded address, `host:port`, while the block runs. Raises `OSError` if the port is taken."""
+    """Serve health at the yielded `host:port` during the block. Raises `OSError` if the port is taken."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -175,7 +175,7 @@ async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -
                     writer.write(await _answer(path.partition("?")[0], health))
                     await writer.drain()
         except (TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the client does not speak HTTP or closed the connection
+            pass  # not HTTP, or a closed connection
         finally:
             writer.close()
 
@@ -185,7 +185,7 @@ async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -
 
 
 async def _answer(path: str, health: Health) -> bytes:
-    """Return the response to a request for a path."""
+    """Return the HTTP response for a path."""
     status, body = HTTPStatus.NOT_FOUND, dict[str, object](error="unknown path: use /healthz or /livez")
     if path in {"/healthz", "/livez"}:
         states = await health()

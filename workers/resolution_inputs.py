@@ -1,4 +1,4 @@
-"""Derive from the settings what resolving a request needs, without secrets; the command line uses it too."""
+"""Derives the inputs of request resolution from the settings, without secrets; the command line uses it too."""
 
 import importlib.metadata
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,7 +27,7 @@ from workers.settings.sections import APPLICATION
 def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
-    """Return the configuration that a worker resolves requests with; `search_attributes` queries the namespace."""
+    """Return the configuration for resolving requests; `search_attributes` queries the namespace."""
     models, table = settings.models, PriceTable(settings.models.prices)
     choices = search_choices(settings, settings.search.providers)
 
@@ -65,14 +65,14 @@ def configuration_of(
         },
         search_attributes=search_attributes,
         collection=_collection(settings),
-        tokens=settings.tokens.model_copy(update={"research_archive_dir": None}),  # each worker has its own
+        tokens=settings.tokens.model_copy(update={"research_archive_dir": None}),  # differs between workers
         digest=settings.digest(),
         product_version=product_version(),
     )
 
 
 def search_choices(settings: Settings, order: Sequence[str] | None = None) -> list[ProviderChoice]:
-    """Return the search providers in the usual order or another one, each with whether it can be used and why."""
+    """Return the search providers in the usual or the given order, each with its availability and the reason."""
     return provider_choices(settings.search_values(), order, model=search_model(settings))
 
 
@@ -96,7 +96,7 @@ def search_model(settings: Settings) -> dict[str, str] | None:
 
 
 def _collection(settings: Settings) -> str:
-    """Return where sessions are stored; credentials in the URL of a store are no part of it."""
+    """Return where sessions are stored, without credentials in the URL of a store."""
     url = settings.content_url
     if url is None or is_on_this_host(url):
         return str(settings.home / SESSIONS)

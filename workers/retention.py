@@ -1,4 +1,4 @@
-"""Removal of runs with everything that was stored for them: one, old ones, or all whose time is over."""
+"""Removal of runs and everything stored for them: one run, old ones, or all that have expired."""
 
 import asyncio
 from collections.abc import Iterable
@@ -26,18 +26,18 @@ OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
 OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
 PATIENCE: Final = timedelta(seconds=10)
 SWEPT_EVERY_SECONDS: Final = 6 * 3_600.0
-SWEPT: Final = "retention/swept"  # in the shared store while no process needs to sweep again
+SWEPT: Final = "retention/swept"  # set in the shared store until the next sweep is due
 
 logger = structlog.get_logger(__name__)
 
 
 class UsesUnknown(ProviderError):
-    """It is unknown which runs are open or which documents they use, so none is removed."""
+    """Open runs or the documents in use are unknown, so no document is removed."""
 
 
 @dataclass(frozen=True)
 class Removed:
-    """Counts of removed things; `remaining` is the reason why documents stay for now, if any do."""
+    """Counts of removed items; `remaining` is the reason why documents remain for now, if any do."""
 
     runs: int = 0
     documents: int = 0
@@ -59,7 +59,7 @@ class Retention:
         *,
         sole: bool,
     ) -> None:
-        """`client` is None where there never was a server; `sole`: no other sessions name documents of this store."""
+        """`client` is None if there never was a server; `sole`: no other sessions use documents of this store."""
         self._sessions = sessions
         self._content = content
         self._calls = calls
@@ -68,17 +68,17 @@ class Retention:
         self._sole = sole
 
     async def older_than(self, age: timedelta) -> list[str]:
-        """List the runs that were saved last so long ago and are not open. Raises `UsesUnknown`."""
+        """List the runs that were last saved longer than `age` ago and are not open. Raises `UsesUnknown`."""
         latest = (datetime.now(UTC) - age).isoformat(timespec="microseconds")
         old = [session.research_id for session in await self._sessions.list() if session.saved_at < latest]
         open_now = await self._open_runs() if old else {}
         return [research_id for research_id in old if research_id not in open_now]
 
     async def remove(self, research_ids: Iterable[str], *, named: bool = True) -> Removed:
-        """Remove session, journal, histories and the documents that no other run uses, of runs that are not open.
+        """Remove session, journal, histories, and documents that no other run uses, of runs that are not open.
 
-        Runs that a person `named` lose their records in the archive. While the journal cannot be removed, all of a run
-        stays. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
+        Runs that a person `named` also lose their records in the archive. A run is not touched while its journal cannot
+        be removed. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
         """
         documents = await self._sessions.documents()
         removed, unnamed = Removed(), set[str]()
@@ -102,9 +102,9 @@ class Retention:
         return replace(removed, documents=gone, remaining=remaining)
 
     async def sweep(self, research_ids: Iterable[str], *, others: bool = True) -> Removed:
-        """Remove runs, expired records of the archive, and `others`: documents older than the journal, of no run.
+        """Remove runs, expired archive records, and `others`: documents of no run, older than any stored paid answer.
 
-        They stay if no session exists at all: the session store may be missing. Raises what `remove` raises.
+        These remain if there is no session at all, as the session store may be missing. Raises the errors of `remove`.
         """
         known, archived = bool(await self._sessions.list()), bool(await self._archive.read())
         removed, others = await self.remove(research_ids, named=False), others and known and self._sole
@@ -122,9 +122,9 @@ class Retention:
         return replace(removed, documents=removed.documents + gone)
 
     async def _used(self) -> tuple[frozenset[str], datetime | None]:
-        """Return the documents that sessions or archive name, and when the oldest open run began. Raises `UsesUnknown`.
+        """Return the documents of sessions and archive, and the start of the oldest open run. Raises `UsesUnknown`.
 
-        Documents that an open run has read since its last checkpoint were put after it began. Open runs are listed
+        Documents that an open run has read since its last checkpoint were stored after its start. Open runs are listed
         first: one that ends in between has saved its session before the sessions are read.
         """
         began = await self._open_runs()
@@ -154,7 +154,7 @@ class Retention:
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
             removed += 1
-        try:  # it would be refreshed again
+        try:  # or the run would be refreshed again
             await self._client.get_schedule_handle(refresh_schedule(research_id)).delete()
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
@@ -163,7 +163,7 @@ class Retention:
 
 
 async def open_runs(client: Client) -> dict[str, datetime]:
-    """Return when each open run began, paused ones too. Raises `UsesUnknown`."""
+    """Return the start of each open run, including paused ones. Raises `UsesUnknown`."""
     try:
         return {run.id: run.start_time async for run in client.list_workflows(OPEN_RUNS, rpc_timeout=PATIENCE)}
     except (RPCError, ValueError):
@@ -171,7 +171,7 @@ async def open_runs(client: Client) -> dict[str, datetime]:
 
 
 async def sweep_now_and_then(retention: Retention, days: int | None, shared: SharedStore) -> None:
-    """Remove what is expired, and runs older than so many days, every few hours, in one process of all of the store."""
+    """Remove expired data, and runs older than `days`, every few hours, in only one of the processes of the store."""
     while True:
         try:
             if await shared.swap(SWEPT, None, b"1", SWEPT_EVERY_SECONDS):

@@ -1,4 +1,4 @@
-"""Prepare a cluster for runs: `python -m workers.setup`. Repeating it has no effect."""
+"""Prepares a cluster for runs: `python -m workers.setup`. Idempotent."""
 
 import argparse
 import asyncio
@@ -23,13 +23,13 @@ from workers.temporal import CALL_TIMEOUT, ServerUnreachableError, open_connecti
 
 T = TypeVar("T")
 
-RETENTION_DAYS = 30  # how long a cluster stores a closed run, like the dev server
-WAIT_SECONDS = 120.0  # a starting server answers within a minute; its cache of a new namespace takes some seconds more
+RETENTION_DAYS = 30  # of closed runs in a cluster, as in the dev server
+WAIT_SECONDS = 120.0  # a starting server needs up to a minute, its namespace cache some seconds more
 POLL_SECONDS = 0.5
 USAGE, FAILED = 2, 4
 
 PASSING = {RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.UNAVAILABLE}
-"""Answers of a server whose parts do not all know yet what was just created, by this set-up or another one."""
+"""Transient errors while new objects, of this or a concurrent setup, propagate through the server."""
 ATTRIBUTES = ", ".join([*(f"{name} (Keyword)" for name in KEYWORD_ATTRIBUTES), f"{COST_ATTRIBUTE} (Double)"])
 
 
@@ -86,7 +86,7 @@ async def set_up(
 
 
 async def ensure_namespace(client: Client, retention: timedelta) -> bool:
-    """Create the client's namespace if it is missing, else change nothing; return whether. Raises `RPCError`."""
+    """Create the client's namespace if it is missing; return whether it was created. Raises `RPCError`."""
     service, period = client.workflow_service, Duration()
     period.FromTimedelta(retention)
     try:

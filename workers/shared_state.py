@@ -1,4 +1,4 @@
-"""Open what all workers share: in Redis, or in one SQLite file."""
+"""State shared by all workers: in Redis, or in one SQLite file."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,12 +11,12 @@ from providers.shared.paid_calls import CallStore
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
-SHARED_FILE: Final = "shared.sqlite3"  # in RESEARCH_HOME: what workers of one machine share without Redis
+SHARED_FILE: Final = "shared.sqlite3"  # in RESEARCH_HOME, shared by the workers of one machine without Redis
 
 
 @dataclass(frozen=True)
 class SharedState:
-    """The journal, the cache and the store; `open_shared_state` closes them after its block."""
+    """The journal, the cache and the store; opened by `open_shared_state`, which also closes them."""
 
     calls: CallStore
     cache: Cache
@@ -26,10 +26,10 @@ class SharedState:
 
 @asynccontextmanager
 async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
-    """Open the shared state for the block; Redis may be away. Raises `NotConfigured` and `StorageFull`."""
+    """Open the shared state for the block, even without reaching Redis. Raises `NotConfigured` and `StorageFull`."""
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
-            from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of a start
+            from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of startup
 
             store = RedisSharedStore(settings.redis_url.get_secret_value())
             stack.push_async_callback(store.close)
@@ -39,5 +39,5 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
             quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
             for each in (journal, quick):
                 stack.push_async_callback(each.close)
-            await journal.get("opened")  # reports an unusable file now, not in the middle of a run
+            await journal.get("opened")  # reports an unusable file now instead of during a run
             yield SharedState(CallStore(journal, quick), Cache(quick), quick)

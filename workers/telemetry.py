@@ -1,4 +1,4 @@
-"""Logs and metrics of a process: dotted events as JSON or as text, without secrets, configured in one place."""
+"""Logs and metrics of a process: dotted events as JSON or text, without secrets."""
 
 import logging
 import re
@@ -26,17 +26,17 @@ from contracts.texts import visible, visible_json
 LogFormat = Literal["json", "console"]
 
 SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|secret|(?<![a-z])token$)", re.IGNORECASE)
-"""Names whose values are hidden; `input_tokens` is a count, no secret."""
+"""Names whose values are hidden; `input_tokens` is a count, not a secret."""
 CORE_LOGGER = "temporal.core"
 CORE_WORDS = re.compile(r"[A-Za-z0-9_ .,'/-]{0,200}")
-"""The beginning of a line of the core that is surely its own; what it fills in follows a colon, quote or bracket."""
+"""The fixed beginning of a line of the core; inserted values follow a colon, quote or bracket."""
 CORE_FIELDS = ("workflow_id", "run_id", "workflow_type", "activity_type", "task_queue", "attempt")
-"""Fields of the core's log that have names of ours; any other may have payloads, or a whole history."""
+"""Fields of the core's log that are passed on; others may contain payloads or a whole history."""
 HIDDEN = "[hidden]"
-NO_SECRETS = ("", "set", "not set")  # values under the name of a secret that only report whether it is set
+NO_SECRETS = ("", "set", "not set")  # values of secret names that only report whether the secret is set
 SHORTEST_SECRET = 6  # a shorter value would also be replaced within ordinary words
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
-"""Buckets for work that takes from milliseconds to the deadline of a run; the SDK's own end after a minute."""
+"""Histogram buckets from milliseconds to the deadline of a run; the SDK's own end after a minute."""
 LONG_LATENCIES = (
     "temporal_activity_schedule_to_start_latency",
     "temporal_activity_execution_latency",
@@ -49,7 +49,7 @@ LONG_LATENCIES = (
 def configure_logging(
     form: LogFormat = "json", level: int = logging.INFO, *, secrets: Collection[str] = (), stream: TextIO | None = None
 ) -> None:
-    """Send structlog and the standard library's logs to one stream (standard error) in one form."""
+    """Send logs of structlog and the standard library to one stream (default: standard error) in one format."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -70,7 +70,7 @@ def configure_logging(
     ]
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=processors))
-    # Call and run are fields of a line already.
+    # Activity and run are already fields of the log line.
     activity.logger.activity_info_on_message = workflow.logger.workflow_info_on_message = False
     logging.raiseExceptions = False  # a full disk must not print a traceback for every lost line
     root = logging.getLogger()
@@ -88,7 +88,7 @@ def configure_logging(
 
 
 def redaction(secrets: Collection[str]) -> Processor:
-    """Return a log processor that hides secrets by name and by value, however deep."""
+    """Return a log processor that hides secrets by name and by value, at any depth."""
     hidden = sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)
 
     def redact(name: str, value: Any) -> Any:
@@ -107,7 +107,7 @@ def redaction(secrets: Collection[str]) -> Processor:
 
 
 def _drop_tables(_: Any, __: str, event: EventDict) -> EventDict:
-    """Remove the configuration, which would fill the screen of a person; `doctor` shows it."""
+    """Remove the configuration, which would fill a terminal; `doctor` shows it."""
     return {name: value for name, value in event.items() if not isinstance(value, Mapping)}
 
 
@@ -122,17 +122,17 @@ def _shorten_expected(_: Any, __: str, event: EventDict) -> EventDict:
 
 
 class CoreFilter(logging.Filter):
-    """Leaves of a line of the SDK's core its own words and the names of what it is about.
+    """Reduces a log line of the SDK's core to its fixed text and known fields.
 
-    The core logs what it was working on: under many updates at once, whole histories with the text of users.
+    The core logs the data it works on: under many concurrent updates, whole histories with text of users.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Replace the message by its beginning, and the fields by those that are known."""
+        """Replace the message by its fixed beginning, and the fields by known ones."""
         entry = record.__dict__.pop("temporal_log", None)
         found = CORE_WORDS.match(record.getMessage())
         record.msg, record.args = (found[0].strip() if found else ""), ()
-        with suppress(Exception):  # a line of the log must never be an error
+        with suppress(Exception):  # logging must never raise
             fields = dict(entry.fields) if entry else {}
             record.__dict__.update({name: str(fields[name])[:200] for name in CORE_FIELDS if name in fields})
             if code := re.search(r"\bcode: (\w+)", str(fields.get("error", ""))):
@@ -144,14 +144,14 @@ CORE_FILTER = CoreFilter()
 
 
 def metrics_address(host: str, port: int) -> str:
-    """Return `host:port` for the metrics of a process; port 0 takes a free one."""
+    """Return `host:port` for the metrics of a process; port 0 chooses a free one."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
         return f"{host}:{port or probe.getsockname()[1]}"
 
 
 def temporal_runtime(metrics: str | None = None) -> Runtime:
-    """Create the SDK's one runtime: its warnings in our logs, metrics at an address. Raises ValueError."""
+    """Create the SDK's runtime: its warnings go to our logs, metrics to an address. Raises ValueError."""
     prometheus = None
     if metrics is not None:
         buckets = dict.fromkeys(LONG_LATENCIES, HISTOGRAM_SECONDS)
@@ -160,11 +160,11 @@ def temporal_runtime(metrics: str | None = None) -> Runtime:
 
 
 def core_logging(level: Literal["WARN", "INFO"] = "WARN") -> LoggingConfig:
-    """Send lines of the SDK's core from this level on through `CoreFilter` to our logs."""
+    """Send log lines of the SDK's core from this level up through `CoreFilter` to our logs."""
     core = logging.getLogger(CORE_LOGGER)
     core.addFilter(CORE_FILTER)
     if not core.handlers:
-        core.addHandler(logging.NullHandler())  # a command without a log shows none of these
+        core.addHandler(logging.NullHandler())  # commands without a log show none of these
     as_it_is = ("append_target_to_name", "prepend_target_on_message", "append_log_fields_to_message")
     forwarding = LogForwardingConfig(logger=core, **dict.fromkeys(as_it_is, False))
     return LoggingConfig(filter=TelemetryFilter(core_level=level, other_level="ERROR"), forwarding=forwarding)

@@ -23,15 +23,15 @@ OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"
 THIS_MACHINE = {"localhost", "127.0.0.1", "[::1]"}
 CALL_TIMEOUT = timedelta(seconds=10)
-QUICK = timedelta(seconds=1)  # for an optional answer
+QUICK = timedelta(seconds=1)  # for optional requests
 
 SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
     COST_ATTRIBUTE: IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
 }
 DATA_CONVERTER = DataConverter(payload_converter_class=cache(PydanticPayloadConverter))  # type: ignore[arg-type]
-"""The SDK's converter for pydantic. The SDK creates one for each run and twice for each of its tasks, and each would
-build the adapters of its types again: a process has one."""
+"""The SDK's converter for pydantic, one per process. The SDK would create one per run and two per task, each of which
+builds its type adapters again."""
 
 
 class ServerUnreachableError(ServerError):
@@ -67,14 +67,14 @@ async def open_connection(
 
 
 async def missing_search_attributes(client: Client) -> set[str]:
-    """Return the search attributes that the namespace lacks or has with another type. Raises `RPCError`."""
+    """Return the search attributes that the namespace lacks or defines with another type. Raises `RPCError`."""
     request = ListSearchAttributesRequest(namespace=client.namespace)
     known = await client.operator_service.list_search_attributes(request, timeout=CALL_TIMEOUT)
     return {name for name, kind in SEARCH_ATTRIBUTES.items() if known.custom_attributes.get(name) != kind}
 
 
 async def has_search_attributes(client: Client) -> bool:
-    """Return whether runs may set search attributes; false where the account may not list them. Raises `RPCError`."""
+    """Return whether runs may set search attributes; false if the account may not list them. Raises `RPCError`."""
     try:
         return not await missing_search_attributes(client)
     except RPCError as error:
@@ -95,12 +95,12 @@ async def register_search_attributes(client: Client) -> set[str]:
 
 async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:
     address = str(options["target_host"])
-    # Compression gains nothing on this machine: a twentieth of the work of server and worker for a call.
+    # Locally, compression gains nothing and costs a twentieth of the work of server and worker per call.
     here = address.rpartition(":")[0] in THIS_MACHINE
     compression = {"grpc_compression": GrpcCompression.NONE} if here else {}
     try:
         return await Client.connect(
-            **{**compression, **options},  # type: ignore[arg-type]  # a typed dictionary of the SDK, or a target host
+            **{**compression, **options},  # type: ignore[arg-type]  # the SDK's typed dictionary, or just a target host
             data_converter=DATA_CONVERTER,
             runtime=runtime,
         )

@@ -1,1 +1,1 @@
-"""The configuration of a process."""
+"""Configuration of a process."""

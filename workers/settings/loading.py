@@ -1,8 +1,8 @@
 """The configuration of a process, and the only place that reads the environment.
 
 Flags > environment > the file of `--config` or RESEARCH_CONFIG > the file of the configuration folder > defaults. A
-`research.toml` of the working directory is not read: it may be a stranger's. `ANTHROPIC_API_KEY` alone configures no
-model, since it may be set for another program: sending text away or paying for it must be decided.
+`research.toml` in the working directory is not read, as it may be untrusted. `ANTHROPIC_API_KEY` alone configures no
+model, as it may be set for another program: paying, and sending text elsewhere, must be a decision.
 """
 
 import hashlib
@@ -51,64 +51,64 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
 }
-"""Variable → its setting. An empty variable counts as unset. Search providers declare their own variables."""
+"""Variable → its setting. Empty variables count as unset. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
-LARGEST_FILE = 100_000  # bytes of a `research.toml`: the parser needs seconds for one that was made for that
+LARGEST_FILE = 100_000  # bytes of a `research.toml`: a crafted file can occupy the parser for seconds
 PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
 """The password within an address."""
-CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file as `--config` does, which goes before it
+CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file like `--config`, which takes precedence
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
-"""Any of these names a cluster; without them the dev server is used."""
+"""Each of these names a cluster; without any, the dev server is used."""
 FOLDERS = {("home",), ("tokens", "research_archive_dir")}
-"""Settings that are relative to their file, as the path of a corpus is."""
+"""Settings that are relative to their file, like the path of a corpus."""
 PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
-"""The variables that a child process gets: none that could be a secret."""
+"""Variables that child processes inherit; none may be a secret."""
 
 Found = dict[tuple[str, ...], tuple[str | Path, Any]]  # path of a setting → its variable, flag or file, and the value
 
 
 class SettingsError(Exception):
-    """The configuration is invalid; one line per problem, each with its place."""
+    """The configuration is invalid; the message has one line per problem, with its place."""
 
 
 @dataclass(frozen=True)
 class Flags:
-    """Settings of the command line; None means not given."""
+    """Settings of the command line; None: not given."""
 
     model: str | None = None
     """Replaces the model of every tier."""
     model_url: str | None = None
     config: Path | None = None
-    """A file that is read over the user's own."""
+    """A file that overrides the user's own."""
 
 
 class Settings(FileSettings):
-    """The effective configuration of this process: that of the files, with secrets from the environment."""
+    """The effective configuration of this process: settings of the files, and secrets from the environment."""
 
     redis_url: SecretStr | None = None
     anthropic_api_key: SecretStr | None = None
     endpoint_keys: dict[str, SecretStr] = {}
-    """Keys of model endpoints by the name of their variable."""
+    """Keys of model endpoints by variable."""
     temporal_variables: dict[str, SecretStr] = {}
     search_addresses: dict[str, BaseAddress] = Field(default={}, repr=False)
-    """Addresses of search services by variable; without one the service's own is used."""
+    """Addresses of search services by variable, which override the service's own."""
     search_keys: dict[str, SecretStr] = {}
-    """Keys of search services by variable, and what else a provider needs."""
+    """Keys and other variables of search services."""
 
     @property
     def uses_cluster(self) -> bool:
-        """Whether the configuration names a Temporal cluster; else the dev server is used."""
+        """True if the configuration names a Temporal cluster; else the dev server is used."""
         return any(self.temporal_variables.get(name) for name in CLUSTER_VARIABLES)
 
     @property
     def model_configured(self) -> bool:
-        """Whether a model is named and there is a key or an endpoint for it."""
+        """True if a model is named and there is a key or an endpoint for it."""
         return bool(self.models.usable_endpoints(self.model_keys()))
 
     @property
     def model_reason(self) -> str:
-        """The reason why a model is used or not, with the variable to set."""
+        """The reason why a model is used or not, with the variables to set."""
         if self.model_configured:
             return f"a model is configured at {self.model_host}"
         if self.models.by_tier():
@@ -124,20 +124,20 @@ class Settings(FileSettings):
         return ", ".join(dict.fromkeys(host_of(self.models.base_url_of(name)) for name in used)) or None
 
     def model_keys(self) -> dict[str, SecretStr]:
-        """Return the keys of model endpoints by the endpoint's name, for those that have one."""
+        """Return the known keys of model endpoints by the endpoint's name."""
         own = {name: self.endpoint_keys.get(key_variable(name)) for name in self.models.endpoints}
         keys = {**own, DEFAULT_ENDPOINT: self.anthropic_api_key}
         return {name: key for name, key in keys.items() if key is not None}
 
     def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
-        """Return the built-in preset with the operator's values over it. Raises KeyError for an unknown strategy."""
+        """Return the built-in preset, overridden by the operator's values. Raises KeyError for an unknown strategy."""
         base = preset(strategy, depth)
         chosen, named = self.strategy.get(strategy, {}), depth_of(depth)
         override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is depth_of(Depth.AUTO) else None)
         return base if override is None else effective_limits(base, override)
 
     def secrets(self) -> list[str]:
-        """Return every value that no log may show."""
+        """Return all values that must not appear in logs."""
         keys = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
         values = [key.get_secret_value() for key in keys if key is not None]
@@ -145,11 +145,11 @@ class Settings(FileSettings):
         return [*values, *(found[1] for found in map(PASSWORD.match, addresses) if found)]
 
     def search_values(self) -> dict[str, str]:
-        """Return addresses and keys of the search services in clear, by variable."""
+        """Return addresses and keys of the search services in plain text, by variable."""
         return {**self.search_addresses, **{name: key.get_secret_value() for name, key in self.search_keys.items()}}
 
     def describe(self) -> dict[str, Any]:
-        """Return the settings of the files as JSON values, without the user and the password of an address."""
+        """Return the settings of the files as JSON values, without user and password in addresses."""
         values = self.model_dump(mode="json", include=set(FileSettings.model_fields))
         for table in (values, values["models"], *values["models"]["endpoints"].values()):
             for name in {"base_url", "content_url"} & table.keys():
@@ -157,15 +157,15 @@ class Settings(FileSettings):
         return values
 
     def digest(self) -> str:
-        """Return a hash of everything that shapes a run: equal in workers that are configured alike."""
+        """Return a hash of everything that shapes a run; equal for equally configured workers."""
         values = self.describe() | {"shared_state": "redis" if self.redis_url else "local"}
-        values["tokens"].pop("research_archive_dir")  # a folder, like the home
+        values["tokens"].pop("research_archive_dir")  # a folder, excluded like the home
         shaping = {name: value for name, value in values.items() if name not in {"home", "workers"}}
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def mark(self) -> str:
-        """Return a hash for the identity of workers: the digest, and which keys there are."""
+        """Return a hash for the identity of workers, of the digest and the available services."""
         providers = usable(provider_choices(self.search_values()))
         return hashlib.sha256(f"{self.digest()} {self.model_host} {providers}".encode()).hexdigest()[:8]
 
@@ -181,7 +181,7 @@ def load_settings(
     environment: Mapping[str, str] | None = None,
     user_folder: Path | None = None,
 ) -> Settings:
-    """Read the configuration from all its places. Raises `SettingsError` with one line per problem."""
+    """Read the configuration from all its sources. Raises `SettingsError` with one line per problem."""
     try:
         declare_installed()
         search_providers.declare_installed()
@@ -220,7 +220,7 @@ def child_environment() -> dict[str, str]:
 
 
 def editor_command() -> str | None:
-    """Return the editor of the person at this terminal, with its arguments; None without a terminal or a name."""
+    """Return the user's editor command: VISUAL, EDITOR, or `vi` on a terminal; None without any."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")  # noqa: TID251  the one place that reads it
     return named or ("vi" if sys.stdin.isatty() and sys.stdout.isatty() else None)
 
@@ -232,7 +232,7 @@ def without_user(url: str) -> str:
 
 
 def _read_file(path: Path) -> Found:
-    """Read a file; an absent one has no effect. Relative folders are relative to it. Raises `SettingsError`."""
+    """Read a file, if it exists, and resolve its relative folders against it. Raises `SettingsError`."""
     try:
         if path.stat().st_size > LARGEST_FILE:
             raise SettingsError(f"{visible(str(path))}: is larger than {LARGEST_FILE:,} bytes")
@@ -263,7 +263,7 @@ def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[t
 
 
 def _from_environment(environment: Mapping[str, str]) -> Found:
-    """Return the values of our variables and of Temporal's; empty ones are unset."""
+    """Return the values of our variables and of Temporal's; empty ones count as unset."""
     addresses = search_providers.address_variables()
     places: dict[str, tuple[str, ...]] = dict(VARIABLES)
     for name in search_providers.search_variables():
@@ -293,7 +293,7 @@ def _nested(found: Found) -> dict[str, Any]:
 
 
 def _line(found: Found, location: tuple[str | int, ...], message: str) -> str:
-    """Name the place of a problem as its source does: by variable, flag, or file and path."""
+    """Prefix a problem with its place in the source: a variable, a flag, or a file and path."""
     place = tuple(str(part) for part in location if part != "[key]")
     for length in range(len(place), 0, -1):
         for leaf, (source, _) in found.items():

@@ -24,7 +24,7 @@ def _usable_address(address: str) -> str:
         host, port = parts.hostname or "", parts.port
         if ":" in host:
             IPv6Address(host)
-        # The codec refuses what a resolver cannot handle: an empty name, and empty or overlong parts of one.
+        # The codec rejects names that no resolver can handle: empty ones, and ones with empty or overlong parts.
         usable = port != 0 and bool(host.encode("idna"))
     except ValueError:
         usable = False
@@ -42,14 +42,14 @@ PUBLIC_HOST: Final = "api.anthropic.com"
 
 
 def key_variable(endpoint: str) -> str:
-    """Return the variable with the key of an endpoint."""
+    """Return the name of the variable with an endpoint's key."""
     if endpoint == DEFAULT_ENDPOINT:
         return "ANTHROPIC_API_KEY"
     return f"RESEARCH_ENDPOINT_{endpoint.upper().replace('-', '_')}_KEY"
 
 
 class EndpointSettings(EndpointCapabilities):
-    """`[models.endpoints.NAME]`: its address, its rate limits, and capabilities that the product does not know."""
+    """`[models.endpoints.NAME]`: address, rate limits, and capabilities unknown to the product."""
 
     base_url: BaseAddress | None = None
     requests_per_minute: int | None = Field(default=None, ge=1, le=1_000_000)
@@ -70,10 +70,10 @@ class ModelsSettings(BaseModel):
     analytical: ModelNames | None = None
     complex: ModelNames | None = None
     base_url: BaseAddress | None = None
-    """The address of the endpoint `default`; None means the public API."""
+    """The address of the endpoint `default`; None: the public API."""
     endpoints: dict[EndpointName, EndpointSettings] = {}
     prices: dict[str, ModelPrice] = {}
-    """US dollars per million tokens by model name, in front of the table that comes with the product."""
+    """US dollars per million tokens by model name; overrides the built-in table."""
 
     @field_validator("endpoints")
     @classmethod
@@ -95,7 +95,7 @@ class ModelsSettings(BaseModel):
         return [names] if isinstance(names, str) else list(names)
 
     def by_tier(self) -> dict[str, str]:
-        """Return the preferred model by tier; empty when no model is named."""
+        """Return the preferred model by tier; empty if no model is named."""
         return {tier.value: names[0] for tier in Tier if (names := self.names_for(tier))}
 
     def place_of_address(self, endpoint: str) -> tuple[str, ...]:
@@ -108,11 +108,11 @@ class ModelsSettings(BaseModel):
         return self.base_url if endpoint == DEFAULT_ENDPOINT else self.endpoints[endpoint].base_url
 
     def base_url_of(self, endpoint: str) -> str:
-        """Return the base URL of an endpoint, also for the public API."""
+        """Return the base URL of an endpoint, including the public API's."""
         return self.address_of(endpoint) or f"https://{PUBLIC_HOST}"
 
     def capabilities_at(self, endpoint: str, model: str) -> EndpointCapabilities:
-        """Return the capabilities of a model at an endpoint; the endpoint's own settings go first."""
+        """Return the capabilities of a model at an endpoint; the endpoint's settings take precedence."""
         return capabilities_of(self.base_url_of(endpoint), model, own=self.endpoints.get(endpoint))
 
     def capabilities_of(self, written: str) -> EndpointCapabilities:
@@ -120,16 +120,16 @@ class ModelsSettings(BaseModel):
         return self.capabilities_at(*split_name(written, self.endpoints))
 
     def used_endpoints(self) -> list[str]:
-        """Return the endpoints of configured models, in order of preference; empty when no model is named."""
+        """Return the endpoints of configured models, in order of preference; empty if no model is named."""
         names = (name for tier in reversed(Tier) for name in self.names_for(tier))
         return list(dict.fromkeys(split_name(name, self.endpoints)[0] for name in names))
 
     def usable_endpoints(self, keys: Mapping[str, Any]) -> list[str]:
-        """Return the used endpoints that can be called; the public API needs one of the `keys`, others may not."""
+        """Return the used endpoints that can be called; only the public API must have one of the `keys`."""
         return [name for name in self.used_endpoints() if self._is_usable(name, keys)]
 
     def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
-        """Return the host of the model of this name, configured or not; None where its endpoint lacks a key."""
+        """Return the host of the named model, configured or not; None if its endpoint lacks a key."""
         endpoint = split_name(written, self.endpoints)[0]
         return host_of(self.base_url_of(endpoint)) if self._is_usable(endpoint, keys) else None
 
@@ -148,5 +148,5 @@ class ModelsSettings(BaseModel):
 
 
 def host_of(base_url: str) -> str:
-    """Return `host` or `host:port` of an address, without a user's name."""
+    """Return `host` or `host:port` of an address, without user information."""
     return urlsplit(base_url).netloc.rpartition("@")[2]

@@ -1,4 +1,4 @@
-"""The sections of `research.toml`: the settings of an operator; an unknown key is refused by name."""
+"""Sections of `research.toml`, the settings of an operator; unknown keys are rejected by name."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -17,17 +17,17 @@ from providers.search.declarations import declared_names
 from workers.settings.models import ModelsSettings
 
 APPLICATION: Final = "durable-research"
-SLOWEST_PER_MINUTE: Final = 0.0001  # a request in a week: every store can remember requests for a few weeks
+SLOWEST_PER_MINUTE: Final = 0.0001  # one request a week: every store can remember requests for a few weeks
 
 
 class ConfigSection(BaseModel):
-    """A table of the file: frozen, no unknown keys."""
+    """A table of the file; frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class SearchSettings(ConfigSection):
-    """`[search]`: how the web is searched unless the request sets it."""
+    """`[search]`: defaults for web searches, which a request may override."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1)
     """The providers to use, in this order. None: all usable ones, in the usual order."""
@@ -64,14 +64,14 @@ class CorpusSettings(ConfigSection):
 
 
 class WebSettings(ConfigSection):
-    """`[web]`: how pages are requested, and the private hosts that may be read."""
+    """`[web]`: requests of pages, and the private hosts that may be read."""
 
     allow_hosts: list[str] = []
     """Exact `host:port` pairs; in the environment separated by commas or spaces."""
     contact: str | None = Field(default=None, pattern=CONTACT.pattern)
-    """An e-mail address or a page for owners of sites; every request carries it."""
+    """An e-mail address or web page for site owners, sent with every request."""
     authorities: dict[Domain, Literal["high", "medium", "low"]] = {}
-    """The authority of sites, before the product's own table; a domain covers its subdomains."""
+    """The authority of sites, which overrides the built-in table; a domain covers its subdomains."""
 
     @field_validator("allow_hosts", mode="before")
     @classmethod
@@ -86,10 +86,10 @@ class WebSettings(ConfigSection):
 
 
 class WorkersSettings(ConfigSection):
-    """`[workers]`: how much one worker process runs at once; processes may differ."""
+    """`[workers]`: concurrency of one worker process; processes may differ."""
 
     slots: dict[str, Annotated[int, Field(ge=1, le=1_000)]] = {}
-    """Activities at once by pool; other pools have their default."""
+    """Concurrent activities by pool; other pools use their default."""
 
     @field_validator("slots")
     @classmethod
@@ -102,12 +102,12 @@ class WorkersSettings(ConfigSection):
 
 
 class RunsSettings(ConfigSection):
-    """`[runs]`: the number of active runs; further ones wait for their turn, and their clocks with them."""
+    """`[runs]`: the number of active runs; others wait for their turn, and so do their clocks."""
 
     at_once: int = Field(default=20, ge=1, le=10_000)
-    """In all. More than the workers and the model endpoint can serve in time makes all of them late."""
+    """In total. More than the workers and the model endpoint can serve in time delays all runs."""
     at_once_per_tenant: int | None = Field(default=None, ge=1, le=10_000)
-    """Of one tenant; without it as many as in all, where no other tenant waits."""
+    """Of one tenant; without it, as many as in total while no other tenant waits."""
 
 
 class HookSettings(ConfigSection):
@@ -118,7 +118,7 @@ class HookSettings(ConfigSection):
 
 
 class PresetSettings(Limits):
-    """`[strategy.NAME.DEPTH]`: values that replace those of the built-in preset."""
+    """`[strategy.NAME.DEPTH]`: values that override those of the built-in preset."""
 
     max_new_sources: int | None = Field(default=None, ge=1, le=500)
     reserve_seconds: float | None = Field(default=None, ge=1, le=3_600)
@@ -135,12 +135,12 @@ StrategyName = Annotated[str, AfterValidator(_strategy_name)]
 
 
 class FileSettings(ConfigSection):
-    """A whole `research.toml`. No secrets: those come from the environment only."""
+    """A whole `research.toml`. No secrets: those come only from the environment."""
 
     home: Path = Field(default_factory=lambda: platformdirs.user_data_path(APPLICATION))
     content_url: str | None = None
     retention_days: int | None = Field(default=None, ge=1, le=36_500)
-    """How long a run stays after it was saved last; without it until it is deleted."""
+    """Days for which a run is stored after it was last saved; without it, until it is deleted."""
     models: ModelsSettings = ModelsSettings()
     search: SearchSettings = SearchSettings()
     web: WebSettings = WebSettings()
