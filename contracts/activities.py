@@ -1,6 +1,6 @@
-"""The activities that are no role, as data: name, type of the argument, type of the result.
+"""The activities that are not roles, as data: name, argument type, result type.
 
-Workflows call them, and `activities/` registers the implementations, which are described there, under the same names.
+Workflows call them; `activities/` documents the implementations and registers them under the same names.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ O = TypeVar("O")
 
 @dataclass(frozen=True)
 class ActivitySpec(Generic[I, O]):
-    """An activity: its name, argument and result."""
+    """An activity: its name, argument type and result type."""
 
     name: str
     argument: type[I]
@@ -33,7 +33,7 @@ DESCRIBE_RESEARCH: Final = ActivitySpec("describe_research", messages.MetadataRe
 PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, str)
 """Returns the hash of the stored entry."""
 CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, str])
-"""Returns the providers that the workers that search cannot use: name → reason, with the remedy."""
+"""Returns the providers that search workers cannot use: name → reason with remedy."""
 TAKE_TURN: Final = ActivitySpec("take_turn", messages.TurnRequest, messages.QueueTurn)
 SEARCH: Final = ActivitySpec("search", messages.SearchRequest, messages.SearchResponse)
 READ_SOURCE: Final = ActivitySpec("read_source", messages.ReadRequest, messages.ReadRecord)

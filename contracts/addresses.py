@@ -1,4 +1,4 @@
-"""Addresses and identities: canonical web addresses, digital object identifiers, stable ids of things. Pure."""
+"""Addresses and identities: canonical URLs, digital object identifiers, stable ids. Pure."""
 
 import hashlib
 import re
@@ -9,17 +9,17 @@ from typing import Final, Literal
 from urllib.parse import quote, unquote
 
 MOST_MARKS: Final = 30
-"""On one letter (Unicode's stream-safe format); a longer run is put in order in time that grows with its square."""
+"""Per letter (Unicode's stream-safe format); normalizing a longer run takes quadratic time."""
 PERHAPS_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MOST_MARKS + 1}}}")
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """The text in a form of Unicode, with at most thirty combining marks on a letter."""
+    """Return the text in a Unicode normalization form, with at most thirty combining marks per letter."""
     return unicodedata.normalize(form, with_few_marks(text))
 
 
 def with_few_marks(text: str) -> str:
-    """The text with runs of combining marks cut."""
+    """Return the text with long runs of combining marks truncated."""
     if text.isascii() or not PERHAPS_MARKS.search(text):
         return text
     kept, marks = [], 0
@@ -38,10 +38,10 @@ TRACKING_NAMES: Final = frozenset(
     phpsessid rb_clickid ref_src ref_url s_cid s_kwcid srsltid trk trkcampaign ttclid twclid vero_conv vero_id
     wbraid wickedid wt.mc_id xtor yclid ysclid""".split()
 )
-"""Parameters about the visit to a page, never about its identity."""
+"""Query parameters that track a visit and never identify a page."""
 
 TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "piwik_", "hsa_", "at_custom", "ns_mchannel", "ns_campaign")
-"""The same, for families of names."""
+"""Prefixes of tracking parameters."""
 
 ADDRESS: Final = re.compile(r"(https?)://([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.DOTALL)
 HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([0-9]{0,5}))?", re.ASCII)
@@ -50,7 +50,7 @@ OTHER_DOTS: Final = re.compile("[。．｡]")
 SESSION_IN_PATH: Final = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
 ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})?")
 PLAIN: Final = string.ascii_letters + string.digits + "-._~!'()*,:@"
-"""Characters that mean the same with and without their escape: the unreserved ones, and some that part nothing."""
+"""Characters with the same meaning escaped or plain: the unreserved ones, and some that separate nothing."""
 SEPARATORS: Final = "/;=&+$"
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 LAST_PORT: Final = 65_535
@@ -59,11 +59,11 @@ REMEMBERED: Final = 8_192
 
 @lru_cache(maxsize=REMEMBERED)
 def canonical_url(url: str) -> str:
-    """The identity form of an http(s) address; anything else, and what cannot be parsed, stays unchanged. Never raises.
+    """Return the canonical form of an http(s) URL, and any other or unparsable text unchanged. Never raises.
 
-    Lower-case scheme and host, the host in ASCII without a dot at its end, no default port, user or fragment; escapes
-    in one spelling; no dot segments; no tracking parameters. A fragment is never sent to a server, so that what is
-    read is the same with every one, `#!` too. Applied twice it has no effect.
+    Lower-case scheme and host, the host in ASCII without a trailing dot; no default port, user info or fragment; one
+    spelling of escapes; no dot segments or tracking parameters. Fragments, `#!` included, are never sent to a server,
+    so they do not change the page. Idempotent.
     """
     found = ADDRESS.fullmatch(url)
     if found is None:
@@ -82,28 +82,28 @@ def canonical_url(url: str) -> str:
 
 
 def host_of(url: str) -> str:
-    """The host of an http(s) address in its identity form, without a port; empty for anything else."""
+    """Return the host of a canonical http(s) URL, without the port; empty for anything else."""
     found = ADDRESS.fullmatch(canonical_url(url))
     place = HOST.fullmatch(found[2]) if found else None
     return place[1] if place else ""
 
 
 def belongs_to(host: str, domain: str) -> bool:
-    """Return whether a host is a domain or lies below it: `notnature.com` does not belong to `nature.com`."""
+    """Return whether a host is a domain or a subdomain of it: `notnature.com` does not belong to `nature.com`."""
     return host == domain or host.endswith("." + domain)
 
 
 def _host(written: str) -> str:
-    """The host in ASCII; empty for one that has no identity."""
+    """Return the host in ASCII; empty for an invalid one."""
     if written.startswith("["):
         return written.lower()
     host = OTHER_DOTS.sub(".", written)
-    for _ in range(2):  # the compatibility form of a letter may be a capital one
+    for _ in range(2):  # the compatibility form of a letter may be a capital
         host = "".join(map(str.lower, normalize("NFKC", host)))
     host = host.rstrip(".")
     if NOT_IN_A_HOST.search(host):  # a compatibility form may hide a separator (`⁈`)
         return ""
-    # The modern form (`ß` stays a letter of its own); the older codec of the standard library would merge two sites.
+    # IDNA 2008 leaves `ß` as it is; the standard library's IDNA 2003 codec would merge two sites.
     labels = (each if each.isascii() else "xn--" + each.encode("punycode").decode() for each in host.split("."))
     try:
         return ".".join(labels)
@@ -132,17 +132,17 @@ def _query(query: str) -> str:
 
 
 def _respell(text: str, plain: str) -> str:
-    """Each character plain or escaped, whichever is its one spelling here."""
+    """Return the text with one spelling of each character, plain or escaped."""
 
     def spell(escape: re.Match[str]) -> str:
-        character = chr(int(escape[1] or "25", 16))  # a `%` that begins no escape
+        character = chr(int(escape[1] or "25", 16))  # a bare `%`
         return character if character in plain else f"%{ord(character):02X}"
 
     return quote(ESCAPE.sub(spell, text), safe=plain + SEPARATORS + "%", errors="surrogatepass")
 
 
 DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s\"{}|\\^`]{1,200}")
-"""Old ones contain `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
+"""Old DOIs contain `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
 LABEL: Final = re.compile(r"\s*(?:doi\s*:\s*)?(?=10\.)", re.IGNORECASE)
 ARXIV: Final = re.compile(
     r"/(?:abs|pdf|html)/([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[A-Za-z]{2})?/[0-9]{7})(?:v[0-9]+)?(?:\.pdf)?/?"
@@ -152,9 +152,9 @@ LONGEST: Final = 2_048
 
 @lru_cache(maxsize=REMEMBERED)
 def doi_of(text: str | None) -> str | None:
-    """Return the identifier in lower case of a text (`10.1000/1`, `doi:10.1000/1`), or of an address of doi.org, arXiv.
+    """Return the lower-case DOI of a text (`10.1000/1`, `doi:10.1000/1`) or of a doi.org or arXiv URL.
 
-    None for anything else, and for what is no identifier to its end: many may start alike. Never raises.
+    None unless the whole text is one DOI, because many DOIs share a prefix. Never raises.
     """
     if not text or len(text) > LONGEST:
         return None
@@ -175,48 +175,48 @@ def doi_of(text: str | None) -> str | None:
 
 
 def digest(data: str | bytes) -> str:
-    """SHA-256 of a text, or of bytes, as `sha256:<hex>`."""
+    """Return the SHA-256 of a text or of bytes, as `sha256:<hex>`."""
     data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
 def short_hash(*parts: object) -> str:
-    """Hash the parts in their order to ten hexadecimal digits, for names that are not worth forging."""
+    """Hash the parts, in order, to ten hexadecimal digits, for names that are not worth forging."""
     return long_hash(*parts)[:10]
 
 
 def long_hash(*parts: object) -> str:
-    """128 bits in hexadecimal digits, so that two things of one id cannot be found."""
+    """Hash the parts, in order, to 128 bits in hexadecimal digits, so that ids are collision-resistant."""
     joined = "\x1f".join(str(part) for part in parts)
     return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def normalized_text(text: str) -> str:
-    """A text for comparing questions: case, white space and punctuation at the ends do not count."""
+    """Return a text for comparing questions, without case, extra white space or punctuation at the ends."""
     folded = normalize("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" .?!;:,")
 
 
 def source_id(url: str) -> str:
-    """Id of a source from its URL."""
+    """Return the id of a source, from its URL."""
     return "src-" + long_hash(canonical_url(url))
 
 
 def sub_query_id(text: str) -> str:
-    """Id of a sub-query from its words."""
+    """Return the id of a sub-query, from its text."""
     return "sq-" + long_hash(normalized_text(text))
 
 
 def evidence_id(source: str, start: int, end: int) -> str:
-    """Id of a passage from its place."""
+    """Return the id of a passage, from its source and offsets."""
     return "ev-" + long_hash(source, start, end)
 
 
 def finding_id(statement: str, evidence_ids: list[str]) -> str:
-    """Id of a finding from its words and its evidence."""
+    """Return the id of a finding, from its statement and evidence."""
     return "f-" + long_hash(statement, *evidence_ids)
 
 
 def gap_id(description: str) -> str:
-    """Id of a gap from its words."""
+    """Return the id of a gap, from its description."""
     return "gap-" + long_hash(normalized_text(description))

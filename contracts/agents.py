@@ -1,7 +1,7 @@
-"""Agents: scoped runs with a task of their own, their requests and their results.
+"""Agents: scoped runs with their own task, their requests and results.
 
-An agent knows its task alone, and no part of the run that started it. Ids are hashes, so the findings of several
-agents can be merged.
+An agent gets only its task, no other part of the run that started it. Ids are hashes, so findings of several agents
+can be merged.
 """
 
 from collections.abc import Iterable
@@ -21,11 +21,11 @@ from contracts.vocabulary import AgentStatus, StopReason
 TASK_CHARACTERS: Final = 4_000
 SUMMARY_CHARACTERS: Final = 600
 AT_ONCE: Final = 3
-"""Most agents that work side by side by default."""
+"""Default limit of concurrent agents."""
 
 
 class LostWork(CompactModel):
-    """Searches of an agent without an answer, and pages not read or not analyzed: another start of it does them."""
+    """Unanswered searches and unread or unanalyzed pages of an agent, for its next start."""
 
     queries: list[str] = []
     pages: list[SearchHit] = []
@@ -35,28 +35,28 @@ class AgentTask(CompactModel):
     """The task of one agent."""
 
     id: str = Field(pattern=AGENT_ID.pattern)
-    """Unique in its run, and the same whenever the run is resumed: `agent-1`. It begins the names of all its calls.
+    """Unique in its run and stable across resumes: `agent-1`. Prefix of the names of all its calls.
 
     Its findings belong to the node of the run's plan with this id.
     """
     text: str = Field(min_length=1, max_length=TASK_CHARACTERS)
-    """The query of the scoped run, complete in itself."""
+    """The query of the scoped run, self-contained."""
     strategy: str
     seconds: float | None = None
-    """Time after which it ends its work and reports its findings; None: the preset of its strategy."""
+    """Time after which it stops working and reports its findings; None: its strategy's preset."""
     most_seconds: float | None = None
-    """Time after which the run goes on without it; None: the preset of its strategy."""
+    """Time after which the run continues without it; None: its strategy's preset."""
     given: dict[str, Any] = {}
-    """Plain JSON for its strategy, which finds it in `state.task`.
+    """Plain JSON for its strategy, read from `state.task`.
 
-    No part of the question, of the plan or of other agents' findings belongs here.
+    No part of the question, the plan or other agents' findings belongs here.
     """
     protects: int = 0
-    """Number of protected sources of its run that it reads, in addition to its share."""
+    """Number of the run's protected sources that it reads, on top of its share."""
     level: int = 1
-    """Number of agents from its run down to this one: 1 for an agent of the run itself."""
+    """Depth below the run: 1 for an agent that the run itself started."""
     lost: LostWork = LostWork()
-    """Set for a task that is given again."""
+    """Set when the task is retried."""
 
 
 class AgentShare(Contract):
@@ -69,14 +69,14 @@ class AgentShare(Contract):
 
 
 class Ledger(Contract):
-    """Queries and pages of a run before an agent began; the agent cannot change it."""
+    """Queries and pages of a run before an agent started; read-only for the agent."""
 
     queries: list[QueryRecord] = []
     pages: list[Source] = []
 
 
 class NodeEnd(StrEnum):
-    """Reason for which the work on a node ended."""
+    """Reason why work on a node ended."""
 
     SUFFICIENT = "sufficient"
     CORRECTIONS_USED = "corrections_used"
@@ -88,10 +88,10 @@ class NodeEnd(StrEnum):
 
 
 class NodeSummary(CompactModel):
-    """One node of a tree of agents, with those below it: what it was for, what it used, and why it ended."""
+    """One node of a tree of agents, with its descendants: its goal, its usage, and why it ended."""
 
     id: str
-    """Of the agent that worked on it, and of its node in the plan."""
+    """Id of its agent and of its node in the plan."""
     goal: str
     level: int = Field(default=1, ge=1)
     source_ids: list[str] = []
@@ -99,24 +99,24 @@ class NodeSummary(CompactModel):
     corrections: int = 0
     end: NodeEnd = NodeEnd.SUFFICIENT
     usage: Usage = Usage()
-    """Its own, without those below it."""
+    """Its own usage, without its descendants'."""
     below: list["NodeSummary"] = []
-    """Nodes of agents that it started, in the order of their tasks."""
+    """Nodes of the agents that it started, in task order."""
 
 
 class TaskResult(CompactModel):
-    """Result of one agent, however it ended; its findings, sources and gaps are then in the run's state."""
+    """Result of one agent, whether it finished or not; its findings, sources and gaps are in the run's state."""
 
     stop_reason: StopReason
     problem: str = ""
-    """Reason for less than expected, in one line; empty where the agent finished its work."""
+    """Reason for an incomplete result, in one line; empty if the agent finished its work."""
     is_stub: bool = False
-    """True if nothing came from the agent itself: it was too late, it failed, or it never began."""
+    """True if the agent returned nothing: it timed out, failed or never started."""
     summary: str = ""
-    """For people and for the run that started it, at most `SUMMARY_CHARACTERS`."""
+    """For people and for the parent run, at most `SUMMARY_CHARACTERS`."""
     finding_ids: list[str] = []
     source_ids: list[str] = []
-    """Sources that it read or was given as read."""
+    """Sources that it read, and those that it got already read."""
     gap_ids: list[str] = []
     counts: Counts = Counts()
     usage: Usage = Usage()
@@ -125,13 +125,13 @@ class TaskResult(CompactModel):
     lost: LostWork = LostWork()
     failed_branches: list[str] = []
     node: NodeSummary | None = None
-    """Its part of a tree; None where its strategy works on none."""
+    """Its part of a tree; None if its strategy builds none."""
     calls: dict[str, dict[str, int]] = {}
-    """Number of calls of one role by another, by caller and role, those of its own agents included."""
+    """Number of calls by caller and called role, including those of its own agents."""
     agents: list[AgentProgress] = []
-    """Agents that it started, in the order of their tasks."""
+    """Agents that it started, in task order."""
     packed: str = ""
-    """The agent's state, packed, on its way to the run; empty once it is in the run's state."""
+    """The agent's packed state in transit; empty once merged into the run's state."""
 
 
 class AgentRecord(Contract):
@@ -142,18 +142,18 @@ class AgentRecord(Contract):
     workflow_id: str = ""
     starts: int = 0
     share: AgentShare | None = None
-    """None before shares are divided."""
+    """None until the budget is divided."""
     known_queries: int = 0
-    """Length of the run's list of queries when the task was given; so much of it is the agent's ledger."""
+    """Length of the run's query list when the task was assigned; that prefix is the agent's ledger."""
     known_sources: int = 0
     started_at: str = ""
     ended_at: str = ""
     result: TaskResult | None = None
-    """Its last result, without the parts that are in the state; None before the first."""
+    """Its latest result, without the parts that are in the state; None before the first."""
 
     @property
     def is_over(self) -> bool:
-        """True if the task is not to be given again."""
+        """Return true if the task is not retried."""
         return self.status in (AgentStatus.DONE, AgentStatus.FAILED)
 
 
@@ -162,11 +162,11 @@ class AgentRequest(CompactModel):
 
     task: AgentTask
     resolved: ResolvedResearch
-    """With the task as its query; no other part of it is about the question of the run."""
+    """Its query is the task; no other part of it is about the run's question."""
     started_at: str = ""
-    """Of the run: its date is the date of all calls."""
+    """Start of the run; its date is the date of all calls."""
     deadline_at: float = 0.0
-    """Seconds since the epoch (workflow clock) at which the agent must have answered."""
+    """Time by which the agent must return, in seconds since the epoch (workflow clock)."""
     approved_version: int | None = None
     lost_providers: dict[str, str] = {}
     packed_ledger: str = ""
@@ -177,13 +177,13 @@ class AgentRequest(CompactModel):
 
 
 class PrepareAgentRequest(CompactModel):
-    """Store the resolution of an agent in the notebook of its run."""
+    """Input of `prepare_agent`, which stores an agent's resolution in its run's notebook."""
 
     resolved: ResolvedResearch
 
 
 def nodes_of_records(records: Iterable[AgentRecord]) -> list[NodeSummary]:
-    """Return the nodes of agents, in the order of their tasks; those without a result of their own have failed."""
+    """Return the nodes of agents, in task order; a stub without a node timed out or failed."""
     found = []
     for record in records:
         result, task = record.result, record.task
@@ -194,7 +194,7 @@ def nodes_of_records(records: Iterable[AgentRecord]) -> list[NodeSummary]:
 
 
 def progress_of_agent(record: AgentRecord) -> AgentProgress:
-    """Return the progress of an agent, as its run knows it."""
+    """Return an agent's progress from its record in the run."""
     known = {name: getattr(record, name) for name in ("status", "workflow_id", "started_at", "ended_at")}
     if record.result:
         known |= {name: getattr(record.result, name) for name in ("problem", "summary", "counts", "usage", "agents")}

@@ -1,4 +1,4 @@
-"""The base of every value that travels between processes."""
+"""Base classes of every value that crosses a process boundary."""
 
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
@@ -13,35 +13,35 @@ from pydantic import (
 )
 
 WHOLE: Final = "whole"
-"""Context of serialization with all defaults."""
+"""Serialization context that includes all defaults."""
 T = TypeVar("T")
 BoundedList: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
-"""A list that may come from a stranger: a million malformed items cost no more than the first one."""
+"""A list from an untrusted source: validation stops at the first malformed item."""
 BoundedMap: TypeAlias = Annotated[dict[str, T], Field(max_length=1_000)]
-"""The same for values by name."""
+"""A string-keyed map from an untrusted source."""
 
 
 class Contract(BaseModel):
-    """A frozen value that is written into Temporal's history or into a stored session.
+    """A frozen value stored in Temporal's history or in a session.
 
-    Unknown fields are ignored, so that a process of an older version can read values of a newer one; new fields
-    need a default, because old histories lack them.
+    Unknown fields are ignored, so older processes can read newer values; new fields need a default, because old
+    histories lack them.
     """
 
-    # Errors of validation are logged with their tracebacks: they show no values, which may be a user's text.
+    # Validation errors are logged with their tracebacks, so they must not show values, which may be user text.
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class StrictContract(Contract):
-    """A frozen value that a person or a program of theirs writes: an unknown key is refused by name."""
+    """A frozen value written by a user or a user's program: unknown keys are rejected by name."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class CompactModel(Contract):
-    """A frozen value that is written without default values, in itself and in all its parts.
+    """A frozen value serialized without defaults, at every level.
 
-    Requests and results of activities are in every history, where no person relies on their shape.
+    Activity requests and results are in every history, and no user depends on their shape there.
     """
 
     @model_serializer(mode="wrap")
@@ -54,11 +54,11 @@ class CompactModel(Contract):
         return self.model_dump(**chosen, exclude_defaults=True, exclude_computed_fields=True)
 
     def whole(self) -> dict[str, Any]:
-        """All fields as JSON, for people and programs of theirs."""
+        """Return all fields as JSON, for users and their programs."""
         return self.model_dump(mode="json", context=WHOLE)
 
 
 class ListEntry(CompactModel, Generic[T]):
-    """Items of one kind, as an entry of a run's notebook."""
+    """A list of items of one kind, stored as an entry of a run's notebook."""
 
     items: list[T] = []

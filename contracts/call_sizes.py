@@ -1,6 +1,6 @@
-"""Sizes of model calls: limits of prompts, the estimate of a call, and the bound for its reservation. Pure.
+"""Sizes of model calls: prompt limits, the expected size of a call, and the upper bound to reserve for it. Pure.
 
-All figures err high. `worst_call` bounds one call whose input is known: no bill for the call exceeds it.
+All figures err high. `worst_call` bounds one call with known input: its bill never exceeds the bound.
 """
 
 import json
@@ -20,9 +20,9 @@ from contracts.tools import ToolAnswer
 
 # Limits of prompts.
 MOST_SOURCES: Final = 20
-"""In one analysis."""
+"""Per analysis."""
 FINDINGS_PER_SUB_QUERY: Final = 5
-"""Of one analysis."""
+"""Per analysis."""
 QUOTE_CHARACTERS: Final = 400
 """Of each passage in a synthesizer's prompt."""
 DRAFT_CHARACTERS: Final = 6_000
@@ -30,27 +30,27 @@ DRAFT_CHARACTERS: Final = 6_000
 REVIEWED_CHARACTERS: Final = 24_000
 """Of the draft in a reviewer's prompt."""
 SECTION_CHARACTERS: Final = 12_000
-"""Of a section in a reporter's prompt: its end, where more is there."""
+"""Of a section in a reporter's prompt; a longer section is cut to its end."""
 CLAIMS_PER_CALL: Final = 16
-"""Of a checker or a corrector: more at once are judged less well."""
+"""Of a checker or a corrector; larger batches are judged less well."""
 LONG_REPORT_WORDS: Final = 2_500
-"""From this length on a model writes a report section by section, and then its frame."""
+"""From this length on, a report is written section by section, then its frame."""
 FEWEST_REPORT_SECTIONS, MOST_REPORT_SECTIONS = 2, 12
 
-# Tokens. One for each character of outside text, which no script exceeds by much.
+# Tokens. One per character of outside text, which no script exceeds by much.
 BYTES_PER_TOKEN: Final = 3
 """English has about four bytes per token, Chinese three."""
 FIXED_INPUT_TOKENS: Final = 4_000
-"""A role's prompt (at most about 3,200 characters), the schema of its answer (2,400), and additions of an endpoint."""
+"""A role's prompt (at most about 3,200 characters), its answer schema (2,400), and the endpoint's overhead."""
 REASONING_TOKENS: Final = 8_000
-"""Room for hidden reasoning where the model's own is not known; billed as output."""
+"""Allowance for hidden reasoning of a model without a configured one; billed as output."""
 LINE_TOKENS: Final = 60
-"""Ids, marks and labels of a source, a finding, a passage or an answer."""
+"""Ids, markers and labels of a source, finding, passage or answer."""
 SNIPPET_TOKENS: Final = 300
 FINDING_TOKENS: Final = 600
-"""A finding with its passages, in a usual report."""
+"""A finding with its passages, in a typical report."""
 MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents", "summaries"}
-"""Fields that prompts show in part, or with stored text."""
+"""Fields that prompts show partially, or with stored text."""
 
 
 def expected_call(
@@ -61,7 +61,7 @@ def expected_call(
     findings: int = 0,
     reasoning_tokens: int = 0,
 ) -> Usage:
-    """Usual size of a role's call: with the sources of one sub-query, or the findings of a report."""
+    """Return the typical size of a role's call, with the sources of one sub-query or the findings of a report."""
     source_tokens = source_characters // BYTES_PER_TOKEN + SNIPPET_TOKENS
     claims = min(findings, CLAIMS_PER_CALL)
     material = {
@@ -81,12 +81,12 @@ def expected_call(
 
 
 def least_call(role: RoleSpec[Any, Any], source_characters: int) -> Usage:
-    """Return the usual size of a role's call in a run that finds little: two sources, two findings."""
+    """Return the typical size of a role's call in a run that finds little: two sources, two findings."""
     return expected_call(role, sources=2, findings=2, source_characters=source_characters)
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> Usage:
-    """Bound for one call with this input: its fields as text, and the stored text that its prompt will contain."""
+    """Return an upper bound for one call with this input: its fields as text, and the stored text in its prompt."""
     fields = _tokens(request.model_dump_json(exclude=MATERIAL))
     tools = sum(_tokens(tool.description + json.dumps(tool.schema)) + LINE_TOKENS for tool in role.tools)
     size = FIXED_INPUT_TOKENS + fields + tools + _material_tokens(request)
@@ -94,19 +94,19 @@ def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: i
 
 
 def worst_report(findings: int, reasoning_tokens: int | None = None) -> Usage:
-    """Bound for a report that is still to be written, by the number of its findings."""
+    """Return an upper bound for writing a report, by the number of its findings."""
     extras = 8_000  # plan, gaps, advice and sources
     size = FIXED_INPUT_TOKENS + findings * FINDING_TOKENS + extras
     return Usage(input_tokens=size, output_tokens=worst_output(roles.SYNTHESIZER, reasoning_tokens))
 
 
 def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) -> int:
-    """Return the most tokens that an endpoint may generate for a role: its cap and the room for reasoning."""
+    """Return the most tokens that an endpoint may generate for a role: its output cap plus reasoning."""
     return role.output_tokens + (REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens)
 
 
 def most_sources(request: RoleInput) -> int:
-    """Most sources that one analysis shows: no protected one is beyond."""
+    """Return the most sources that one analysis shows, never fewer than the protected ones."""
     return max(MOST_SOURCES, len(request.protected_source_ids))
 
 
@@ -115,7 +115,7 @@ def _tokens(text: str) -> int:
 
 
 def _answer_tokens(answer: ToolAnswer) -> int:
-    """Tokens of an answer with a sign before each of its lines (three tokens; lines have 80 characters at least)."""
+    """Count the tokens of an answer; each line gets a three-token prefix, at most one per 80 characters."""
     lines = answer.text.count("\n") + len(answer.text) // 80 + 1
     return 2 * LINE_TOKENS + _tokens(answer.text) + lines * 3
 
@@ -125,7 +125,7 @@ def _shown_characters(text: DocumentRef | None, limit: int) -> int:
 
 
 def _material_tokens(request: RoleInput) -> int:
-    """Tokens of the fields in `MATERIAL`, and of stored drafts and conversations, as prompts show them."""
+    """Count the tokens of the fields in `MATERIAL`, and of stored drafts and conversations, as prompts show them."""
     if isinstance(request, ToolTurnInput):
         transcript = request.transcript.size if request.transcript else 0
         return math.ceil(transcript / BYTES_PER_TOKEN) + sum(map(_answer_tokens, request.answers))
@@ -154,7 +154,7 @@ def _material_tokens(request: RoleInput) -> int:
 
 
 def _notes_tokens(request: FindingsInput) -> int:
-    """Tokens of findings with their passages, and of the titles of their sources."""
+    """Count the tokens of findings with their passages, and of their sources' titles."""
     titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
     findings = sum(
         LINE_TOKENS + _tokens(finding.statement) + len(finding.evidence_ids) * (QUOTE_CHARACTERS + LINE_TOKENS)

@@ -1,6 +1,6 @@
-"""The canary of a run: a random mark in the system part of every prompt, which no outgoing text may contain. Pure.
+"""The canary of a run: a random marker in every system prompt, which no outgoing text may contain. Pure.
 
-An answer that contains it comes from a model that followed words from outside, so the whole answer is dropped.
+A model whose answer contains it may have obeyed outside text, so the whole answer is dropped.
 """
 
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ from urllib.parse import unquote_plus, urlsplit
 from contracts.addresses import normalize
 
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
-"""The problem of such an answer, for the call that repairs it."""
+"""Problem reported to the repair call for an answer with the canary."""
 STEERED_NOTE: Final = "an answer of the model repeated its private mark: page text may have steered it"
-"""The note in the record of the run."""
+"""Note in the run's record."""
 SHORTEST_FRAGMENT: Final = 20
-"""Letters and digits in a row; shorter runs are common words."""
+"""Consecutive letters and digits; shorter runs are common words."""
 
 
 def contains_canary(text: str, canary: str) -> bool:
@@ -23,9 +23,9 @@ def contains_canary(text: str, canary: str) -> bool:
 
 
 def exposes_private_text(url: str, canary: str, private: Iterable[str], public: Iterable[str]) -> bool:
-    """Return true if an address contains the canary.
+    """Return true if a URL contains the canary or leaks a private text.
 
-    Also true if its query contains 20 letters and digits in a row of a private text that no public text contains.
+    Its query leaks one if it contains 20 consecutive letters and digits of it that no public text contains.
     """
     plain = unquote_plus(url)
     if contains_canary(plain, canary):

@@ -1,4 +1,4 @@
-"""Checks and corrections of the claims of a draft: entries of a run's notebook, and their figures for the workflow."""
+"""Checks and corrections of a draft's claims: notebook entries, and their figures for the workflow."""
 
 from enum import StrEnum
 from typing import TypeAlias
@@ -8,7 +8,7 @@ from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
 class ShownPassage(CompactModel):
-    """A passage with its context in the stored text of its source."""
+    """A passage with its context from the source's stored text."""
 
     evidence_id: str
     title: str = ""
@@ -18,65 +18,65 @@ class ShownPassage(CompactModel):
 
     @property
     def text(self) -> str:
-        """The passage in its context."""
+        """Return the passage in its context."""
         return self.before + self.quote + self.after
 
 
 class AskedClaim(CompactModel):
-    """A claim for a checker: the sentence in plain text, and the passages that it cites."""
+    """A claim for a checker: the plain-text sentence and the passages it cites."""
 
     fingerprint: str
-    """Hash of its words and its passages: the same claim is judged once."""
+    """Hash of its text and passages, so that the same claim is judged once."""
     text: str
     passages: list[ShownPassage] = []
 
 
 AskedEntry: TypeAlias = ListEntry[AskedClaim]
-"""The claims of one text that a checker is to judge, the most important first."""
+"""The claims of one text for a checker, most important first."""
 
 
 class ClaimAnswer(CompactModel):
-    """The usable part of the answer of a checker to a claim."""
+    """The usable part of a checker's answer about a claim."""
 
     fingerprint: str
     verdict: Verdict = Verdict.UNVERIFIED
     reason: str = ""
     quote: str = ""
-    """The deciding words of the passages, as stored."""
+    """The deciding quote from the passages, as stored."""
 
 
 AnswersEntry: TypeAlias = ListEntry[ClaimAnswer]
-"""Answers of one call of a checker."""
+"""Answers of one checker call."""
 
 
 class ExtractedClaim(CompactModel):
-    """A statement of a draft that can be true or false, as rules see it.
+    """A statement of a draft that can be true or false, found by rules.
 
-    The id follows from its words, its evidence and how often both occur before in the same draft: neither other
-    numbers nor another place change it, other words or other evidence do.
+    The id follows from its text, its evidence and the number of earlier occurrences of both in the draft. Renumbering
+    or moving it does not change the id; new text or evidence does.
     """
 
     id: str
     text: str
-    """Plain text: without markers and markup, white space as single blanks."""
+    """Plain text, without markers and markup, white space collapsed."""
     section: str = ""
-    """The nearest heading above it; empty where there is none below the title."""
+    """The nearest heading above it; empty if only the title precedes it."""
     evidence_ids: list[str] = []
-    """In order of appearance; empty for an assertion without a citation."""
+    """In order of appearance; empty for an uncited assertion."""
     start: int = 0
     end: int = 0
-    """`draft[start:end]` is the sentence with its markers, the row or the quoted passage."""
+    """`draft[start:end]` is the sentence with its markers, the table row or the block quote."""
     fingerprint: str
     importance: float = 0.0
-    """Weight for the report, 0 to 1: claims at the beginning and claims with figures matter most."""
+    """Weight in the report, 0 to 1; claims near the start and claims with figures weigh most."""
     decided: ClaimVerdict | None = None
-    """Verdict by rules; None: a checker decides."""
+    """Verdict by rules; None if a checker decides."""
     row: bool = False
-    """True if it is a row of a table or a quoted passage, which is not corrected."""
+    """True for a table row or block quote, which is never corrected."""
 
 
 class CheckedSource(CompactModel):
-    """Place of the stored text of a source."""
+    """A source with its stored text."""
 
     id: str
     url: str = ""
@@ -91,7 +91,7 @@ class ClaimsEntry(CompactModel):
     query: str = ""
     language: str = "en"
     written_freely: bool = True
-    """True if a sentence without a citation may be a claim."""
+    """True if an uncited sentence may be a claim."""
     claims: list[ExtractedClaim] = []
     evidence: list[Evidence] = []
     """Every passage of the run."""
@@ -99,13 +99,13 @@ class ClaimsEntry(CompactModel):
 
 
 class CorrectionAction(StrEnum):
-    """Action on a claim that its passages do not support."""
+    """Action on a claim without support from its passages."""
 
     KEEP = "keep"
     REWRITE = "rewrite"
-    """The sentence follows the passages."""
+    """Restate it as the passages do."""
     SOFTEN = "soften"
-    """The sentence asserts less, or with less certainty."""
+    """Assert less, or with less certainty."""
     REMOVE = "remove"
 
 
@@ -113,43 +113,43 @@ class DoubtfulClaim(CompactModel):
     """A claim for a corrector."""
 
     number: int
-    """Its place among the claims of the draft."""
+    """Its index among the draft's claims."""
     asked: AskedClaim
     verdict: Verdict
     reason: str = ""
 
 
 DoubtfulEntry: TypeAlias = ListEntry[DoubtfulClaim]
-"""Doubtful claims of one draft, the most important first."""
+"""Doubtful claims of one draft, most important first."""
 
 
 class Proposal(CompactModel):
-    """Proposal of a corrector for a claim."""
+    """A corrector's proposal for a claim."""
 
     number: int
     action: CorrectionAction = CorrectionAction.KEEP
     text: str = ""
-    """The new sentence, plain text without citations."""
+    """The new sentence, in plain text without citations."""
     evidence_ids: list[str] = []
     reason: str = ""
 
 
 ProposalsEntry: TypeAlias = ListEntry[Proposal]
-"""Proposals of one call of a corrector."""
+"""Proposals of one corrector call."""
 
 
 class TriedProposal(CompactModel):
-    """A proposal with the claims of its text."""
+    """A proposal with the claims in its text."""
 
     proposal: Proposal
     claims: list[ExtractedClaim] = []
 
 
 class CorrectedEntry(CompactModel):
-    """Proposals for a draft, to be checked before any of them is accepted."""
+    """Proposals for a draft, checked before any of them is accepted."""
 
     before: str
-    """Hash of the entry of the draft's claims."""
+    """Hash of the entry with the draft's claims."""
     tried: list[TriedProposal] = []
 
 
@@ -163,7 +163,7 @@ class Correction(CompactModel):
     after: str = ""
     reason: str = ""
     verdict: Verdict = Verdict.UNVERIFIED
-    """Verdict on the corrected text; of a removed one on what it was."""
+    """Verdict on the corrected text; for a removed claim, on the original."""
 
 
 CorrectionsEntry: TypeAlias = ListEntry[Correction]
@@ -171,7 +171,7 @@ CorrectionsEntry: TypeAlias = ListEntry[Correction]
 
 
 class VerificationSummary(Contract):
-    """Check of a report's claims, in figures."""
+    """Figures on the check of a report's claims."""
 
     mode: str = ""
     """`off`, `light` or `full`."""
@@ -179,14 +179,14 @@ class VerificationSummary(Contract):
     uncited_claims: int = 0
     unsupported_share: float = 0.0
     contradicted_share: float = 0.0
-    """Shares of the judged claims."""
+    """Both are shares of the judged claims."""
     effective_citations: int = 0
-    """Citations of claims that are supported."""
+    """Citations of supported claims."""
     not_reached: int = 0
-    """Claims for a checker that were not judged, for time, a limit or a person."""
+    """Claims that no checker judged, because of time, a limit or a user's stop."""
     warning: bool = False
-    """True if a statement is contradicted, one of the first section unsupported, or more than 20 % of the cited ones
-    unsupported, or all were removed: the run is not `completed`."""
+    """True if a claim is contradicted, one of the first section is unsupported, more than 20 % of the cited claims are
+    unsupported, or all were removed; the run is then not `completed`."""
     verdict_counts: dict[str, int] = {}
     method_counts: dict[str, int] = {}
     correction_counts: dict[str, int] = {}
@@ -194,7 +194,7 @@ class VerificationSummary(Contract):
 
     @property
     def shortfall(self) -> tuple[int, int]:
-        """Statements that are unsupported, and all that cite something; if none is left, those that were removed."""
+        """Count the unsupported and all cited claims; if no cited claim remains, both count the removed ones."""
         wrong = sum(self.verdict_counts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
         cited, removed = self.claims - self.uncited_claims, self.correction_counts.get(CorrectionAction.REMOVE, 0)
         return (wrong, cited) if cited else (removed, removed)
@@ -210,12 +210,12 @@ class ReviewScores(Contract):
 
     @property
     def overall(self) -> float:
-        """Score for the bar: style weighs least, missing parts and missing support most."""
+        """Return the weighted score: coverage and support weigh most, style least."""
         return round(0.4 * self.coverage + 0.3 * self.support + 0.2 * self.depth + 0.1 * self.readability, 2)
 
 
 class ReviewSummary(Contract):
-    """Result of a review, and its effect."""
+    """Result of a review and its effect."""
 
     method: str = ""
     """`rules` or `model`."""
@@ -224,19 +224,19 @@ class ReviewSummary(Contract):
     reasons: BoundedList[str] = []
     missing: BoundedList[str] = []
     revised: bool = False
-    """True if a revision by its notes scored higher and replaced the draft."""
+    """True if a revision based on its notes scored higher and replaced the draft."""
     before: float | None = None
-    """Overall score of the first draft; None where no revision was written."""
+    """Overall score of the first draft; None without a revision."""
 
 
 class Verification(CompactModel):
-    """Progress of the verification of a run: hashes of entries, and figures."""
+    """Verification progress of a run: entry hashes and figures."""
 
     claims_entry: str = ""
     verdicts_entry: str = ""
-    """With the verdicts of the claims of the draft."""
+    """Hash of the entry with the verdicts on the draft's claims."""
     answers: list[str] = []
-    """Hashes of the entries of all answers of checkers; no claim is judged twice."""
+    """Hashes of the entries of all checker answers; no claim is judged twice."""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
     review: ReviewSummary | None = None

@@ -17,7 +17,7 @@ JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not
 
 
 def _objects(value: Any) -> Any:
-    """Drop items of a list that are no objects: one unreadable item must not make the others worthless."""
+    """Drop list items that are not objects, so that one unreadable item does not invalidate the others."""
     return [item for item in value if isinstance(item, (dict, Contract))] if isinstance(value, list) else value
 
 
@@ -29,17 +29,17 @@ LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(v
 
 
 class ClaimBatchInput(RoleInput):
-    """Hand-off of claims, which the activity loads from their entry."""
+    """Hand-off of a batch of claims, loaded by the activity from their entry."""
 
     entry: str = ""
     """Hash of the stored entry with the claims."""
     numbers: list[int] = []
-    """Numbers of its claims, from 0."""
+    """Indexes of the claims in the entry, from 0."""
     bytes_shown: int = 0
-    """Bytes of these claims with their passages, for the ledger."""
+    """Size of these claims with their passages, for the ledger."""
 
     def subject(self) -> str:
-        """Number of claims."""
+        """Return the number of claims, in words."""
         return plural(len(self.numbers), "statement")
 
 
@@ -68,14 +68,14 @@ class CheckerResult(RoleAnswer):
     """Verdicts with their reasons."""
 
     entry: str | None = None
-    """Hash of the stored entry with the answers; None: they are here."""
+    """Hash of the stored entry with the answers; None if they are inline."""
     answers: list[ClaimAnswer] = []
     verdicts: list[Verdict] = []
-    """Verdict of each claim, in order."""
+    """Verdict on each claim, in order."""
 
 
 class CorrectInput(ClaimBatchInput):
-    """Hand-off to the corrector: claims without support of their passages."""
+    """Hand-off to the corrector: claims without support from their passages."""
 
     claims: list[DoubtfulClaim] = []
 
@@ -102,7 +102,7 @@ class CorrectorResult(RoleAnswer):
     """One proposal for each claim."""
 
     entry: str | None = None
-    """Hash of the stored entry with the proposals; None: they are here."""
+    """Hash of the stored entry with the proposals; None if they are inline."""
     proposals: list[Proposal] = []
 
 
@@ -113,7 +113,7 @@ class ReviewInput(RoleInput):
     draft: DocumentRef
     sub_queries: list[str] = []
     unanswered: list[str] = []
-    """Sub-queries without a finding."""
+    """Sub-queries without findings."""
     sources_cited: int = 0
     findings: int = 0
 
@@ -135,7 +135,7 @@ class ReviewerAnswer(RoleAnswer):
 
     @property
     def scores(self) -> ReviewScores:
-        """The four scores."""
+        """Return the four scores."""
         return ReviewScores.model_validate(self, from_attributes=True)
 
 

@@ -1,4 +1,4 @@
-"""Sources, the documents that they were stored as, quotes with their places, and the claims that cite them."""
+"""Sources, their stored documents, quotes with their offsets, and the claims that cite them."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -24,7 +24,7 @@ from contracts.vocabulary import (
 
 
 class DocumentRef(Contract):
-    """A stored document: content-addressed, immutable."""
+    """A stored document, content-addressed and immutable."""
 
     hash: str = Field(pattern=DOCUMENT_HASH.pattern)
     media_type: str = "text/plain"
@@ -32,7 +32,7 @@ class DocumentRef(Contract):
 
 
 class SectionHint(Contract):
-    """A part of a document that retrieval found relevant: character range into the stored text."""
+    """A part of a document that matched in retrieval: a character range of the stored text."""
 
     start: int = Field(ge=0)
     end: int = Field(ge=0)
@@ -48,7 +48,7 @@ class ReportDraft(Contract):
 
     document: DocumentRef
     revision: int = 1
-    """From 1 for each new report."""
+    """Starts at 1 for each new report."""
     title: str = ""
     summary: str = ""
     sections: list[str] = []
@@ -56,44 +56,44 @@ class ReportDraft(Contract):
     characters: int = 0
     has_headings: bool = False
     evidence_ids: list[str] = []
-    """Evidence cited, in order of first appearance."""
+    """Cited evidence, in order of first appearance."""
     unresolved_markers: list[str] = []
     """Unknown markers, removed from the draft and reported."""
     foreign_urls: list[str] = []
-    """Addresses outside the source registry; removed from the draft and reported."""
+    """URLs outside the source registry; removed from the draft and reported."""
     iteration: int = 1
     kind: ReportKind = ReportKind.REPORT
     direct: bool = False
-    """True for an answer without research, without citations."""
+    """True for an answer without research or citations."""
     empty: bool = False
-    """True for the brief without any finding, without citations."""
+    """True for the brief of a run without findings; it has no citations."""
     words_by_section: dict[str, int] = {}
-    """Of a live report: words under each heading of the outline, in its order."""
+    """For a live report: word count under each heading, in outline order."""
 
 
 ASKED_BY_PERSON: Final = "steer"
-"""Origin of the gaps that people open while a run goes on."""
+"""Origin of gaps that people open during a run."""
 
 
 class Evidence(Contract):
-    """A verbatim passage: `text[start:end]` of the stored text of its source."""
+    """A verbatim passage: `text[start:end]` of its source's stored text."""
 
     id: str
     source_id: str
     start: int = Field(ge=0)
     end: int = Field(ge=1)
     quote_hash: str = ""
-    """SHA-256 of the quote: compared by `research audit`. Empty where the entry has it."""
+    """SHA-256 of the quote, which `research audit` compares; empty if it is in the entry."""
     heading: str = ""
     page: int | None = None
-    """The page or slide on which it begins, from 1; None where its source has none."""
+    """The page or slide on which it starts, from 1; None if its source has none."""
     sub_query_id: str | None = None
     entry: str | None = None
-    """Hash of the stored entry with the other fields; None: all are here."""
+    """Hash of the stored entry with the other fields; None if all are inline."""
 
 
 class Finding(Contract):
-    """A statement with the evidence that supports it."""
+    """A statement with its supporting evidence."""
 
     id: str
     statement: str = Field(max_length=600)
@@ -103,14 +103,14 @@ class Finding(Contract):
     sub_query_id: str | None = None
     category: str | None = None
     contradicts: list[str] = []
-    """Ids of findings of other sources that cannot be true beside it; in the entry, where there is one."""
+    """Ids of conflicting findings from other sources; in the entry, if there is one."""
     iteration: int = 1
     entry: str | None = None
-    """Hash of the stored entry with it and its evidence; None: all is here."""
+    """Hash of the stored entry with it and its evidence; None if all is inline."""
 
 
 class Gap(Contract):
-    """A hole in the findings."""
+    """Something that the findings lack."""
 
     id: str
     description: str = Field(max_length=400)
@@ -134,14 +134,14 @@ class Verdict(StrEnum):
     CONTRADICTED = "contradicted"
     NOT_ENOUGH_INFORMATION = "not_enough_information"
     UNVERIFIED = "unverified"
-    """Without a verdict, or without a usable one: never counted as supported."""
+    """No usable verdict; never counted as supported."""
 
 
 class CheckMethod(StrEnum):
-    """Author of a verdict."""
+    """Method that produced a verdict."""
 
     VERBATIM = "verbatim"
-    """It is word for word a passage that it cites."""
+    """The claim repeats a cited passage word for word."""
     RULES = "rules"
     MODEL = "model"
     NONE = "none"
@@ -164,7 +164,7 @@ ENOUGH_VOICES = 2
 
 
 def voice_of(url: str, publisher: str | None = None) -> str:
-    """The voice of a source: the collection it belongs to, else its publisher, else the host it was read from."""
+    """Return the voice of a source: its collection, else its publisher, else its host."""
     if url.startswith(CORPUS_SCHEME):
         return CORPUS_SCHEME + url.removeprefix(CORPUS_SCHEME).partition("/")[0]
     if publisher and publisher.strip():
@@ -177,9 +177,9 @@ def voice_of(url: str, publisher: str | None = None) -> str:
 
 
 def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
-    """The highest confidence that sources support, by the voice and quality of each.
+    """Return the highest confidence that sources support, given the voice and quality of each.
 
-    Several independent voices of high quality are `high`; one of high quality, or several others, `medium`; else `low`.
+    Two independent voices of high quality give `high`; one of high quality, or two others, `medium`; else `low`.
     """
     known = [(voice, quality) for voice, quality in sources if voice]
     voices = {voice for voice, _ in known}
@@ -190,7 +190,7 @@ def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
 
 
 def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence:
-    """Bound a claimed confidence by that of its sources."""
+    """Cap a claimed confidence at the one its sources support."""
     order = (Confidence.SPECULATION, Confidence.LOW, Confidence.MEDIUM, Confidence.HIGH)
     if claimed in TOP_CONFIDENCE and supported is Confidence.HIGH:
         return claimed
@@ -199,11 +199,11 @@ def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence
 
 OWN_DOCUMENTS, OWN_SETTING = "your documents", "your setting for this site"
 CHOSEN_BY_OPERATOR: Final = (OWN_DOCUMENTS, OWN_SETTING)
-"""Beginnings of the reasons of labels that no role may change."""
+"""Prefixes of the reasons for labels that no role may change."""
 
 
 class SourceDetails(Contract):
-    """Statements of a search, or of a page, about a source."""
+    """Metadata of a source, from a search or from the page itself."""
 
     title: str = ""
     snippet: str = ""
@@ -215,24 +215,24 @@ class SourceDetails(Contract):
 
 
 class SearchHit(SourceDetails):
-    """One result of one provider, in its rank.
+    """One ranked result of one provider.
 
-    A workflow knows address, title, DOI, rank and provider; `entries` of the run's notebook have the rest.
+    A workflow has its URL, title, DOI, rank and provider; the notebook `entries` have the rest.
     """
 
     url: str
     rank: int = Field(default=1, ge=1)
     provider: str = ""
     sections: list[SectionHint] = []
-    """Places of the match in the stored text; only a corpus knows."""
+    """Matching parts of the stored text; set only by a corpus."""
     content_hash: str | None = None
-    """SHA-256 of the text that `sections` refers to."""
+    """SHA-256 of the text that `sections` refer to."""
     entries: list[str] = []
-    """Hashes of the stored entries with its details; empty: they are here."""
+    """Hashes of the stored entries with its details; empty if they are inline."""
 
 
 def together(first: SearchHit, other: SearchHit) -> SearchHit:
-    """Merge two hits of one source: the first one, with details of the other that it lacks."""
+    """Merge two hits of one source: the first, with its missing details filled from the other."""
     lacking = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
         **{name: getattr(other, name) for name in lacking},
@@ -244,7 +244,7 @@ def together(first: SearchHit, other: SearchHit) -> SearchHit:
 
 
 class SourceAssessment(Contract):
-    """Parts of the quality of a source, 0 to 1, and the label that follows."""
+    """Quality scores of a source, each from 0 to 1, and the resulting label."""
 
     authority: float = Field(ge=0, le=1)
     relevance: float = Field(ge=0, le=1)
@@ -252,13 +252,13 @@ class SourceAssessment(Contract):
     content_quality: float = Field(ge=0, le=1)
     label: Quality
     reason: str
-    """The deciding part, in one line."""
+    """The deciding score, in one line."""
     user_generated: bool = False
-    """True if its readers can write there: then only the operator can call it `high`."""
+    """True if its readers can post there; only the operator can then rate it `high`."""
 
 
 class Candidate(Contract):
-    """A hit that a sub-query may read: a retry reads the next rank window."""
+    """A hit that a sub-query may read; a retry reads the next rank window."""
 
     sub_query_id: str
     hit: SearchHit
@@ -270,22 +270,22 @@ class ReadDetails(SourceDetails):
     url: str
     publisher: str | None = None
     retrieved_at: str | None = None
-    """Time of reading, ISO 8601; a workflow leaves it to the entry."""
+    """Time of reading, ISO 8601; only in the entry, not in the workflow."""
     media_type: str = ""
-    """Of the original, as it was recognized; empty where it was not read."""
+    """Detected media type of the original; empty if it was not read."""
     quality: Quality = Quality.UNKNOWN
     quality_reason: str = ""
     assessment: SourceAssessment | None = None
-    """None for sources that the operator declared, and for unread ones."""
+    """None for sources rated by the operator, and for unread ones."""
     language: str | None = None
-    """Of the text, as ISO 639 has it."""
+    """ISO 639 code of the text's language."""
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
 
 
 class Validators(Contract):
-    """Statements of a site about the version of a page that it sent, by which it can say that it has no other one."""
+    """HTTP validators of a fetched page, for conditional requests."""
 
     etag: str = ""
     last_modified: str = ""
@@ -295,7 +295,7 @@ OF_HIT: Final = ("url", "title", "provider", "doi", "rank")
 
 
 class Source(ReadDetails):
-    """A document that the run knows. Identity: canonical URL, else DOI, else content hash; see also `SearchHit`."""
+    """A document known to the run. Identity: canonical URL, else DOI, else content hash; see also `SearchHit`."""
 
     id: str
     title: str
@@ -311,30 +311,30 @@ class Source(ReadDetails):
     content_hash: str | None = None
     """SHA-256 of the raw bytes."""
     pages: DocumentRef | None = None
-    """The offsets at which its pages or slides begin, as a JSON list; None where it has none."""
+    """Start offsets of its pages or slides, stored as a JSON list; None if it has none."""
     analyzed: bool = False
     found_quality: Quality | None = None
-    """Quality by the rules, where the analyzer has changed `quality`; None: as `quality`."""
+    """Quality by rules, if the analyzer has changed `quality`; else None."""
     best_quality: Quality = Quality.HIGH
-    """The best that an analyzer may call it."""
+    """The highest quality that an analyzer may assign."""
     entry: str | None = None
-    """Hash of the stored entry about it as it was read; None where it was not read."""
+    """Hash of its stored entry; None if it was not read."""
     hit_entries: list[str] = []
-    """Hashes of the entries of searches with further details: of an unread source, or of its other addresses."""
+    """Hashes of search entries with more details, for an unread source or its aliases."""
 
     @classmethod
     def of_hit(cls, hit: SearchHit, sub_query_ids: list[str]) -> "Source":
-        """Return the source that a hit leads to, which is not fetched."""
+        """Return the source of a hit, not fetched yet."""
         named = {name: getattr(hit, name) for name in OF_HIT}
         return cls(**named, id=source_id(hit.url), sub_query_ids=sub_query_ids, hit_entries=hit.entries)
 
     def as_hit(self) -> SearchHit:
-        """Return the hit that would lead to it again."""
+        """Return a hit that leads to this source."""
         return SearchHit(**{name: getattr(self, name) for name in OF_HIT}, entries=self.hit_entries)
 
 
 def keys_of(found: SearchHit | Source) -> list[str]:
-    """Return the values that hits of one source share: the canonical URL, and the DOI if there is one."""
+    """Return the keys that hits of one source share: the canonical URL, and the DOI if there is one."""
     name = doi_of(found.doi) or doi_of(found.url)
     return [canonical_url(found.url), *([f"doi:{name}"] if name else [])]
 
@@ -343,11 +343,11 @@ ArtifactKind: TypeAlias = Literal["pdf", "html", "text"]
 KIND_OF: Final[Mapping[str, ArtifactKind]] = {
     "application/pdf": "pdf", "text/html": "html", "application/xhtml+xml": "html"
 }  # fmt: skip
-"""Kind of an original by its media type; any other one is shown by its text."""
+"""Artifact kind by media type; all others are shown as text."""
 
 
 class Artifact(Contract):
-    """A stored file of a source: the original as it was fetched, or the text that was read from it."""
+    """A stored file of a source: the original as fetched, or the text extracted from it."""
 
     file_id: str
     """Hash of the file in the content store."""
@@ -360,7 +360,7 @@ class Artifact(Contract):
 
 
 def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, Any]:
-    """Return a source as JSON with its stored files and the statements that were found in it."""
+    """Return a source as JSON, with its stored files and the statements found in it."""
     files = artifacts_of(source)
     return source.model_dump(mode="json") | {
         "file_id": files[0].file_id if files else None,
@@ -370,7 +370,7 @@ def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, An
 
 
 def artifacts_of(source: Source) -> list[Artifact]:
-    """Return the stored files of a source that was read: original and text, once where they are the same bytes."""
+    """Return the stored files of a read source: original and text, or one file if both are the same bytes."""
     text = source.text
     if text is None:
         return []
@@ -389,11 +389,11 @@ class QueryRecord(Contract):
     """One query to one provider."""
 
     text: str
-    """The query as it was sent: capitals mark names."""
+    """The query as sent; its capitals mark names."""
     provider: str
     source_type: str = "web"
     sub_query_id: str
     iteration: int = Field(default=1, ge=1)
     found: int = Field(default=0, ge=0)
     outcome: Literal["answered", "failed"] = "answered"
-    """No hits is an answer."""
+    """A query without hits counts as answered."""

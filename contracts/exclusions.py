@@ -1,4 +1,4 @@
-"""Exclusions of a request: words, names or domains that no source, passage or search may be about. Pure."""
+"""Exclusions of a request: words, names or domains barred from sources, passages and searches. Pure."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ def mentions_any(text: str, exclude: Iterable[str]) -> bool:
 
 
 def mentions(text: str, exclusion: str) -> bool:
-    """Compare whole words in their order, after NFKC and case folding."""
+    """Return true if a text contains the exclusion as whole words in order, after NFKC and case folding."""
     return f" {_words(exclusion)} " in f" {_words(text)} " if _words(exclusion) else False
 
 
@@ -29,7 +29,7 @@ def _words(text: str) -> str:
 
 
 def _is_below(url: str, place: str) -> bool:
-    """Return true for the host itself, for a host below it, and for a file or folder of a corpus."""
+    """Return true if a place is the URL's host or a parent domain of it, or a path inside a corpus URL."""
     folded = place.casefold().strip("/ ")
     if not folded:
         return False

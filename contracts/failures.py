@@ -1,4 +1,4 @@
-"""Type names of failures, shared by raisers and catchers."""
+"""Type names of failures, shared by the code that raises and the code that catches them."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -14,7 +14,7 @@ EVENTS_AFTER_TASK: Final = "the run's history has events that no workflow task h
 
 # Failures of calls to the outside world (activity level).
 SUMMARIES_NEEDED: Final = "SummariesNeeded"
-"""No failure: texts of the call are to be summarised before it is paid (`contracts.summaries`)."""
+"""Not a failure: texts of the call must be summarised before it is paid (`contracts.summaries`)."""
 INVALID_MODEL_OUTPUT: Final = "InvalidModelOutput"
 ANSWER_CUT: Final = "AnswerCut"
 ANSWER_REFUSED: Final = "AnswerRefused"
@@ -27,22 +27,22 @@ CALL_IN_FLIGHT: Final = "CallInFlight"
 CORPUS_UNAVAILABLE: Final = "CorpusUnavailable"
 SEARCH_UNAVAILABLE: Final = "SearchUnavailable"
 SEARCH_REJECTED: Final = "SearchRejected"
-"""A provider refuses one query; others may well be answered."""
+"""A provider rejects one query; others may succeed."""
 SEARCH_NOT_CONFIGURED: Final = "SearchNotConfigured"
-"""A provider that cannot be used as it is set up."""
+"""A provider cannot be used as configured."""
 NOT_PERMITTED: Final = "NotPermitted"
-"""A call that would leave although its run has no permission: its plan is not approved."""
+"""An outbound call of a run whose plan is not approved."""
 WORKER_LOST: Final = "WorkerLost"
 WORKER_STOPPED: Final = "WorkerStopped"
-"""A worker was stopped in an orderly way while it worked: no failure of the call."""
+"""A worker shut down gracefully during the call; the call itself did not fail."""
 INPUT_UNPROCESSABLE: Final = "InputUnprocessable"
-"""A text from outside ended, more than once, the process that worked on it."""
+"""An outside text crashed the process that handled it more than once."""
 SOURCE_UNREADABLE: Final = "SourceUnreadable"
 SOURCE_UNAVAILABLE: Final = "SourceUnavailable"
-"""A site without an answer, or with 5xx, beyond the patience for one page of several."""
+"""A site did not answer, or answered 5xx, for longer than the patience for one of several pages."""
 STORAGE_FULL: Final = "StorageFull"
 SESSION_CHANGED: Final = "SessionChanged"
-"""The stored session is not the base of a change: the whole state must be sent."""
+"""The stored session is not the base of the change, so the whole state must be sent."""
 CONTENT_MISSING: Final = "ContentMissing"
 CONTENT_CORRUPT: Final = "ContentCorrupt"
 STORE_UNAVAILABLE: Final = "StoreUnavailable"
@@ -51,7 +51,7 @@ PASSING: Final = frozenset(
     {RATE_LIMITED, CALL_IN_FLIGHT, STORAGE_FULL, STORE_UNAVAILABLE, MODEL_UNAVAILABLE, SEARCH_UNAVAILABLE}
     | {SOURCE_UNAVAILABLE, WORKER_STOPPED}
 )
-"""Failures that may pass. A workflow sees one only after the time for its call: it names an outage."""
+"""Transient failures. A workflow sees one only after the call's time is used up, so it means an outage."""
 
 WORDS: Final[Mapping[str, str]] = {
     INVALID_MODEL_OUTPUT: "the model's answer was unusable",
@@ -66,4 +66,4 @@ WORDS: Final[Mapping[str, str]] = {
     STORAGE_FULL: "no room was left where documents are stored",
     "TimeoutError": "no worker did it in time",
 }
-"""Failures as a person reads them; another one is named by its type."""
+"""Failures in plain words; any other is shown by its type name."""

@@ -1,4 +1,4 @@
-"""The roles of the strategy `living`: the decomposer, which plans, and the agent, which works by calling tools.
+"""The roles of the `living` strategy: the decomposer, which plans, and the agent, which works through tool calls.
 
 The supervisor's analyzer analyzes pages; the reporter writes passages (`contracts.report_updates`).
 """
@@ -20,7 +20,7 @@ from contracts.vocabulary import Tier
 
 
 class DecomposeInput(BriefedInput):
-    """Hand-off to the decomposer: the question, its constraints, and the plan that is replaced."""
+    """Hand-off to the decomposer: the question, its constraints, and the plan to replace."""
 
     constraints: Constraints = Constraints()
     most_queries: int = 6
@@ -44,7 +44,7 @@ class DecomposerAnswer(RoleAnswer):
     )
 
     def fitted(self, request: DecomposeInput, notes: list[str]) -> Self:
-        """Keep distinct queries, headings and new questions. Raises `UnfitAnswer` without a query or a heading."""
+        """Keep distinct queries, headings and new questions. Raises `UnfitAnswer` without a query or heading."""
         queries = distinct(self.expanded_queries, str)
         if not queries:
             raise UnfitAnswer("expanded_queries: at least one query with words is needed")
@@ -68,9 +68,9 @@ DECOMPOSER: Final = RoleSpec(
 
 
 MOST_RESULTS: Final = 5
-"""Pages of one search that the agent is shown (`max_search_results_per_query` of the design)."""
+"""Pages of one search shown to the agent (`max_search_results_per_query` of the design)."""
 FILE_ID_CHARACTERS: Final = 12
-"""Of the hash of an original: so much of it names the file in a conversation."""
+"""Length of the hash prefix that names a file in a conversation."""
 MOST_NOTES_OF_UPDATE: Final = 12
 
 
@@ -137,14 +137,14 @@ class LivingInput(ToolTurnInput):
     pages_left: int = 0
     turns_left: int = 0
     unasked: list[str] = []
-    """Queries of the plan that were not asked. This and the fields below are for the script without a model; no
+    """Queries of the plan that were not searched yet. This and the fields below are for the scripted fallback; no
     prompt shows them."""
     found: list[int] = []
-    """Numbers of pages not fetched yet, the best first."""
+    """Numbers of pages not fetched yet, best first."""
     files: list[str] = []
-    """Ids of fetched files that were not read yet."""
+    """Ids of fetched files not read yet."""
     unwritten: dict[str, list[int]] = {}
-    """Notes that are not in the report yet, by the heading that they fit."""
+    """Notes not in the report yet, by the heading they fit."""
     open_questions: list[str] = []
 
 
@@ -153,4 +153,4 @@ LIVING_AGENT: Final = RoleSpec(
     output_tokens=1_500, expected_output_tokens=300, work="research",
     tools=(WEB_SEARCH, FETCH_URL, PARSE_CONTENT, UPDATE_REPORT, FINISH),
 )  # fmt: skip
-"""Decides what to search, to read and to write down; it never sees the text of a page."""
+"""Decides what to search, read and write; it never sees the text of a page."""

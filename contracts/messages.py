@@ -1,4 +1,4 @@
-"""Requests and results of activities that are no role."""
+"""Requests and results of activities that are not roles."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ from contracts.vocabulary import Quality
 
 
 class RunRequest(CompactModel):
-    """The run that an activity works for, and its tenant."""
+    """The run of an activity, and its tenant."""
 
     research_id: str
     tenant: str = "default"
@@ -29,7 +29,7 @@ class PrepareRequest(CompactModel):
     request_json: str
     """The validated request, as JSON."""
     continued: bool = False
-    """True for a new history of the same run: the resolution of its session stays."""
+    """True after continue-as-new: the session's resolution is reused."""
 
 
 class Prepared(CompactModel):
@@ -37,17 +37,17 @@ class Prepared(CompactModel):
 
     resolved: ResolvedResearch
     packed_state: str | None = None
-    """A stored session to go on from (see `ResearchState.pack`)."""
+    """A stored session to resume (see `ResearchState.pack`)."""
     stored_result: ResearchResult | None = None
-    """Set when the stored session is complete: the run ends with it."""
+    """Set if the stored session is complete; the run ends with it."""
     resolved_entry: str = ""
     """Hash of `resolved` in the run's notebook."""
     has_turn: bool = False
-    """True if the run may begin at once; else it waits for its turn."""
+    """True if the run may start now; else it queues."""
 
 
 class PlannedRun(CompactModel):
-    """Output of the workflow `deep-research-plan`: the run that it has started."""
+    """Output of the workflow `deep-research-plan`: the run it started."""
 
     research_id: str
 
@@ -61,54 +61,54 @@ class MetadataRequest(CompactModel):
     """Input of `describe_research`."""
 
     strategy: str = ""
-    """Empty: the one whose plans wait for a person's approval, else the default of requests."""
+    """Empty: the strategy whose plans need approval, else the default for requests."""
 
 
 class ResearchMetadata(CompactModel):
-    """What a front end needs before any run."""
+    """Metadata that a front end needs before any run."""
 
     research_collection: str = ""
-    """Place of the sessions: a folder, or the URL of a store."""
+    """Location of the sessions: a folder, or the URL of a store."""
     research_settings_schema: dict[str, Any] = {}
-    """JSON Schema of the settings of a request, without references, with the defaults that are in force."""
+    """JSON Schema of the request settings, without references, with the effective defaults."""
 
 
 class TurnRequest(RunRequest):
-    """A run that intends to start."""
+    """A run that waits to start."""
 
     known_place: int = 0
-    """Place in the queue as the run knows it; 0 for none yet."""
+    """Last known place in the queue; 0 for none yet."""
 
 
 class QueueTurn(CompactModel):
-    """Place of a run in the queue of runs."""
+    """A run's place in the queue."""
 
     place: int = 0
-    """0: the run may begin; else its place among the waiting runs, from 1."""
+    """0: the run may start; else its place among the waiting runs, from 1."""
     waiting: int = 0
-    """Number of waiting runs, this one included."""
+    """Number of waiting runs, including this one."""
     pause_seconds: float = 0.0
-    """Time until the next request for the place."""
+    """Time until the next poll."""
 
 
 class OutgoingRequest(CompactModel):
-    """A request to a provider or a site, with the conditions of its run."""
+    """A request to a provider or site, with the restrictions of its run."""
 
     tenant: str = "default"
     domains_allow: list[str] = []
-    """Hosts that hits, and all addresses on the way to a page, must belong to or lie below; empty means any."""
+    """Domains that the host of each hit, and each redirect to a page, must belong to; empty means any."""
     domains_deny: list[str] = []
-    """Hosts that none of them may belong to."""
+    """Domains that none of these hosts may belong to."""
     published_from: str | None = None
-    """ISO date of the earliest publication, where dates are known."""
+    """Earliest publication date (ISO), applied where dates are known."""
     date: str = ""
-    """Date of the run: recency is judged against it."""
+    """Date of the run, the reference for recency."""
     permitted: bool = False
     """False while a person has yet to approve the plan: no call is made."""
 
 
 class SearchRequest(RunRequest, OutgoingRequest):
-    """One query to one provider."""
+    """One query to one search provider."""
 
     operation: str
     provider: str
@@ -119,37 +119,37 @@ class SearchRequest(RunRequest, OutgoingRequest):
     language: str | None = None
     published_to: str | None = None
     earlier_entry: str = ""
-    """Hash of the stored entry with the sources of an earlier run, which the provider `earlier` offers."""
+    """Hash of the stored entry with an earlier run's sources, offered by the provider `earlier`."""
     titled: int = 50
-    """Number of hits whose titles the response contains: the others are read only in place of failed ones."""
+    """Number of hits returned with titles; the others are read only in place of failed ones."""
     questions: list[str] = []
-    """All sub-queries that are searched at the same time: found pages are judged by them."""
+    """All sub-queries searched at the same time; pages are assessed against them."""
     resolved_entry: str = ""
-    """Hash of the stored resolution, by which pages are judged."""
+    """Hash of the stored resolution that pages are assessed by."""
     patience_seconds: float | None = None
-    """Time for which a provider that does not answer is tried; None: as long as the call has time."""
+    """Time for retries of an unresponsive provider; None: the call's whole time."""
 
 
 class SearchResponse(CompactModel):
-    """Hits in rank order, and the frequencies of the words where the provider knows them."""
+    """Hits in rank order, with term frequencies if the provider has them."""
 
     provider: str
     hits: list[SearchHit] = []
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
-    """Stem → number of documents that contain it, for the words of the query; empty where unknown."""
+    """Stem → number of documents with it, for the words of the query; empty if unknown."""
     spellings: dict[str, str] = {}
-    """Stem that no document contains → the most similar word that some contain."""
+    """Stem in no document → the most similar word in some document."""
     cached: bool = False
-    """True if the answer came from the cache: no provider got a request."""
+    """True for a cache hit: no provider got a request."""
     cost_usd: float | None = 0.0
     """None if the provider charges an unknown amount."""
     spent_before: Usage | None = None
-    """Cost of earlier attempts without a result."""
+    """Cost of earlier, failed attempts."""
     warnings: list[str] = []
     """Filters that the provider could not apply: one short line each."""
     entry: str | None = None
-    """Hash of the stored entry with the whole hits, of which only labels are here. None: all is here."""
+    """Hash of the stored entry with the full hits, of which only labels are inline; None if all is inline."""
 
 
 class ReadRequest(OutgoingRequest):
@@ -159,28 +159,28 @@ class ReadRequest(OutgoingRequest):
     url: str
     title: str = ""
     query: str = ""
-    """The query that found it: relevance is judged against it."""
+    """The query that found it, the reference for relevance."""
     snippet: str = ""
     published_at: str | None = None
     doi: str | None = None
     mode: SourceType = SourceType.WEB
-    """Table of authorities that applies."""
+    """Selects the authority table."""
     exposes_private_text: bool = False
-    """The address contains words that only this run knows: it is refused."""
+    """True if the URL contains text private to the run; it is then refused."""
     hit_entries: list[str] = []
-    """Hashes of the entries of the searches that found it, with the other fields; empty: all is here."""
+    """Hashes of the search entries with its other fields; empty if all is inline."""
     needs_title: bool = False
-    """True if the workflow does not know the title."""
+    """True if the workflow lacks the title."""
     known_entry: str = ""
-    """Hash of the stored entry about the document as it was read before: it is read again, and compared."""
+    """Hash of the entry from an earlier read; the document is read again and compared."""
     patience_seconds: float = 10.0
-    """Time for which a site that does not answer, or answers 5xx, is tried."""
+    """Time for retries of a site that does not answer or answers 5xx."""
 
 
 def reading_conditions(resolved: ResolvedResearch, questions: Iterable[str], date: str) -> dict[str, Any]:
-    """Return the fields of `ReadRequest` by which a page of the web is fetched and judged.
+    """Return the fields of `ReadRequest` that decide how a web page is fetched and assessed.
 
-    `questions` are all that were searched at the same time: which one found a page first must not decide its worth.
+    `questions` are all that were searched together, so a page's assessment does not depend on which found it first.
     """
     return {
         "query": "\n".join(questions),
@@ -193,29 +193,29 @@ def reading_conditions(resolved: ResolvedResearch, questions: Iterable[str], dat
 
 
 class ReadRecord(CompactModel):
-    """Result of a read, in short: an entry of the notebook has the rest, the content store the text."""
+    """Short result of a read; the notebook entry has the rest, the content store the text."""
 
     url: str = ""
-    """The final URL; empty where it is the requested one."""
+    """The final URL; empty if it equals the requested one."""
     title: str = ""
-    """Empty where it is the one of the hit."""
+    """Empty if it equals the hit's title."""
     publisher: str | None = None
     content_hash: str
     text: DocumentRef
     media_type: str = "text/html"
-    """Of the original, as it was recognized; most are pages, so this costs no history of theirs."""
+    """Detected media type of the original; the most common one is the default, which histories omit."""
     pages: DocumentRef | None = None
     quality: Quality
     quality_reason: str = ""
     best_quality: Quality = Quality.HIGH
     cached: bool = False
-    """True if it came from the cache: no site got a request."""
+    """True for a cache hit: no site got a request."""
     entry: str | None = None
-    """Hash of the stored entry about it; None: all is here."""
+    """Hash of its stored entry; None if all is inline."""
 
 
 class CheckProvidersRequest(RunRequest):
-    """Search providers to be checked before a run starts."""
+    """Search providers to check before a run starts."""
 
     providers: list[str]
     permitted: bool = False
@@ -223,12 +223,12 @@ class CheckProvidersRequest(RunRequest):
 
 
 class StateChange(CompactModel):
-    """A run's state as a change of the stored one (`contracts.state_changes`); both digests are compared."""
+    """A run's state as a diff from the stored one (`contracts.state_changes`); both digests are verified."""
 
     base: str = ""
-    """Digest of the stored state; empty where the change is the whole state."""
+    """Digest of the stored state; empty if the change is the whole state."""
     digest: str
-    """Of the state after it."""
+    """Digest of the resulting state."""
     packed: str
     """The change as compressed JSON in base64."""
 
@@ -238,19 +238,19 @@ class SaveRequest(RunRequest):
 
     change: StateChange
     closed: bool = False
-    """True for the last save of a run."""
+    """True for a run's last save."""
     yields_turn: bool = False
-    """True where the run waits for a person: another one may begin in its place."""
+    """True while the run waits for a person; another run may start in its place."""
 
 
 class RenderRequest(RunRequest):
-    """Make the three forms of the report from the state (whose `draft` names the text)."""
+    """Input for rendering the report in its three formats from the state, whose `draft` names the text."""
 
     change: StateChange
 
 
 class RenderedReport(CompactModel):
-    """The report with numbers, in the content store; its beginning of up to 128 KB also here, packed."""
+    """The report with numbered citations, in the content store; its first 128 KB also inline, packed."""
 
     files: ReportFiles
     packed: str = ""
@@ -259,16 +259,16 @@ class RenderedReport(CompactModel):
     citations: list[Citation] = []
     verification: VerificationSummary = VerificationSummary()
     verdicts: list[Verdict] = []
-    """Verdict of each claim in the report, in order."""
+    """Verdict on each claim in the report, in order."""
 
     @property
     def text(self) -> str:
-        """The beginning of the report."""
+        """Return the beginning of the report."""
         return str(unpack_json(self.packed)) if self.packed else ""
 
 
 class DocumentPieceRequest(RunRequest):
-    """A piece of a stored document, for clients that reach only the engine; another tenant's run has none."""
+    """Request for a piece of a stored document, for clients that reach only the engine; not for other tenants' runs."""
 
     name: str
     """`report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a revision."""
@@ -285,70 +285,70 @@ class DocumentPiece(CompactModel):
 
 
 class ExtractClaimsRequest(RunRequest):
-    """Find the claims of the newest draft, and judge by rules where they can."""
+    """Input for extracting the latest draft's claims, and judging by rules those that rules can."""
 
     change: StateChange
     answers: list[str] = []
-    """Hashes of the entries of earlier answers."""
+    """Hashes of the entries with earlier answers."""
 
 
 class ExtractedClaims(CompactModel):
     """Claims for a checker."""
 
     claims_entry: str
-    """Hash of the `ClaimsEntry`; for corrections of the `CorrectedEntry`."""
+    """Hash of the `ClaimsEntry`, or of the `CorrectedEntry` for corrections."""
     asked_entry: str = ""
     sizes: list[int] = []
-    """Bytes of each claim for the checker, the most important first."""
+    """Bytes of each claim for the checker, most important first."""
     claims: int = 0
 
 
 class FinalizeVerificationRequest(RunRequest):
-    """Put the verdicts on a draft together; with `corrected_entry` choose the corrections that stay."""
+    """Input for combining the verdicts on a draft and, with `corrected_entry`, choosing the accepted corrections."""
 
     mode: str = ""
     by_model: bool = True
     claims_entry: str = ""
     corrected_entry: str = ""
     corrections_entry: str = ""
-    """Hash of the entry of earlier corrections."""
+    """Hash of the entry with earlier corrections."""
     answers: list[str] = []
     unreached: int = 0
-    """Number of claims that no checker judged, of the last batch."""
+    """Number of claims of the last batch that no checker judged."""
     corrects: bool = False
 
 
 class FinalizedVerification(CompactModel):
-    """The verdicts on a draft, and its claims to be corrected."""
+    """The verdicts on a draft, and its claims to correct."""
 
     claims_entry: str = ""
-    """Hash for the resulting draft; empty where it is the given one."""
+    """Hash for the resulting draft; empty if unchanged."""
     verdicts_entry: str = ""
     corrections_entry: str = ""
     summary: VerificationSummary = VerificationSummary()
     verdicts: list[Verdict] = []
-    """Of each claim, in order."""
+    """Verdict on each claim, in order."""
     draft: ReportDraft | None = None
-    """The corrected draft; None where no correction stays."""
+    """The corrected draft; None if no correction was accepted."""
     doubtful_entry: str = ""
     sizes: list[int] = []
-    """Bytes of each claim that is to be corrected."""
+    """Bytes of each claim to correct."""
 
 
 class ApplyRequest(RunRequest):
-    """Put proposals of a corrector and of rules into the draft, to be checked."""
+    """Input for applying proposals of a corrector and of rules to the draft, before they are checked."""
 
     by_model: bool = True
     claims_entry: str
     proposals: list[str]
-    """Hashes of the entries of proposals."""
+    """Hashes of the entries with proposals."""
     answers: list[str] = []
 
 
 class JoinRequest(RunRequest):
-    """Sections that were written apart, and the frame around them."""
+    """Separately written sections, and the frame around them."""
 
     frame: ReportDraft
     sections: list[DocumentRef]
     headings: list[str]
-    """Heading of each section, where its text has none."""
+    """Heading of each section, used if its text has none."""

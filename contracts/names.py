@@ -1,4 +1,4 @@
-"""Stable names: they are stored data, so a change needs a decision record."""
+"""Stable names; they are stored data, so changing one needs a decision record."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ POOLS: Final[dict[str, str]] = {
     for queue in (WORKFLOWS_QUEUE, MODELS_QUEUE, SEARCH_QUEUE, READING_QUEUE, RECORDS_QUEUE)
 }
 
-# Search attributes: keywords and one double, never a user's text (SQL visibility has few slots).
+# Search attributes: keywords and one double, never user text (SQL visibility has few slots).
 PHASE_ATTRIBUTE: Final = "ResearchPhase"
 STRATEGY_ATTRIBUTE: Final = "ResearchStrategy"
 OUTCOME_ATTRIBUTE: Final = "ResearchOutcome"
@@ -31,7 +31,7 @@ TENANT_ATTRIBUTE: Final = "ResearchTenant"
 COST_ATTRIBUTE: Final = "ResearchCostUsd"
 KEYWORD_ATTRIBUTES: Final = (PHASE_ATTRIBUTE, STRATEGY_ATTRIBUTE, OUTCOME_ATTRIBUTE, TENANT_ATTRIBUTE)
 
-# Memo of a run, which the server shows: the beginning of its question, its strategy and, at the end, its outcome.
+# Memo of a run, shown by the server: the start of its question, its strategy and, at the end, its outcome.
 QUESTION_MEMO: Final = "question"
 STRATEGY_MEMO: Final = "strategy"
 OUTCOME_MEMO: Final = "outcome"
@@ -57,4 +57,4 @@ CORPUS_SCHEME: Final = "corpus:"
 CORPUS_PROVIDER: Final = "corpus"
 
 FAIRNESS_KEY_CHARACTERS: Final = 64
-"""Characters of a tenant's name that the server takes as its fairness key."""
+"""Longest fairness key that the server accepts; tenant names are cut to it."""

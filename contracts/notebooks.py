@@ -1,7 +1,7 @@
-"""The notebook of a run: the results of its activities, in entries that are stored once and never change.
+"""The notebook of a run: the results of its activities, in immutable entries.
 
-An entry is a document of the content store, known by its hash. The workflow has ids, labels and hashes; an activity
-that needs the details gets the hashes and loads the entries (`providers.storage.stored_notebooks`).
+An entry is a document in the content store, addressed by its hash. The workflow has ids, labels and hashes; an
+activity that needs the details gets the hashes and loads the entries (`providers.storage.stored_notebooks`).
 """
 
 from typing import Any, Final, TypeVar
@@ -31,7 +31,7 @@ class HitsEntry(CompactModel):
     """Hits of one search."""
 
     questions: list[str] = []
-    """The sub-queries that were searched at the same time: web pages are judged by them."""
+    """The sub-queries searched at the same time; web pages are assessed against them."""
     date: str = ""
     resolved_entry: str = ""
     """Hash of the stored resolution."""
@@ -39,18 +39,18 @@ class HitsEntry(CompactModel):
 
 
 class SourceEntry(ReadDetails):
-    """A source as it was read, with the details of the search that found it."""
+    """A source as read, with the details from the search that found it."""
 
     source_id: str = ""
     warnings: list[str] = []
     validators: Validators | None = None
-    """None where the site gave none, and for documents of a corpus."""
+    """None if the site sent none, and for documents of a corpus."""
     links: list[str] = []
-    """Addresses of the web that the page refers to, `MOST_LINKS` at most; none is ever opened for that."""
+    """Web links of the page, at most `MOST_LINKS`; being listed here does not get a link fetched."""
 
 
 MOST_LINKS: Final = 100
-"""Of a page."""
+"""Per page."""
 
 
 class AnalysisEntry(CompactModel):
@@ -62,7 +62,7 @@ class AnalysisEntry(CompactModel):
 
 
 def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> SearchHit | None:
-    """The hit of an address, with the richer details of all hits of the same work; None if there is none."""
+    """Return the hit of a URL, merged with all hits of the same work; None if there is none."""
     address, named = canonical_url(url), doi_of(doi) or doi_of(url)
     found: SearchHit | None = None
     for hit in (hit for entry in entries for hit in entry.hits):
@@ -73,9 +73,9 @@ def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> Search
 
 
 def without_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
-    """Return an analysis with an entry as the workflow gets it, without what the entry has or what follows.
+    """Return a stored analysis for the workflow, without what the entry has or what can be derived.
 
-    `with_what_follows` is its inverse, as far as the workflow knows.
+    `with_what_follows` restores the derived parts.
     """
     given = {source.id: source.quality for source in request.sources}
     seen_all = set(given) == set(output.analyzed_source_ids or ())
@@ -88,7 +88,7 @@ def without_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerRe
         update={
             "findings": findings,
             "evidence": evidence,
-            # An opinion that is the one already known changes nothing.
+            # An unchanged quality is no update.
             "quality_updates": [one for one in output.quality_updates if given.get(one.source_id) != one.quality],
             "analyzed_source_ids": None if seen_all else output.analyzed_source_ids,
         }
@@ -96,7 +96,7 @@ def without_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerRe
 
 
 def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
-    """Add ids, entry and the sources of findings; `source_ids` are those of the request."""
+    """Add ids, the entry hash and the sources of findings; `source_ids` are those of the request."""
     if output.entry is None:
         return output
     evidence, findings = dict[str, Evidence](), list[Finding]()
@@ -113,7 +113,7 @@ def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> Analyzer
 
 
 def by_reference(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:
-    """Return a role's input with hashes of entries in place of their details; unchanged for a run without entries."""
+    """Return a role's input with entry hashes in place of details; unchanged for a run without entries."""
     if not state.resolved_entry:
         return request
     fields = type(request).model_fields
@@ -141,17 +141,17 @@ def by_reference(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> 
 
 SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type")
 FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
-"""Fields of a source or a finding that are in its entry, so that no checkpoint sends them.
+"""Fields of a source or finding that are in its entry, so checkpoints omit them.
 
-Evidence whose entry a finding names and the addresses of sources are not sent either.
+Checkpoints also omit evidence whose entry a finding names, and the aliases of sources.
 """
 
 
 def without_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a state as JSON without the details of entries (inverse: `Notebooks.with_entry_texts`)."""
+    """Return a JSON state without the details that are in entries (inverse: `Notebooks.with_entry_texts`)."""
     sources = {key: _without(source, SOURCE_FIELDS_OF_ENTRY) for key, source in state.get("sources", {}).items()}
     findings = [_without(finding, FINDING_FIELDS_OF_ENTRY) for finding in state.get("findings", [])]
-    # Passages selected for a report are in an entry that no finding names.
+    # Passages selected for a report are in entries that no finding names.
     named = {finding.get("entry") for finding in state.get("findings", [])} - {None}
     evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in named}
     lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}

@@ -1,6 +1,6 @@
-"""The roles of the strategy `orchestrator`: intake, outliner, orchestrator and agent.
+"""The roles of the `orchestrator` strategy: intake, outliner, orchestrator and agent.
 
-Orchestrator, agent and intake call tools, which the workflow carries out; the other roles are the supervisor's.
+Orchestrator, agent and intake call tools, which the workflow executes; the other roles are the supervisor's.
 """
 
 from typing import Annotated, Final, Self
@@ -106,7 +106,7 @@ class OutlinerAnswer(RoleAnswer):
     steps: list[OutlinedStep]
 
     def fitted(self, request: OutlineInput, notes: list[str]) -> Self:
-        """Keep distinct steps within the limit. Raises `UnfitAnswer` if there is none."""
+        """Keep distinct steps within the limit. Raises `UnfitAnswer` if there are none."""
         steps = distinct(self.steps, lambda one: one.step)
         if not steps:
             raise UnfitAnswer("steps: at least one step is needed")
@@ -114,17 +114,17 @@ class OutlinerAnswer(RoleAnswer):
 
 
 class OrchestrateInput(ToolTurnInput):
-    """Hand-off to the orchestrator: the plan in its opening, findings of agents as answers to its calls."""
+    """Hand-off to the orchestrator: the plan in its opening, the agents' findings as answers to its calls."""
 
     approach: str = ""
     steps: list[str] = []
     at_once: int = 3
     cycles: int = 7
-    """Number of turns in which it may send agents."""
+    """Number of turns in which it may start agents."""
     reasons: bool = False
-    """The model reasons by itself, so it gets no tool to think with."""
+    """True if the model reasons on its own, so it gets no think tool."""
     unserved: list[int] = []
-    """Steps, from 1, without an agent. For the script without a model; no prompt shows them."""
+    """Steps, from 1, without an agent. For the scripted fallback; no prompt shows them."""
 
 
 class WorkInput(ToolTurnInput):
@@ -134,7 +134,7 @@ class WorkInput(ToolTurnInput):
     pages_left: int = 0
     reasons: bool = False
     found: list[tuple[int, int]] = []
-    """Number and rank of each page not opened yet. This and the fields below are for the script without a model."""
+    """Number and rank of each page not opened yet. This and the fields below are for the scripted fallback."""
     searches: int = 0
     open_gaps: list[str] = []
 
@@ -144,7 +144,7 @@ INTAKE: Final = RoleSpec(
     share=TokenShare.PLANNING, output_tokens=800, expected_output_tokens=200, work="clarification",
     tools=(GENERATE_PLAN, ASK_PERSON),
 )  # fmt: skip
-"""Calls one of its tools; text instead is one question to the person."""
+"""Calls one of its tools; plain text counts as one question to the person."""
 OUTLINER: Final = RoleSpec(
     "outliner", "outline_research", Tier.ANALYTICAL, OutlineInput, OutlinerAnswer, OutlinerAnswer,
     share=TokenShare.PLANNING, output_tokens=2_000, expected_output_tokens=500, work="planning",

@@ -27,12 +27,12 @@ from contracts.vocabulary import (
 MONEY_DIGITS: Final = 10
 """Decimals of a US dollar: a token costs less than a millionth, a cached one a tenth of that.
 
-Rounding every sum to them makes sums equal whatever the order in which they were made.
+Rounding to them makes sums independent of the order of addition.
 """
 
 
 class Usage(Contract):
-    """Counters of a run or of one call; they add up."""
+    """Counters of a run or of one call, which can be added."""
 
     model_calls: int = 0
     input_tokens: int = 0
@@ -42,48 +42,48 @@ class Usage(Contract):
     cache_write_tokens: int = 0
     """Input tokens that it wrote into its prompt cache; part of `input_tokens`."""
     cost_usd: float | None = 0.0
-    """None as soon as one paid call or search had no known price."""
+    """None once a paid call or search had no known price."""
     partial_cost_usd: float = 0.0
-    """Known part of a cost that is None, for the cap on it; 0 while the whole cost is known."""
+    """Known part of the cost, for its cap, while `cost_usd` is None; else 0."""
     searches: int = 0
     cached_searches: int = 0
-    """Searches that the cache answered; part of `searches`."""
+    """Cache hits; part of `searches`."""
     reads: int = 0
     cached_reads: int = 0
-    """Reads that the cache answered; part of `reads`."""
+    """Cache hits; part of `reads`."""
     active_seconds: float = 0.0
 
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator on top of a property
     @property
     def cached_share(self) -> float | None:
-        """Share of the input that came from the endpoint's prompt cache, 0 to 1; None without input."""
+        """Return the share of input from the endpoint's prompt cache, 0 to 1; None without input."""
         return round(self.cached_tokens / self.input_tokens, 4) if self.input_tokens else None
 
     @property
     def tokens(self) -> int:
-        """Input and output together: what `max_tokens` limits."""
+        """Return input plus output tokens, which `max_tokens` limits."""
         return self.input_tokens + self.output_tokens
 
     @property
     def known_cost_usd(self) -> float:
-        """Known cost, which `max_cost_usd` limits."""
+        """Return the known cost, which `max_cost_usd` limits."""
         return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
 
     def most_usd(self, price: ModelPrice | None) -> float | None:
-        """Return the cost of the tokens, none of them cached; None without a known price."""
+        """Return the cost of the tokens without cache discounts; None without a known price."""
         if price is None:
             return None
         return (self.input_tokens * price.input + self.output_tokens * price.output) / 1_000_000
 
     def plus(self, other: "Usage") -> "Usage":
-        """Return the sum of both; an unknown cost stays unknown, with its known part."""
+        """Return the sum of both; an unknown cost stays unknown, but its known part is added."""
         unknown = self.cost_usd is None or other.cost_usd is None
         known = round(self.known_cost_usd + other.known_cost_usd, MONEY_DIGITS)
         sums = {name: getattr(self, name) + getattr(other, name) for name in COUNTERS}
         return Usage(cost_usd=None if unknown else known, partial_cost_usd=known if unknown else 0.0, **sums)
 
     def beyond(self, other: "Usage") -> "Usage":
-        """Return the difference to a smaller usage: of each counter, and 0 where it is smaller."""
+        """Return how far each counter exceeds the other's; 0 if it does not."""
         unknown = self.cost_usd is None and other.cost_usd is not None
         known = round(max(0.0, self.known_cost_usd - other.known_cost_usd), MONEY_DIGITS)
         rest = {name: max(0, getattr(self, name) - getattr(other, name)) for name in COUNTERS}
@@ -91,7 +91,7 @@ class Usage(Contract):
 
 
 COUNTERS: Final = tuple(name for name in Usage.model_fields if name not in {"cost_usd", "partial_cost_usd"})
-"""Fields of a usage that add up by themselves."""
+"""Fields of a usage that are added without special rules."""
 
 
 class CallAccount(Contract):
@@ -104,7 +104,7 @@ class CallAccount(Contract):
     warnings: list[str] = []
     """Coerced values, dropped items: one short line each, without page text."""
     content: CallFidelity | None = None
-    """Content that a model was shown; None without a model, or where none can be shortened."""
+    """Content shown to a model; None without a model, or if none of it can be shortened."""
 
 
 class Mark(StrEnum):
@@ -117,10 +117,10 @@ class Mark(StrEnum):
 
 
 class UnitProgress(Contract):
-    """One unit of work: a phase, a step, an agent."""
+    """One unit of work: a phase, a step or an agent."""
 
     name: str
-    """As events call it."""
+    """Its name in events."""
     label: str
     """A verb or noun of at most nine characters, for a narrow column."""
     mark: Mark = Mark.WAITING
@@ -128,29 +128,29 @@ class UnitProgress(Contract):
 
 
 class Progress(Contract):
-    """The units of the strategy in order, and the progress of the run in one line."""
+    """The strategy's units in order, and the run's progress in one line."""
 
     summary: str = ""
     units: list[UnitProgress] = []
 
 
 class Awaited(Contract):
-    """A call that is under way."""
+    """A call in flight."""
 
     what: str
     """One line for a person: `analyze: How are backups made?`, as Markdown escapes it."""
     since: str
-    """Time of the request by the run's clock, ISO 8601."""
+    """Start of the call by the run's clock, ISO 8601."""
     id: str = ""
-    """Id of its activity, or of the workflow of an agent."""
+    """Id of its activity, or of an agent's workflow."""
     attempt: int = 1
-    """Above 1 while Temporal retries it, as in an outage; a client adds it from the server's description."""
+    """Above 1 while Temporal retries it; clients add it from the server's description."""
     last_failure: str = ""
-    """Message of the attempt before, in one line."""
+    """Message of the previous attempt's failure, in one line."""
 
 
 class Event(Contract):
-    """One thing that happened, for watchers."""
+    """One event of a run, for watchers."""
 
     seq: int
     type: str
@@ -162,7 +162,7 @@ class Event(Contract):
 
 
 class EventPage(Contract):
-    """Answer of the query `events(after)`: at most 200 events and the cursor for the next call."""
+    """Answer of the query `events(after)`: at most 200 events, and the cursor for the next call."""
 
     events: list[Event] = []
     next: int = 0
@@ -173,7 +173,7 @@ class AgentDecision(Contract):
 
     seq: int
     agent: str
-    """The decider: a role, `gatherer`, or another name that the strategy declares."""
+    """A role, `gatherer`, or another name that the strategy declares."""
     action: str
     phase: str | None = None
     iteration: int = 1
@@ -181,7 +181,7 @@ class AgentDecision(Contract):
     inputs: dict[str, Any] = {}
     outputs: dict[str, Any] | None = None
     timestamp: str = ""
-    """ISO 8601 with offset, from the workflow's own clock."""
+    """ISO 8601 with offset, by the workflow's clock."""
 
 
 class GateIssue(Contract):
@@ -192,7 +192,7 @@ class GateIssue(Contract):
 
 
 class GateResult(Contract):
-    """Result of the check of a phase."""
+    """Result of a phase's gate."""
 
     phase: str
     valid: bool
@@ -204,11 +204,11 @@ class GateResult(Contract):
 
 PERSON: Final = "person"
 HOOK: Final = "hook"
-"""Origins of guidance that the report lists."""
+"""Origins of the guidance listed in the report."""
 
 
 class Guidance(Contract):
-    """A message of a think-pause, a hook or a person for the next phase."""
+    """A message for the next phase from a think-pause, a hook or a person."""
 
     origin: str
     """`model`, `rules`, `hook` or `person`."""
@@ -217,7 +217,7 @@ class Guidance(Contract):
 
 
 class Pause(Contract):
-    """Decision after a unit of work (gate, reflection, hook, decision); the strategy's next unit obeys it."""
+    """Decision after a unit of work (gate, reflection, hook, decision), binding for the strategy's next unit."""
 
     phase: str
     action: Action
@@ -229,14 +229,14 @@ INLINE_REPORT_CHARACTERS = 128_000
 
 
 class Counts(Contract):
-    """Numbers of everything."""
+    """Counts of a run's sub-queries, sources, findings, evidence and gaps."""
 
     iterations: int = 0
     sub_queries: int = 0
     sources: int = 0
     sources_cited: int = 0
     not_fetched: int = 0
-    """Sources that were found and not read; those that no limit left room for count once the run is over."""
+    """Sources found but not read; those skipped because of limits count once the run is over."""
     duplicates: int = 0
     findings: int = 0
     evidence: int = 0
@@ -250,7 +250,7 @@ class Counts(Contract):
 
 
 class Ending(Contract):
-    """End of a run, as the workflow decides it before the report is rendered."""
+    """Ending of a run, decided by the workflow before the report is rendered."""
 
     outcome: Outcome
     stop_reason: StopReason
@@ -258,34 +258,34 @@ class Ending(Contract):
     ended_at: str
 
     def after_check(self, check: VerificationSummary) -> "Ending":
-        """Return the ending of a report with such verdicts: without enough support it is not completed."""
+        """Return the ending after verification; a completed run with a warning becomes partial."""
         unsupported = self.outcome is Outcome.COMPLETED and check.warning
         return self.model_copy(update={"outcome": Outcome.PARTIAL}) if unsupported else self
 
 
 class Citation(Contract):
-    """A number in the report and the source behind it: a bijection that never changes."""
+    """A citation number and its source, a bijection that never changes."""
 
     number: int
     source_id: str
     label: str = ""
-    """Text of the link in place of `[number]`, for `report.json`; empty for a plain number."""
+    """Link text in place of `[number]`, for `report.json`; empty for a plain number."""
 
 
 class ReportFiles(Contract):
-    """The three forms of a report in the content store."""
+    """The three formats of a report, in the content store."""
 
     markdown: DocumentRef
     html: DocumentRef
     json_document: DocumentRef
 
     def by_form(self) -> dict[str, DocumentRef]:
-        """Return them by the name of their form."""
+        """Return the files by format name."""
         return {"md": self.markdown, "html": self.html, "json": self.json_document}
 
 
 class ResearchResult(Contract):
-    """Result of the workflow and of every handle, also from the session when the server has none."""
+    """Result of the workflow and of every handle; read from the session if the server has none."""
 
     research_id: str
     outcome: Outcome
@@ -306,7 +306,7 @@ class ResearchResult(Contract):
     limitations: list[str] = []
     resumable: bool = False
     advice: str = ""
-    """What helps where resuming the run as it is would do nothing; else empty."""
+    """Remedy if resuming the run unchanged would achieve nothing; else empty."""
     started_at: str = ""
     ended_at: str = ""
     metadata: dict[str, Any] | None = None
@@ -323,16 +323,16 @@ def carried_result(details: Sequence[object]) -> ResearchResult | None:
 
 
 class AgentProgress(Contract):
-    """An agent as the status of its run shows it."""
+    """An agent in its run's status."""
 
     id: str
     task: str
     strategy: str
     status: AgentStatus
     workflow_id: str = ""
-    """Workflow with its own query `status`."""
+    """Id of its workflow, which has its own `status` query."""
     phase: str = ""
-    """Its own current phase; empty where unknown."""
+    """Its current phase; empty if unknown."""
     started_at: str = ""
     ended_at: str = ""
     problem: str = ""
@@ -340,10 +340,10 @@ class AgentProgress(Contract):
     counts: Counts = Counts()
     usage: Usage = Usage()
     agents: list["AgentProgress"] = []
-    """Its own agents, in the order in which they were given their tasks."""
+    """Its own agents, in task order."""
 
     def with_all_below(self, level: int = 1) -> Iterator[tuple[int, "AgentProgress"]]:
-        """Give this agent and all below it, each with its level, parents before their agents."""
+        """Yield this agent and all its descendants with their levels, parents first."""
         yield level, self
         for agent in self.agents:
             yield from agent.with_all_below(level + 1)
@@ -356,9 +356,9 @@ class ResearchStatus(Contract):
     query: str
     status: RunStatus
     queue_place: int | None = None
-    """Place of a run that waits for its turn, from 1; None for any other run."""
+    """Queue position of a waiting run, from 1; None for any other run."""
     queue_length: int = 0
-    """Number of waiting runs, this one included."""
+    """Number of waiting runs, including this one."""
     phase: str | None = None
     iteration: int = 1
     max_iterations: int = 1
@@ -367,7 +367,7 @@ class ResearchStatus(Contract):
     strategy: str = "supervisor"
     progress: Progress = Progress()
     agents: list[AgentProgress] = []
-    """Agents of the run, in the order in which they were given their tasks."""
+    """Agents of the run, in task order."""
     engine: str = ""
     corpus: str | None = None
     egress: str = ""
@@ -376,34 +376,34 @@ class ResearchStatus(Contract):
     """Expected amounts and the cap, in one line; empty for a run without paid calls."""
     web: bool = False
     providers: list[ProviderChoice] = []
-    """Providers in use, and the reason against each other one."""
+    """Providers in use, and the reasons why others are not."""
     waiting: Waiting | None = None
     outline: list[str] = []
     questions: list[str] = []
-    """Questions of the plan to the person."""
+    """The plan's questions to the user."""
     assumptions: list[str] = []
-    """Answers that the plan assumes."""
+    """Answers assumed by the plan."""
     objections: list[Objection] = []
-    """Reasons against queries of the plan, overruled ones included."""
+    """Reasons against queries of the plan, including overruled ones."""
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     usage_by_phase: dict[str, Usage] = {}
     fidelity: FidelityTotals | None = None
-    """Content of calls that models were shown; None before the first call of such a kind."""
+    """Content shown to models; None before the first call with content that can be shortened."""
     verification: VerificationSummary = VerificationSummary()
     elapsed_seconds: float = 0.0
     """Active seconds as of `as_of`."""
     as_of: str = ""
-    """The run's clock when something last happened in it, ISO 8601; empty for what is read from a stored session."""
+    """Run clock at the latest event, ISO 8601; empty for a status read from a stored session."""
     awaiting: list[Awaited] = []
-    """Calls under way, oldest first."""
+    """Calls in flight, oldest first."""
     deadline_seconds: float = 0.0
     last_decision: str = ""
     last_failure: str = ""
     degraded: list[str] = []
     guidance: list[Guidance] = []
-    """Requests of people and hooks during the run, and their effect."""
+    """Guidance from people and hooks during the run."""
     outcome: Outcome | None = None
     stop_reason: StopReason | None = None
     started_at: str = ""

@@ -1,4 +1,4 @@
-"""Outlines: the headings that a person agrees to before the work, and that a report has afterwards. Pure."""
+"""Outlines: the report headings that a person approves before the research. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -11,32 +11,32 @@ from contracts.lenient import UnfitAnswer, distinct, first
 from contracts.texts import REPLACEMENT, shorten, visible
 
 MOST_HEADINGS: Final = 20
-"""As many as `output.sections` of a request may have."""
+"""The limit of a request's `output.sections`."""
 HEADING_CHARACTERS: Final = 120
 MARKUP: Final = str.maketrans(dict.fromkeys("\\`*<>[]"))
-"""Signs that make code, emphasis, HTML, links and citations."""
+"""Characters that mark up code, emphasis, HTML, links and citations."""
 ADDRESS: Final = re.compile(r"//|www\.|(?:https?|ftp|wss?|mailto|corpus):|[\w.+-]@\w", re.IGNORECASE)
-"""Part of a word that names a page, a document or a mailbox."""
+"""Part of a word that is a URL, a corpus document or an email address."""
 SOURCE_HEADING: Final = re.compile(
     r"(?:\d{1,9}[.)]?\s{0,9})?(?:list of )?(?:sources|references|bibliography|works cited|citations|further reading"
     r"|quellen|quellenverzeichnis|literatur|références|bibliographie|fuentes|referencias|fonti|bronnen)"
     r"(?: cited| used)?:?",
     re.IGNORECASE,
 )
-"""Heading of a list of sources: every report gets its own, and a draft has none."""
+"""Heading of a list of sources, which every report gets at the end and no draft contains."""
 
 
 def heading_of(text: str) -> str:
-    """Return a text as a heading: one line of plain words, without markup and addresses, cut to its length."""
+    """Return a text as a heading: one line of plain words, without markup or addresses, cut to `HEADING_CHARACTERS`."""
     line = visible(unescape(text[: 8 * HEADING_CHARACTERS])).replace(REPLACEMENT, " ").translate(MARKUP)
     words = [word.strip("_") for word in line.split() if not ADDRESS.search(word)]
     heading = shorten(" ".join(filter(None, words)).lstrip("#+=- "), HEADING_CHARACTERS)
-    # What was taken away may have hidden something else.
+    # The removed parts may have hidden more.
     return heading if heading == text else heading_of(heading)
 
 
 def fitted_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
-    """Return a model's headings without markup, repetitions and lists of sources.
+    """Return a model's headings without markup, repetitions or lists of sources.
 
     Raises `UnfitAnswer` if none is left.
     """
@@ -69,6 +69,6 @@ def _each_once(headings: list[str]) -> list[str]:
 
 
 Heading = Annotated[str, Field(min_length=1, max_length=HEADING_CHARACTERS), AfterValidator(_plain)]
-"""A heading as a person writes it."""
+"""A heading written by a person."""
 WrittenOutline = Annotated[list[Heading], Field(min_length=1, max_length=MOST_HEADINGS), AfterValidator(_each_once)]
-"""An outline as a person writes it."""
+"""An outline written by a person."""

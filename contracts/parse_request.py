@@ -1,4 +1,4 @@
-"""Reading of a request: a valid one, or one line for each problem."""
+"""Parsing of requests: a valid request, or one line per problem."""
 
 import json
 from typing import Final
@@ -15,11 +15,11 @@ MAX_LINES = 20
 MAX_METADATA_BYTES = 2_048
 
 ANY_DAY = "2000-01-01"
-"""Timeframes that reach back from today have no last day, so today is of no matter to their order."""
+"""Used as today: timeframes relative to today have no last day, so their order cannot be wrong."""
 
 
 class InvalidRequest(ValueError):
-    """The request cannot be used. `lines` are `path: message`; no value that was sent is repeated."""
+    """An unusable request. `lines` are `path: message`, without any of the values sent."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines[:MAX_LINES]))
@@ -40,7 +40,7 @@ def parse_request(data: bytes | str) -> ResearchRequest:
 
 
 def error_lines(error: ValidationError) -> list[str]:
-    """`path: message` of each problem, without the values. An unknown key is named, cut to 64 characters."""
+    """Return `path: message` for each problem, without values. Unknown keys are named, cut to 64 characters."""
     lines = []
     for problem in error.errors(include_input=False, include_url=False):
         path = ".".join(str(part)[:64] for part in problem["loc"]) or "request"
@@ -49,11 +49,11 @@ def error_lines(error: ValidationError) -> list[str]:
 
 
 def _beyond_models(request: ResearchRequest) -> list[str]:
-    """Rules that span more than one field or count bytes."""
+    """Check the rules that span several fields or count bytes."""
     goes_on = request.continue_from is not None and "strategy" not in request.model_fields_set
     if lines := [] if goes_on else unknown_to_strategy(request, request.strategy):
         return lines
-    # A resumed run has the corpus and the domains of its session.
+    # A resumed run takes corpus and domains from its session.
     if request.continue_from is None and (lines := protected_sources_of(request, request.search)[1]):
         return lines
     if request.refresh and request.continue_from is None:
@@ -71,12 +71,12 @@ SPECIAL_LIMITS: Final = {
     "live report": ("max_update_characters",),
     "trees": ("max_nodes", "max_leaves", "max_corrections", "max_levels"),
 }
-"""Limits that only some strategies have: their presets are 0 elsewhere."""
+"""Limits that only some strategies have; their presets are 0 in the others."""
 ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", "max_steps"))
 
 
 def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
-    """Return a line for a strategy that cannot be used, or for each setting that it lacks."""
+    """Return one line for an unusable strategy, or one for each setting that the strategy lacks."""
     known = {strategy.name: strategy for strategy in list_selectable()}
     if name not in known:
         return [f"strategy: unknown (no installed package declares it); choose {either(list(known))}"]

@@ -1,4 +1,4 @@
-"""The plan of a run, and the questions to a person about it."""
+"""The plan of a run, and the questions about it to a person."""
 
 import shlex
 from collections.abc import Iterable
@@ -14,15 +14,15 @@ from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
-"""Words of approval where a request has `gates.approve: phrase`."""
+"""Approval phrase for requests with `gates.approve: phrase`."""
 AROUND_PHRASE: Final = " \t\r\n.!,:\"'“”„«»‘’‹›「」『』。！()"
-"""Signs around the words of approval that change nothing; a question mark does."""
+"""Characters ignored around the approval phrase; a question mark is not one of them."""
 OTHER_FORM: Final = "form"
-"""Facet of a query with the words of the question in another form."""
+"""Facet of a query that is the question itself, reworded."""
 WITHOUT_SEARCH: Final = "analysis"
-"""Origin of a query that is answered from what was read before: nothing is searched for it."""
+"""Origin of a query answered from sources already read, without a search."""
 CHOSEN_BY_AGENT: Final = "agent"
-"""Origin of a query that an agent chose beside the plan: nobody was promised an answer to it."""
+"""Origin of a query that an agent added to the plan; the approved plan does not promise an answer."""
 MOST_QUESTIONS: Final = 3
 MOST_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
@@ -30,30 +30,30 @@ MOST_ASSUMPTIONS: Final = 10
 
 
 class WaitKind(StrEnum):
-    """Kind of an open question to a person."""
+    """Kind of open question to a person."""
 
     CLARIFICATION = "clarification"
     APPROVAL = "approval"
 
 
 class ObjectionKind(StrEnum):
-    """Kind of an objection to a query."""
+    """Kind of objection to a query."""
 
     STRUCTURAL = "structural"
-    """Computed: the work does not fit the limits of the run. It binds."""
+    """Computed: the work exceeds the run's limits. Binding."""
     OPINION = "opinion"
-    """A model's: a person may overrule it."""
+    """A model's opinion, which a person may overrule."""
 
 
 class QuestionRound(Contract):
-    """One round of questions with a person's answers, in the same order; an answer may be empty."""
+    """One round of questions with a person's answers in the same order; answers may be empty."""
 
     questions: list[str]
     answers: list[str] = []
 
 
 class Clarification(Contract):
-    """Questions about the question of a run, with answers."""
+    """Clarifying questions about a run's query, with answers."""
 
     rounds: list[QuestionRound] = []
     done: bool = False
@@ -61,23 +61,23 @@ class Clarification(Contract):
 
 
 class Waiting(Contract):
-    """Open question of a run."""
+    """An open question of a run."""
 
     kind: WaitKind
     questions: list[str] = []
-    """About the question of the run, or those of the plan that is to be approved."""
+    """Clarifying questions, or the questions of the plan to approve."""
     round: int = 0
-    """Of the questions, from 1."""
+    """Round of questions, from 1."""
     plan_version: int = 0
-    """Version of the plan that is to be approved; 0 where none is."""
+    """Version of the plan to approve; 0 if there is none."""
     phrase: str | None = None
-    """Words that approve it; None where none are required."""
+    """Required approval phrase; None if none is required."""
     objected: ObjectionKind | None = None
-    """Kind of the objections to the plan, `structural` if one of them binds; None where there is none."""
+    """Kind of the open objections to the plan, `structural` if any is; None if there are none."""
     since: str = ""
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
-    """End of the run without an answer, ISO 8601."""
+    """Time at which the run ends without an answer, ISO 8601."""
 
     def for_plan(self, plan: "Plan") -> "Waiting":
         """Return the wait for the approval of another version of the plan."""
@@ -87,19 +87,19 @@ class Waiting(Contract):
         return self.model_copy(update=update)
 
     def is_phrase(self, given: Any) -> bool:
-        """Return true for the words that approve, in any case and between quotation marks; a sentence may deny them."""
+        """Return true for the bare approval phrase, in any case or quotes; in a longer sentence it may be negated."""
         if not isinstance(given, str) or self.phrase is None:
             return False
         return " ".join(given.strip(AROUND_PHRASE).split()).casefold() == self.phrase.casefold()
 
     def describe(self) -> str:
-        """Name the awaited act of a person, as a clause."""
+        """Name the awaited action of a person, as a noun phrase."""
         if self.kind is WaitKind.CLARIFICATION:
             return "an answer to what the question means"
         return f"the approval of plan version {self.plan_version}"
 
     def ways(self, research_id: str) -> list[str]:
-        """The commands that answer, the most usual first."""
+        """Return the commands that answer, most common first."""
         if self.kind is WaitKind.CLARIFICATION:
             return [f'research answer {research_id} "…"']
         phrase = f" --phrase {shlex.quote(self.phrase)}" if self.phrase else ""
@@ -114,7 +114,7 @@ class Waiting(Contract):
 
 
 class PlannedQuery(StrictContract):
-    """A sub-query as a person writes it; a mere text is one without a rationale."""
+    """A sub-query written by a person; a plain string has no rationale."""
 
     query: str = Field(min_length=1, max_length=500)
     rationale: str = Field(default="", max_length=300)
@@ -131,25 +131,25 @@ PlanLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1,
 
 
 class PlanRevision(StrictContract):
-    """Revision of a plan by a person: words for the planner, or parts of the plan itself."""
+    """Revision of a plan by a person: guidance for the planner, or parts of the plan itself."""
 
     guidance: str | None = Field(default=None, min_length=1, max_length=ANSWER_CHARACTERS)
     brief: str | None = Field(default=None, min_length=1, max_length=2_000)
     sub_queries: list[PlannedQuery] | None = Field(default=None, min_length=1, max_length=20)
-    """All sub-queries in the order of importance, in place of those of the plan."""
+    """All sub-queries, most important first; they replace those of the plan."""
     outline: WrittenOutline | None = None
-    """All headings of the report in their order."""
+    """All headings of the report, in order."""
     questions: list[PlanLine] | None = Field(default=None, max_length=MOST_QUESTIONS)
     assumptions: list[PlanLine] | None = Field(default=None, max_length=MOST_ASSUMPTIONS)
 
 
 class PlanNode(Contract):
-    """One part of the work: a sub-query that is searched for, or work on the findings of its children."""
+    """One part of the work: a sub-query to search, or work on its children's findings."""
 
     id: str
     text: str
     parent: str | None = None
-    """The node that it is a part of, or whose gap it is to close; None at the top."""
+    """The node that it belongs to or whose gap it closes; None at the top."""
     depth: int = Field(default=0, ge=0)
     kind: NodeKind = NodeKind.QUERY
     needs_search: bool = True
@@ -158,53 +158,53 @@ class PlanNode(Contract):
     origin: str = "plan"
     """`plan`, `gap:<gap id>` of a refinement, or `analysis`.
 
-    Of searches outside of the plan it is `task:<id>` of an agent, or `background`.
+    For searches outside the plan: `task:<id>` of an agent, or `background`.
     """
     facet: str = ""
-    """Part of the answer that it serves (`problem`, `mechanism`, `settings`, …); free text for a model."""
+    """Aspect of the answer it serves (`problem`, `mechanism`, `settings`, …); free text from a model."""
     expected_contribution: str = ""
     source_id: str | None = None
-    """The source that a leaf is about; None for any other node."""
+    """Source of a leaf; None for any other node."""
     task_type: str = ""
-    """The task of a leaf; empty for any other node."""
+    """Task of a leaf; empty for any other node."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""
-    """Reason for skipping it; else empty."""
+    """Reason for skipping it; empty if not skipped."""
     error: str | None = None
     provider: str | None = None
     result_count: int = 0
     new_source_count: int = 0
     duplicate_count: int = 0
-    """Hits of known sources: of earlier searches, other sub-queries or several providers."""
+    """Hits for known sources, from earlier searches, other sub-queries or other providers."""
     stated_gaps: list[str] = []
-    """Ids of the gaps in its answer, also those of another sub-query."""
+    """Ids of the gaps in its answer, including those shared with other sub-queries."""
     finding_count: int = 0
-    """Number of findings that answer it, also those of earlier sub-queries."""
+    """Number of findings that answer it, including those of earlier sub-queries."""
 
     @property
     def gap_id(self) -> str | None:
-        """The gap that this sub-query is to close, if any."""
+        """Return the id of the gap that this sub-query is meant to close, if any."""
         return self.origin.removeprefix("gap:") if self.origin.startswith("gap:") else None
 
 
 class Objection(Contract):
-    """Reason against a query of the plan: while there is one, the plan cannot be approved."""
+    """Reason against a query of the plan; an open objection blocks approval."""
 
     query_id: str = ""
-    """The node of the plan; empty: all queries together."""
+    """Id of the plan's node; empty: all queries together."""
     query: str = ""
     """Text of the node; empty: all queries together."""
     kind: ObjectionKind
     text: str
     """The reason, in one sentence."""
     splits: list[str] = []
-    """Narrower queries that could take its place."""
+    """Narrower queries that could replace it."""
     figures: dict[str, tuple[float, float]] = {}
-    """Limit that is exceeded → the estimate and the limit; of a structural objection."""
+    """For a structural objection: name of an exceeded limit → estimate and limit."""
     overruled: bool = False
     followed: bool = False
-    """True if the narrower queries took its place, where nobody was asked."""
+    """True if the narrower queries replaced it without asking a person."""
 
     def line(self) -> str:
         """Return query, reason and narrower queries in one line."""
@@ -215,30 +215,30 @@ class Objection(Contract):
 
 
 class PlanContent(Contract):
-    """Content of a plan, for its readers."""
+    """The readable content of a plan."""
 
     brief: str = ""
     nodes: BoundedList[PlanNode] = []
-    """Parents before their children, otherwise in the order of the work."""
+    """Parents before their children, otherwise in execution order."""
     outline: BoundedList[str] = []
-    """Headings of the report in their order; empty where the plan does not fix them."""
+    """Headings of the report, in order; empty if the plan does not fix them."""
     questions: BoundedList[str] = []
-    """Questions to the person, which may be answered before the approval."""
+    """Questions that a person may answer before approving."""
     assumptions: BoundedList[str] = []
-    """Answers to its questions that the plan assumes."""
+    """Answers to its questions, assumed by the plan."""
 
 
 class Plan(PlanContent):
-    """Plan of the work: a flat list of sub-queries, or a tree."""
+    """Plan of a run: a flat list of sub-queries, or a tree."""
 
     version: int = 0
     objections: list[Objection] = []
-    """Reasons against its queries, by a strategy that judges whether they can be answered within the limits."""
+    """Objections to its queries, from a strategy that judges feasibility within the limits."""
     to_judge: bool = False
-    """True for a plan that a person edited, until the unit that makes plans has judged it."""
+    """True for a plan edited by a person, until the planning unit has judged it."""
 
     def texts(self) -> dict[str, Any]:
-        """Return all that a person approves of it, as events of the log have it."""
+        """Return everything that a person approves, in the form of log events."""
         objections = {"objections": [one.line() for one in self.open_objections]} if self.objections else {}
         return objections | {
             "version": self.version,
@@ -250,41 +250,41 @@ class Plan(PlanContent):
 
     @property
     def open_objections(self) -> list[Objection]:
-        """The objections that no person has overruled, and that no split has settled."""
+        """Return the objections that are neither overruled nor resolved by a split."""
         return [objection for objection in self.objections if not (objection.overruled or objection.followed)]
 
     @property
     def sub_queries(self) -> list[PlanNode]:
-        """The nodes that are searched for."""
+        """Return the nodes that need a search."""
         return [node for node in self.nodes if node.needs_search]
 
     @property
     def steps(self) -> list[PlanNode]:
-        """The steps in their order."""
+        """Return the steps, in order."""
         return [node for node in self.nodes if node.kind is NodeKind.STEP]
 
     @property
     def parts(self) -> list[PlanNode]:
-        """Return the parts that a person reads and edits: sub-queries, and steps without any below them."""
+        """Return the parts that a person reads and edits: sub-queries, and nodes without children."""
         broken_down = {node.parent for node in self.nodes}
         return [node for node in self.nodes if node.needs_search or node.id not in broken_down]
 
     def children(self, node: PlanNode) -> list[PlanNode]:
-        """The nodes below one."""
+        """Return the children of a node."""
         return [other for other in self.nodes if other.parent == node.id]
 
     def newest(self, node: PlanNode) -> PlanNode:
-        """The node as the plan has it by now; the given one where the plan has none with its id."""
+        """Return the plan's current version of a node; the given one if the plan has none with its id."""
         return next((one for one in self.nodes if one.id == node.id), node)
 
     def with_nodes(self, *changed: PlanNode) -> "Plan":
-        """The plan with these nodes: each in the place of the one with its id, or at the end."""
+        """Return the plan with these nodes, each replacing the one with its id or appended."""
         nodes = {node.id: node for node in self.nodes} | {node.id: node for node in changed}
         return self.model_copy(update={"nodes": list(nodes.values())})
 
 
 def nodes_of_agent(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
-    """Return the leaves and tasks of an agent's plan as nodes below that of its task, which is among the known ones."""
+    """Return the leaves and tasks of an agent's plan as descendants of the node of its task, one of the known nodes."""
     depths = {node.id: node.depth for node in known if node.id == task}
     found = []
     for node in nodes:
@@ -300,15 +300,15 @@ class PlanAnswer(PlanContent):
 
     version: int = 0
     approved_version: int | None = None
-    """Version that a person approved; None where none was."""
+    """Version that a person approved; None if none was approved."""
     waiting: Waiting | None = None
     sub_queries: list[PlanNode] = []
-    """Nodes that are searched for, and steps without searches yet."""
+    """Nodes that need a search, and steps without searches yet."""
     objections: list[Objection] = []
     constraints: Constraints = Constraints()
 
     def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
-        """Return the plan with the leaves and tasks of an agent's plan, in the place of what it had of them."""
+        """Return the plan with an agent's leaves and tasks added or replaced."""
         known = {node.id: node for node in self.nodes}
         known |= {node.id: node for node in nodes_of_agent(nodes, self.nodes, task)}
         return self.model_copy(update={"nodes": list(known.values())})

@@ -1,4 +1,4 @@
-"""Presets of strategy × depth: what `null` in a request means (`docs/configuration.md` prints them)."""
+"""Presets by strategy × depth: the meaning of `null` in a request (printed in `docs/configuration.md`)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,21 +13,21 @@ RESERVE_SHARE = 1 / 6
 
 
 def depth_of(depth: Depth) -> Depth:
-    """`auto` is `medium`."""
+    """Return the depth, with `medium` for `auto`."""
     return Depth.MEDIUM if depth is Depth.AUTO else depth
 
 
 def preset(strategy: str, depth: Depth) -> EffectiveLimits:
-    """The limits of a strategy at a depth. Raises KeyError for a strategy that is not declared."""
+    """Return the limits of a strategy at a depth. Raises KeyError for an undeclared strategy."""
     return declaration(strategy).presets[depth_of(depth)]
 
 
 def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
-    """Return the preset with explicit values over it; a low limit lowers its parts that are not explicit."""
+    """Return the preset overridden by explicit values; a low limit also lowers dependent limits not set explicitly."""
     explicit = {name: value for name, value in asked.model_dump().items() if value is not None}
     merged = base.model_dump() | explicit
     if base.max_steps:
-        # A request for fewer steps than the preset's minimum lowers the minimum.
+        # Fewer steps than the preset's minimum lower the minimum.
         merged["min_steps"] = min(merged["min_steps"], merged["max_steps"])
     if asked.max_sources is not None:
         merged["max_new_sources"] = explicit.get("max_new_sources", min(base.max_new_sources, asked.max_sources))
@@ -39,7 +39,7 @@ def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:
 
 
 def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
-    """Return a resolved request after a choice that it leaves open: limits, depth, and the checks of the depth."""
+    """Return a resolved request with an open choice made: limits, depth or mode, and the depth's checks."""
     limits = resolved.choices.get(choice)
     if limits is None:
         return resolved
@@ -53,7 +53,7 @@ def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
 
 
 def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
-    """Return of each limit the highest; None, no limit, is the highest."""
+    """Return the highest of each limit; None (no limit) is the highest."""
     first, *others = possible
     values = {name: [getattr(one, name) for one in (first, *others)] for name in EffectiveLimits.model_fields}
     numbers = {name: of for name, of in values.items() if isinstance(of[0], int | float | None)}
@@ -61,7 +61,7 @@ def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
 
 
 def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
-    """Return the gates of a request over those of its strategy, with an author of reflections."""
+    """Return the strategy's gates overridden by the request's, with an author of reflections."""
     think = JudgeMode.MODEL if engine is EngineKind.MODEL else JudgeMode.RULES
     presets: dict[str, Any] = {"think": think, "clarify": Clarify.OFF, "approve": Approve.NONE}
     for gates in (own, asked):
@@ -70,14 +70,14 @@ def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
 
 
 def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:
-    """Return how claims are checked: by a model where a model works and the request pays for depth, else by rules."""
+    """Return the verification mode: as requested, else `full` for an extended run with a model, else `light`."""
     if asked is not None:
         return asked
     return Verify.FULL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Verify.LIGHT
 
 
 def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Checks:
-    """Return the corrections of a full verification, and the review: by a model, or in a full one by the free rules."""
+    """Fill in the checks: corrections if verification is full; review by a model, or by free rules if it is full."""
     full = verify is Verify.FULL
     if engine is EngineKind.MODEL:
         review = JudgeMode.OFF if verify is Verify.OFF else JudgeMode.MODEL

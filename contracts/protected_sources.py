@@ -1,4 +1,4 @@
-"""Sources that a request protects: pages of the web, and documents of its corpus, by their addresses. Pure."""
+"""Sources protected by a request: web pages and documents of its corpus, by address. Pure."""
 
 import re
 from typing import Final
@@ -11,16 +11,16 @@ from contracts.request import Mode, ResearchRequest, SearchOptions
 from contracts.resolved import EffectiveSearch
 
 NAMED: Final = "request"
-"""Provider of a source that the request itself names."""
+"""Provider of a source named by the request itself."""
 SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 UNSAFE: Final = re.compile(r"[\x00-\x20#?\\<>\"\x7f]")
-"""Characters of a path that addresses of documents have escaped, besides the per cent sign."""
+"""Characters escaped in document addresses, besides the percent sign."""
 
 
 def protected_sources_of(
     request: ResearchRequest, search: SearchOptions | EffectiveSearch
 ) -> tuple[list[str], list[str]]:
-    """Return the addresses of the protected sources, each once, and one line for each that cannot be protected."""
+    """Return the distinct addresses of the protected sources, and one line for each problem."""
     urls, lines = list[str](), list[str]()
     for place, given in enumerate(request.protected_sources):
         try:
@@ -40,7 +40,7 @@ def protected_sources_of(
 
 
 def _address_of(given: str, corpus: str | None) -> str:
-    """Return the address of a page or a document as searches spell it. Raises ValueError."""
+    """Return the address of a page or document as searches spell it. Raises ValueError."""
     if SCHEME.match(given):
         if not host_of(given):
             raise ValueError("no address of a page; write it like https://example.org/page")
@@ -59,7 +59,7 @@ def _address_of(given: str, corpus: str | None) -> str:
 
 
 def _check_against(url: str, request: ResearchRequest, search: SearchOptions | EffectiveSearch) -> None:
-    """Raise ValueError for an address that another part of the request keeps out."""
+    """Raise ValueError for an address that another part of the request excludes."""
     remedy = "take it from one of the two"
     host, allowed = host_of(url), search.domains_allow
     if host and _is_below(host, search.domains_deny):

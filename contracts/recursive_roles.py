@@ -1,7 +1,7 @@
-"""The roles of the strategy `recursive` from the scope to the leaves of a tree, and who may call whom.
+"""The roles of the `recursive` strategy, from the scope to the leaves of a tree, and the calls allowed between them.
 
-The scanner is the extractor on the task `ASSESS_SOURCE`; the extractor has one stored source and one task, and fetches
-nothing.
+The scanner is the extractor with the task `ASSESS_SOURCE`; the extractor gets one stored source and one task, and
+fetches nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,26 +43,26 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import GapKind, Quality, Severity, Tier
 
 QUERY_CHARACTERS: Final = 500
-"""Of a query of the scope."""
+"""Per query of the scope."""
 MOST_SPLITS: Final = 4
-"""Narrower queries in place of one that is too wide."""
+"""Narrower queries that replace one too broad."""
 MOST_SEARCHES: Final = 4
-"""Of the librarian for one need."""
+"""Of the librarian, per need."""
 SCANNED_CHARACTERS: Final = 3_000
-"""Of a candidate that the scanner is shown."""
+"""Of a candidate, as shown to the scanner."""
 MOST_FOLLOW_UP_QUESTIONS, MOST_IDENTIFIED_GAPS, MOST_WORKS = 3, 3, 5
-"""Of one leaf."""
+"""Per leaf."""
 WORK_CHARACTERS: Final = 200
 SHOWN_LINKS: Final = 20
-"""Links of a page that an extractor is shown."""
+"""Links of a page, as shown to an extractor."""
 
 
 class ScopeInput(BriefedInput):
-    """Hand-off to the manager: the question, or the queries of a person's edit."""
+    """Hand-off to the manager: the question, or queries edited by a person."""
 
     most_queries: int = 4
     edited: list[str] = []
-    """Queries that a person wrote, to be judged as they are; empty: the manager finds the queries."""
+    """Queries written by a person, to be judged unchanged; empty: the manager proposes the queries."""
 
 
 class JudgedQuery(Contract):
@@ -84,7 +84,7 @@ class ManagerAnswer(RoleAnswer):
     queries: list[JudgedQuery]
 
     def fitted(self, request: ScopeInput, notes: list[str]) -> Self:
-        """Keep distinct queries within the limit, or those of the edit. Raises `UnfitAnswer` without a verdict."""
+        """Keep distinct queries within the limit, or the edited ones. Raises `UnfitAnswer` without usable verdicts."""
         judged = distinct(self.queries, lambda one: one.query)
         if request.edited:
             judged = _verdicts(request.edited, judged, notes)
@@ -98,7 +98,7 @@ class ManagerAnswer(RoleAnswer):
 
 
 def _verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
-    """Return the verdict of each edited query, in their order. Raises `UnfitAnswer` if one has none."""
+    """Return the verdict on each edited query, in order. Raises `UnfitAnswer` if one is missing."""
     known = {normalized_text(one.query): one for one in judged}
     missing = [place for place, query in enumerate(edited) if normalized_text(query) not in known]
     if missing:
@@ -109,13 +109,13 @@ def _verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[
 
 
 def _with_splits(judged: JudgedQuery) -> JudgedQuery:
-    """Return a verdict with distinct narrower queries; with none for a feasible query."""
+    """Return a verdict with distinct narrower queries, or none if the query is feasible."""
     splits = [] if judged.feasible else distinct(judged.splits, str, [judged.query])[:MOST_SPLITS]
     return judged.model_copy(update={"splits": splits})
 
 
 class LibrarianInput(RoleInput):
-    """Hand-off to the librarian: one need, with earlier searches for it and works that sources have mentioned."""
+    """Hand-off to the librarian: one need, earlier searches for it, and works mentioned by sources."""
 
     SUBJECT = "need"
 
@@ -123,7 +123,7 @@ class LibrarianInput(RoleInput):
     most_searches: int = MOST_SEARCHES
     asked: list[str] = []
     works: list[str] = []
-    """Words of works that sources have mentioned: they may become searches, and are never opened."""
+    """Works mentioned by sources; they may become searches but are never opened."""
 
 
 class LibrarianAnswer(RoleAnswer):
@@ -134,7 +134,7 @@ class LibrarianAnswer(RoleAnswer):
     )
 
     def fitted(self, request: LibrarianInput, notes: list[str]) -> Self:
-        """Keep new searches; the first time for a need there is one at least. Raises `UnfitAnswer`."""
+        """Keep new searches. Raises `UnfitAnswer` if the first answer for a need has none."""
         fresh = distinct(self.searches, str, request.asked)
         if not fresh and not request.asked:
             raise UnfitAnswer("searches: at least one search with words is needed")
@@ -167,9 +167,9 @@ class ScannerAnswer(RoleAnswer):
     decision: Annotated[Literal["use", "reject"], BeforeValidator(_decision)] = Field(description="use or reject")
 
     def accepts(self, quality: Quality) -> bool:
-        """Return whether the source is vetted; `quality` is the label of the rules, moved by at most one step.
+        """Return whether the source is accepted; `quality` is the rules' label, moved by at most one step.
 
-        A rejection for another reason than its credibility is about the need, and so is final.
+        A rejection for any reason but low credibility means that the source is off topic, so it is final.
         """
         is_off_topic = self.relevance is Quality.LOW or (
             self.decision == "reject" and self.credibility is not Quality.LOW
@@ -178,7 +178,7 @@ class ScannerAnswer(RoleAnswer):
 
 
 class VettedSource(Contract):
-    """A vetted source, as the planner of trees knows it."""
+    """A vetted source, as shown to the tree planner."""
 
     id: str
     title: str = ""
@@ -187,32 +187,32 @@ class VettedSource(Contract):
 
 
 class TreeInput(RoleInput):
-    """Hand-off to the planner of trees: the goal of one executor, its level, and vetted sources."""
+    """Hand-off to the tree planner: an executor's goal, its level, and vetted sources."""
 
     SUBJECT = "goal"
 
     goal: str
     node_id: str = ""
-    """Id of the executor; empty: it follows from the goal."""
+    """Id of the executor; empty: derived from the goal."""
     level: int = 1
-    """Of the executor, which becomes the root of the answer."""
+    """Level of the executor, the root of the answer."""
     vetted: list[VettedSource] = []
     most_nodes: int = 1
-    """Executors in all, this one included."""
+    """Executors in total, including this one."""
     most_leaves: int = 5
-    """Of one executor."""
+    """Per executor."""
     most_levels: int = MOST_LEVELS
     done: list[str] = []
     """Tasks of earlier rounds."""
 
     @property
     def levels_below(self) -> int:
-        """Levels of executors that the answer may have below this one."""
+        """Return the number of executor levels allowed below this one."""
         return max(0, min(self.most_levels, MOST_LEVELS) - self.level)
 
     @property
     def bounds(self) -> TreeBounds:
-        """Limits of the answer."""
+        """Return the limits of the answer."""
         known = frozenset(source.id for source in self.vetted)
         return TreeBounds(self.most_nodes, self.most_leaves, known, self.most_levels)
 
@@ -236,7 +236,7 @@ class ProposedNode(Contract):
     goal: Annotated[str, one_line(GOAL_CHARACTERS)] = Field(description="its own part of the goal above it")
     leaves: list[ProposedLeaf] = []
     nodes: SkipJsonSchema[list[Any]] = []
-    """No tree has any here: read, so that a tree that is too deep is refused and not cut."""
+    """Always invalid here; read so that a tree that is too deep is rejected instead of cut."""
 
 
 class ProposedBranch(ProposedNode):
@@ -252,14 +252,14 @@ class TreeAnswer(RoleAnswer):
     nodes: list[ProposedBranch] = []
 
     def fitted(self, request: TreeInput, notes: list[str]) -> Self:
-        """Return the answer without repeated leaves. Raises `UnfitAnswer` for a tree that cannot be carried out."""
+        """Return the answer unchanged. Raises `UnfitAnswer` for a tree that is not feasible."""
         del notes
         if problems := problems_of(self.tree(request), request.bounds):
             raise UnfitAnswer("; ".join(problems[:5]))
         return self
 
     def tree(self, request: TreeInput) -> ResearchTree:
-        """Return the tree, whose root is the executor of the request; a leaf that is there twice counts once."""
+        """Return the tree, rooted at the request's executor; duplicate leaves count once."""
         root = TreeNode(id=request.node_id or node_id("", request.goal), goal=request.goal, level=request.level)
         nodes: list[TreeNode] = []
         waiting: list[tuple[TreeNode, list[ProposedLeaf], list[Any]]] = [(root, self.leaves, [*self.nodes])]
@@ -268,7 +268,7 @@ class TreeAnswer(RoleAnswer):
             found = [_leaf(node.id, leaf) for leaf in leaves]
             nodes.append(node.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())}))
             for each in below:
-                # What lies deeper than the schema has places for is too deep, whatever it is.
+                # Anything below the levels of the schema is too deep, whatever its content.
                 one = each if isinstance(each, ProposedNode) else ProposedNode(goal="too deep")
                 child = TreeNode(id=node_id(node.id, one.goal), goal=one.goal, level=node.level + 1, parent=node.id)
                 waiting.append((child, one.leaves, one.nodes))
@@ -299,11 +299,11 @@ class MentionedWork(Contract):
 
     @property
     def search_words(self) -> str:
-        """Words to search for it."""
+        """Return the search query for it."""
         return self.words or self.address.partition("://")[2].rstrip("/")
 
     def is_at(self, url: str, title: str) -> bool:
-        """Return whether a hit is this work, by its address or its title."""
+        """Return whether a hit is this work, by URL or title."""
         at = bool(self.address) and canonical_url(self.address) == canonical_url(url)
         return at or (bool(self.words) and self.words.casefold() in " ".join(title.casefold().split()))
 
@@ -321,11 +321,11 @@ class ExtractorAnswer(AnalyzerAnswer):
         default=[], description="at most five further works on the task that the source mentions"
     )
     gaps: SkipJsonSchema[list[ProposedGap]] = []
-    """Follows from questions and gaps above; a model does not set it."""
+    """Derived from the questions and gaps above; never set by a model."""
     quality_updates: SkipJsonSchema[list[QualityUpdate]] = []
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
-        """Keep the first questions, gaps and works, each once; the gaps of an analysis follow from them."""
+        """Keep the first distinct questions, gaps and works, and derive the gaps of an analysis from them."""
         del request
         questions = first(distinct(self.follow_up_questions, str), MOST_FOLLOW_UP_QUESTIONS, notes, "questions")
         holes = first(distinct(self.identified_gaps, str, questions), MOST_IDENTIFIED_GAPS, notes, "gaps")
@@ -337,24 +337,24 @@ class ExtractorAnswer(AnalyzerAnswer):
 
 
 class ExtractorResult(AnalyzerResult):
-    """The grounded result of a leaf; its questions and gaps are `gaps` of two kinds."""
+    """The grounded result of a leaf; its questions and gaps are two kinds of `gaps`."""
 
     mentioned_works: list[MentionedWork] = []
-    """Those whose words are in the stored text, or whose address is among the links of the page."""
+    """Works whose words are in the stored text, or whose address is among the page's links."""
 
 
 class SelfCheckInput(RoleInput):
-    """Hand-off to the executor that checks the report of its node against the goal."""
+    """Hand-off to the executor, which checks its node's report against the goal."""
 
     SUBJECT = "goal"
 
     goal: str
     draft: DocumentRef | None = None
-    """The report; None where nothing was found, or where there was one input alone."""
+    """The report; None if nothing was found or there was only one input."""
     statements: list[str] = []
-    """Findings of a report that was not written."""
+    """Findings, if no report was written."""
     gaps: list[Gap] = []
-    """Questions and gaps that the node left open."""
+    """Open questions and gaps of the node."""
     corrections_left: int = 0
 
 
@@ -375,7 +375,7 @@ class SelfCheckAnswer(RoleAnswer):
     gaps: list[JudgedGap] = []
 
     def fitted(self, request: SelfCheckInput, notes: list[str]) -> Self:
-        """Keep one judgement of each gap of the request."""
+        """Keep one judgement per gap of the request."""
         del notes
         known = {gap.id for gap in request.gaps}
         judged = distinct((one for one in self.gaps if one.gap_id in known), lambda one: one.gap_id)
@@ -383,7 +383,7 @@ class SelfCheckAnswer(RoleAnswer):
 
     @property
     def material(self) -> list[str]:
-        """Ids of the gaps that call for a correction: not minor, in scope, addressable, of an insufficient report."""
+        """Return the ids of gaps that need a correction: not minor, in scope, addressable; none if sufficient."""
         gaps = [] if self.sufficient else [one for one in self.gaps if one.in_scope and one.addressable]
         return [one.gap_id for one in gaps if one.severity is not Severity.MINOR]
 
@@ -400,7 +400,7 @@ SCANNER: Final = RoleSpec(
     "scanner", "scan_source", Tier.SIMPLE, ScanInput, ScannerAnswer, ScannerAnswer,
     output_tokens=500, expected_output_tokens=120, work="vetting", has_fallback=False,
 )  # fmt: skip
-"""Without it the rules assess a candidate alone."""
+"""Without it, rules alone assess a candidate."""
 TREE_PLANNER: Final = RoleSpec(
     "tree_planner", "plan_tree", Tier.ANALYTICAL, TreeInput, TreeAnswer, TreeAnswer,
     share=TokenShare.PLANNING, output_tokens=6_000, expected_output_tokens=1_500, work="planning",
@@ -416,9 +416,9 @@ EXECUTOR: Final = RoleSpec(
 )  # fmt: skip
 TREE_ROLES: Final = (LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR, EXECUTOR)
 
-# --- who may call whom ---------------------------------------------------------------------------------------------
+# --- allowed calls between roles -----------------------------------------------------------------------------------
 ACTS_AS: Final[Mapping[str, str]] = {SCANNER.name: EXTRACTOR.name, TREE_PLANNER.name: "planner"}
-"""Role of the design for a role whose name is another one; a scan is a task of the extractor."""
+"""Name in the design of each role that is named differently here; a scan is a task of the extractor."""
 MAY_CALL: Final[Mapping[str, frozenset[str]]] = {
     "manager": frozenset(("planner", "executor", "synthesizer")),
     "planner": frozenset(("librarian",)),
@@ -427,9 +427,9 @@ MAY_CALL: Final[Mapping[str, frozenset[str]]] = {
     "extractor": frozenset(),
     "synthesizer": frozenset(),
 }
-"""Callers, and the roles that each may call; no other call is made."""
+"""Caller → roles that it may call; no other calls are made."""
 
 
 def may_call(caller: str, role: str) -> bool:
-    """Return whether a role may call another one, both by their own names or those of the design."""
+    """Return whether one role may call another; both may be named as here or as in the design."""
     return ACTS_AS.get(role, role) in MAY_CALL.get(ACTS_AS.get(caller, caller), frozenset())

@@ -1,4 +1,4 @@
-"""The roles of the strategy `reflective`: coordinator, investigator, step planner, researcher, reflector, responder."""
+"""The roles of the `reflective` strategy: coordinator, investigator, step planner, researcher, reflector, responder."""
 
 from enum import StrEnum
 from typing import Annotated, Final, Self
@@ -38,7 +38,7 @@ ROUTES: Final[list[JsonValue]] = [mode.value for mode in Mode if mode is not Mod
 
 
 class Complexity(StrEnum):
-    """Extent of the research that a question needs."""
+    """Amount of research that a question needs."""
 
     SIMPLE = "simple"
     MODERATE = "moderate"
@@ -46,7 +46,7 @@ class Complexity(StrEnum):
 
 
 class StepKind(StrEnum):
-    """Work of a step: searching, or thinking about earlier findings."""
+    """Kind of a step: searching, or analyzing earlier findings."""
 
     RESEARCH = "research"
     ANALYSIS = "analysis"
@@ -64,7 +64,7 @@ class ClassifyInput(BriefedInput, ClarifyInput):
     """Hand-off to the coordinator: the question and at most five earlier turns."""
 
     may_answer: bool = True
-    """A question that needs no research may be answered directly."""
+    """True if a question that needs no research may be answered directly."""
 
 
 class CoordinatorAnswer(RoleAnswer):
@@ -81,7 +81,7 @@ class CoordinatorAnswer(RoleAnswer):
     reasoning: Annotated[str, one_line(400)] = ""
 
     def fitted(self, request: ClassifyInput, notes: list[str]) -> Self:
-        """Keep new questions, and an open route. Raises `UnfitAnswer` if a question is required and there is none."""
+        """Keep new questions and an allowed route. Raises `UnfitAnswer` if a required question is missing."""
         route = self.route
         if route is Mode.AUTO or (route is Mode.DIRECT and not request.may_answer):
             notes.append(f"the route {route.value}, which is not open, was read as deep")
@@ -96,12 +96,12 @@ class CoordinatorAnswer(RoleAnswer):
 
     @property
     def questions(self) -> list[str]:
-        """The questions to the person; none for a question with one meaning."""
+        """Return the questions to the person; none if the query is unambiguous."""
         return self.clarifying_questions if self.is_ambiguous else []
 
     @property
     def reason(self) -> str:
-        """The reasoning."""
+        """Return the reasoning."""
         return self.reasoning
 
 
@@ -120,7 +120,7 @@ class QueriesAnswer(RoleAnswer):
     reasoning: str = ""
 
     def fitted(self, request: "InvestigateInput | ResearchStepInput", notes: list[str]) -> Self:
-        """Keep new queries; the investigator and the first turn of a step have one at least."""
+        """Keep new queries; the investigator and a step's first turn get at least one."""
         asked, fallback = list[str](), [request.query]
         if isinstance(request, ResearchStepInput):
             asked = request.asked
@@ -131,21 +131,21 @@ class QueriesAnswer(RoleAnswer):
 
 
 class StepSummary(Contract):
-    """A step for the prompts of planner and reflector."""
+    """A step, for the prompts of planner and reflector."""
 
     title: str
     status: NodeStatus = NodeStatus.PENDING
     observations: list[str] = []
     """Statements of its findings."""
     finding_count: int = 0
-    """Number of findings that answer it, those of earlier steps included."""
+    """Number of findings that answer it, including those of earlier steps."""
 
 
 class PlanStepsInput(BriefedInput):
     """Hand-off to the step planner: background hits, finished steps, and the number of steps to add.
 
-    A model sees words from outside here, so its prompt has the coordinator's brief instead of earlier turns and of the
-    request's own instructions; rules, which no page can steer, read these.
+    A model sees outside text here, so its prompt has the coordinator's brief instead of earlier turns and the
+    request's own instructions. Only rules, which no page can steer, read those.
     """
 
     brief: str = ""
@@ -177,7 +177,7 @@ class StepPlannerAnswer(RoleAnswer):
     steps: list[ProposedStep] = []
 
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
-        """Keep distinct new steps. Raises `UnfitAnswer` for a first plan without a search: no source is read yet."""
+        """Keep distinct new steps. Raises `UnfitAnswer` for a first plan without a search, as nothing is read yet."""
         done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)
         if len(kept) < len(self.steps):
@@ -191,7 +191,7 @@ class StepPlannerAnswer(RoleAnswer):
 
 
 def _whole(step: ProposedStep) -> ProposedStep:
-    """Fill an empty title or description with the other one, and make a step without a search an analysis."""
+    """Fill an empty title or description from the other, and turn a step without a search into an analysis."""
     kind = step.step_type if step.needs_search else StepKind.ANALYSIS
     title = step.title or step.description[:200]
     update = {"title": title, "description": step.description or title, "step_type": kind}
@@ -209,11 +209,11 @@ class ResearchStepInput(RoleInput):
     asked: list[str] = []
     """Every earlier query of the run."""
     observations: list[str] = []
-    """Findings of this step; empty in its first turn."""
+    """Findings of this step so far; empty in its first turn."""
     titles: list[str] = []
-    """Titles of the pages that this step has read."""
+    """Titles of the pages read in this step."""
     pages: list[str] = []
-    """Titles of pages that searches found and that were not read; the model may choose among them."""
+    """Titles of found but unread pages, for the model to choose from."""
     turn: int = 1
 
 
@@ -223,7 +223,7 @@ class ResearcherAnswer(QueriesAnswer):
     pages: list[int] = Field(default=[], description="numbers of the listed pages that are worth reading")
 
     def fitted(self, request: "InvestigateInput | ResearchStepInput", notes: list[str]) -> Self:
-        """Keep new queries, and the numbers of listed pages."""
+        """Keep new queries, and numbers of listed pages."""
         listed = range(1, len(request.pages) + 1) if isinstance(request, ResearchStepInput) else ()
         pages = [number for number in dict.fromkeys(self.pages) if number in listed]
         return super().fitted(request, notes).model_copy(update={"pages": pages})
@@ -241,7 +241,7 @@ class ReflectOnStepInput(RoleInput):
     may_adjust: bool = True
 
     def subject(self) -> str:
-        """The step that was just finished."""
+        """Return the title of the step just finished."""
         return next((step.title for step in reversed(self.steps) if step.status is NodeStatus.COMPLETED), "")
 
 

@@ -1,6 +1,6 @@
-"""The model of `report.json`, and the comparison of two of them.
+"""The model of `report.json`, and the comparison of two reports.
 
-It is written by the renderer, and read by the audit, the exports, and clients.
+The renderer writes it; the audit, the exports and clients read it.
 """
 
 import re
@@ -27,9 +27,9 @@ MARKDOWN_FILE: Final = "report.md"
 HTML_FILE: Final = "report.html"
 JSON_FILE: Final = "report.json"
 LARGEST_REPORT: Final = 20_000_000
-"""Bytes of a `report.json`: one with a thousand sources is a quarter of it."""
+"""Bytes of a `report.json`; a thousand sources take a quarter of it."""
 LONGEST_TEXT: Final = 2_000_000
-"""Characters of the text of a report: ten thousand words and a thousand sources are a fifth of it."""
+"""Characters of a report's text; ten thousand words and a thousand sources take a fifth of it."""
 MOST_PROBLEMS: Final = 100
 VERDICT_SIGNS: Final = {
     "supported": "✓",
@@ -39,14 +39,14 @@ VERDICT_SIGNS: Final = {
     "not_enough_information": "○",
     "unverified": "–",
 }
-"""In the order in which readers are shown them."""
+"""In display order."""
 CITATION: Final = re.compile(r"\\?\[\d+\\?\](?:\([^()\s]*\))?")
 ALIKE: Final = 0.5
-"""Share of common words, of all words of both, from which two statements are one in other words."""
+"""Lowest similarity of two statements that count as one, rephrased."""
 MOST_PAIRED: Final = 1_000
-"""Claims of each report that are compared with those of the other one by their words."""
+"""Claims of each report that are compared by similarity."""
 MOST_PASSAGES: Final = 20
-"""Passages that are shown of one source."""
+"""Passages shown per source."""
 
 
 class ReportText(Contract):
@@ -54,38 +54,38 @@ class ReportText(Contract):
 
     markdown: str = Field(max_length=LONGEST_TEXT)
     draft: str = Field(default="", max_length=LONGEST_TEXT)
-    """The text with the passages of each citation, `[ev-…]`, in place of numbers; empty where the run wrote none."""
+    """The text with evidence markers, `[ev-…]`, instead of numbers; empty if the run wrote none."""
     sections: BoundedList[str] = []
     """Headings of the second level."""
     word_count: int = 0
-    """Of the body: without sources and method."""
+    """Of the body, without sources and method."""
 
 
 class ReportSource(SourceDetails):
-    """A source that the run found; the texts are in the content store, by their hashes."""
+    """A source found by the run; its texts are in the content store, by hash."""
 
     id: str
-    """Follows from the first address that it was found under."""
+    """Derived from the first URL it was found under."""
     url: str
     aliases: BoundedList[str] = []
-    """Other addresses that led to it."""
+    """Other URLs that led to it."""
     publisher: str | None = None
     quality: str = ""
     quality_reason: str = ""
     content_hash: str | None = None
-    """SHA-256 of the bytes as they were fetched."""
+    """SHA-256 of the fetched bytes."""
     media_type: str = ""
-    """Of these bytes; empty where they are not stored."""
+    """Media type of the fetched bytes; empty if they are not stored."""
     text_hash: str | None = None
-    """SHA-256 of the text that was read from them."""
+    """SHA-256 of the text extracted from them."""
     pages_hash: str | None = None
-    """SHA-256 of a JSON list: the offsets in the text at which its pages or slides begin."""
+    """SHA-256 of a JSON list with the text offsets at which its pages or slides start."""
     file_id: str | None = None
-    """Of the original among the artifacts; None where it was not read."""
+    """Id of the original among the artifacts; None if it was not read."""
     notes: BoundedList[str] = []
     """Ids of the findings from it."""
     retrieved_at: str | None = None
-    """Time of reading; None where it was not read."""
+    """Time of reading; None if it was not read."""
     status: str = ""
     status_reason: str = ""
     provider: str = ""
@@ -95,7 +95,7 @@ class ReportSource(SourceDetails):
 
 
 class ReportEvidence(Contract):
-    """A verbatim passage: `quote == text[start:end]` of the stored text of its source."""
+    """A verbatim passage: `quote == text[start:end]` of its source's stored text."""
 
     id: str
     source_id: str
@@ -103,7 +103,7 @@ class ReportEvidence(Contract):
     quote_hash: str = ""
     prefix: str = Field(default="", max_length=32)
     suffix: str = Field(default="", max_length=32)
-    """Characters of the stored text around it."""
+    """Prefix and suffix are the surrounding characters of the stored text."""
     heading: str = ""
     start: int = Field(default=0, ge=0)
     end: int = Field(default=1, ge=1)
@@ -120,43 +120,43 @@ class ReportClaim(Contract):
     section: str = ""
     citation_numbers: BoundedList[int] = []
     evidence_ids: BoundedList[str] = []
-    """Empty for an assertion that cites nothing."""
+    """Empty for an uncited assertion."""
     verdict: str = ""
     method: str = ""
     reason: str = ""
 
 
 class ReportVerification(VerificationSummary):
-    """Check of the claims, with corrections, reviews and removals."""
+    """Verification of the claims, with corrections, review and removals."""
 
     corrections: BoundedList[Correction] = []
     review: ReviewSummary | None = None
     passages_matched: int = 0
-    """Passages that are word for word in the stored texts: all of them, or there is no report."""
+    """Passages found word for word in the stored texts; unless all match, there is no report."""
     markers_removed: BoundedList[str] = []
     addresses_removed: int = Field(default=0, ge=0, le=100_000)
 
 
 class ReportFidelity(Contract):
-    """What models were shown of the content of their calls; tokens are estimates."""
+    """Share of the content that models were shown; tokens are estimates."""
 
     fidelity: float
-    """Tokens shown divided by tokens considered, 0 to 1: the sums of all calls, dropped items counting as 0."""
+    """Tokens shown divided by tokens considered, 0 to 1, summed over all calls; dropped items count as 0."""
     item_mean: float
-    """Mean of the same ratio over the items."""
+    """Mean of this ratio over the items."""
     lowest: float
-    """Of a single call."""
+    """Lowest fidelity of a single call."""
     band: Band
     considered_share: float | None
-    """Characters considered divided by characters stored, of the sources that were analyzed; None if none was."""
+    """Characters considered divided by characters stored, over analyzed sources; None if none was analyzed."""
     phases: BoundedMap[FidelityTotals] = {}
     shortened_calls: BoundedList[ContentEntry] = []
-    """The calls in which an item was not whole, with all of their items."""
+    """Calls that shortened or dropped an item, with all their items."""
     dropped_content_ids: BoundedList[str] = []
     content_archive_hashes: BoundedList[str] = []
-    """Of the texts that `research archive` knows."""
+    """Hashes of the texts that `research archive` can fetch."""
     not_analyzed: int = 0
-    """Sources that were read and that no call showed."""
+    """Sources that were read but shown in no call."""
 
 
 def fidelity_of_run(
@@ -166,7 +166,7 @@ def fidelity_of_run(
     not_analyzed: int,
     archived: Sequence[str] = (),
 ) -> ReportFidelity | None:
-    """Return the fidelity of a run; None where no model was shown content that can be shortened."""
+    """Return the fidelity of a run; None if no model was shown content that can be shortened."""
     if not phases:
         return None
     total, items = total_of(phases.values()), [item for call in shortened for item in call.items]
@@ -203,45 +203,45 @@ class SourceChangeKind(StrEnum):
     CHANGED = "changed"
     GONE = "gone"
     UNREACHABLE = "unreachable"
-    """It could not be read again; whether it has changed is not known."""
+    """It could not be read again, so it is unknown whether it changed."""
 
 
 class ClaimChange(Contract):
-    """A claim that only one of two reports makes, or that both make differently."""
+    """A claim made by only one of two reports, or differently by both."""
 
     kind: ChangeKind
     section: str = ""
     before: str = ""
-    """Its words in the earlier report, without citations; empty for a new one."""
+    """Its text in the earlier report, without citations; empty for a new claim."""
     after: str = ""
     verdict_before: str = ""
     verdict_after: str = ""
 
 
 class SourceChange(Contract):
-    """A source of the earlier report whose text is another one now, or is not there any more."""
+    """A source of the earlier report whose text has changed or is no longer available."""
 
     kind: SourceChangeKind
     source_id: str
     url: str = ""
     title: str = ""
     reason: str = ""
-    """Reason for which it was not read again; empty for a changed one."""
+    """Reason why it was not read again; empty for a changed source."""
     passages: BoundedList[str] = []
-    """Passages that the earlier report cites, as they are archived."""
+    """Archived passages cited by the earlier report."""
 
 
 class ReportChanges(Contract):
     """Differences between a report and an earlier one."""
 
     since: str = ""
-    """Time at which the earlier report was finished."""
+    """Completion time of the earlier report."""
     claims: BoundedList[ClaimChange] = []
     sources: BoundedList[SourceChange] = []
 
 
 class Report(Contract):
-    """The content of `report.json`: the whole graph of evidence, so that any program can check the report."""
+    """The content of `report.json`: the complete evidence graph, so that any program can check the report."""
 
     schema_version: Literal[1] = 1
     product_version: str = ""
@@ -257,7 +257,7 @@ class Report(Contract):
     kind: ReportKind = ReportKind.REPORT
     outcome: str = ""
     outcome_before_check: str = ""
-    """Outcome of the work, before the verdicts on its statements."""
+    """Outcome before the verdicts on the claims."""
     stop_reason: str = ""
     completeness: str = ""
     iterations: int = 0
@@ -281,28 +281,28 @@ class Report(Contract):
     queries: BoundedList[PlanNode] = []
     queries_failed: int = 0
     query_ledger: BoundedList[QueryRecord] = []
-    """Every query to every provider, from which `queries` follows."""
+    """Every query to every provider; `queries` is derived from it."""
     documents_searched: int | None = None
     skipped_files: BoundedList[SkippedFile] = []
     agents: BoundedList[AgentRecord] = []
     calls: BoundedMap[dict[str, int]] = {}
-    """Number of calls of one role by another, by caller and role, those of all agents included."""
+    """Number of calls by caller and called role, including those of all agents."""
     guidance: BoundedList[Guidance] = []
     fallbacks: BoundedMap[int] = {}
-    """Number of times that each role fell back because its answers could not be used."""
+    """Number of fallbacks by role, caused by unusable answers."""
     usage: BoundedMap[Any] = {}
-    """The total; where it is known who used what, `by_role` and `by_phase` besides, each of which sums up to it."""
+    """The total and, if known, the breakdowns `by_role` and `by_phase`, each of which sums to it."""
     fidelity: ReportFidelity | None = None
-    """None for a run without a model, or without management of tokens."""
+    """None for a run without a model or without token management."""
     verification: ReportVerification = ReportVerification()
     degraded: BoundedList[str] = []
     failed_branches: BoundedList[str] = []
     limitations: BoundedList[str] = []
     changes: ReportChanges | None = None
-    """Differences from the report before the sources were read again; None for a run that was not refreshed."""
+    """Differences from the report before the refresh; None for a run that was not refreshed."""
 
     def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
-        """Give the cited sources with their numbers, in order."""
+        """Yield the cited sources with their numbers, in order."""
         known = {source.id: source for source in self.sources}
         for citation in sorted(self.citations, key=lambda each: each.number):
             if citation.source_id in known:
@@ -310,9 +310,9 @@ class Report(Contract):
 
 
 def read_report(data: bytes) -> Report | list[tuple[str, str]]:
-    """Read a `report.json`: the report, or place and problem of each malformed part; the place may be empty.
+    """Parse a `report.json`: return the report, or path and problem of each malformed part; a path may be empty.
 
-    A file may come from a stranger, and a parser needs many times its size: call it in a process that can be killed.
+    Files are untrusted, and parsing takes many times their size in memory: call it in a process that can be killed.
     """
     try:
         return Report.model_validate_json(data)
@@ -323,7 +323,7 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
 
 # --- the comparison of two reports, claim by claim -------------------------------------------------------------------
 def compare_reports(before: Report, after: Report, lost: Mapping[str, str] | None = None) -> ReportChanges:
-    """Return the differences; `lost`: reason by id of sources that could not be read again, `not_found` if gone."""
+    """Return the differences; `lost` maps ids of sources that could not be read again to the reason."""
     return ReportChanges(
         since=before.ended_at,
         claims=list(_claim_changes(before, after)),
@@ -332,7 +332,7 @@ def compare_reports(before: Report, after: Report, lost: Mapping[str, str] | Non
 
 
 def words_of_claim(claim: ReportClaim) -> str:
-    """Return the text of a claim without citations, quotation signs and the sign of its verdict."""
+    """Return the text of a claim without citations, quote markers and its verdict sign."""
     text, sign = claim.text, VERDICT_SIGNS.get(claim.verdict)
     if sign and claim.verdict != "supported":
         text = text.rpartition(f" {sign} ")[0] or text
@@ -341,7 +341,7 @@ def words_of_claim(claim: ReportClaim) -> str:
 
 
 def _claim_changes(before: Report, after: Report) -> Iterator[ClaimChange]:
-    """Give the claims of both reports that differ: those of the newer one in its order, then those that are gone."""
+    """Yield the claims that differ: those of the newer report in order, then the removed ones."""
     old, new = list(before.claims), list(after.claims)
     same = _same_claims(old, new)
     known = {place: claim for place, claim in enumerate(old) if place not in same.values()}
@@ -371,21 +371,21 @@ def _change(kind: ChangeKind, before: ReportClaim | None, after: ReportClaim | N
 
 
 def _same_claims(old: Sequence[ReportClaim], new: Sequence[ReportClaim]) -> dict[int, int]:
-    """Return the place of the earlier claim for each place of a newer one in the same words, each used once."""
+    """Map the index of each newer claim to that of an earlier one with the same text, each used once."""
     known: dict[str, list[int]] = {}
     for place, claim in enumerate(old):
         known.setdefault(normalized_text(words_of_claim(claim)), []).append(place)
     partners = {}
     for place, claim in enumerate(new):
         if places := known.get(normalized_text(words_of_claim(claim))):
-            # The one of the same section first: a statement may occur in two.
+            # Prefer the same section, because a statement may occur in several.
             partners[place] = max(places, key=lambda each: old[each].section == claim.section)
             places.remove(partners[place])
     return partners
 
 
 def _rephrased(old: Mapping[int, ReportClaim], new: Mapping[int, ReportClaim]) -> dict[int, int]:
-    """Return the place of the earlier claim for each newer one of nearly the same words, most similar pairs first."""
+    """Map the index of each rephrased claim to that of the earlier one, most similar pairs first."""
     earlier, later = (
         [(place, normalized_text(words_of_claim(claim)).split()) for place, claim in [*claims.items()][:MOST_PAIRED]]
         for claims in (old, new)
@@ -404,13 +404,13 @@ def _rephrased(old: Mapping[int, ReportClaim], new: Mapping[int, ReportClaim]) -
 
 
 def _likeness(one: list[str], other: list[str]) -> float:
-    """Return the share of words that two statements have in common and in the same order."""
+    """Return the share of words that two statements have in common, in the same order; 0 if clearly below `ALIKE`."""
     few = 2 * len({*one} & {*other}) < ALIKE * (len({*one}) + len({*other}))
     return 0.0 if few else SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
 def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> Iterator[SourceChange]:
-    """Give the sources that the earlier report had read and that are others now."""
+    """Yield the sources read for the earlier report that have changed or are no longer available."""
     by_address = {canonical_url(address): one for one in after.sources for address in (*one.aliases, one.url)}
     by_id = {one.id: one for one in after.sources}
     for source in before.sources:
@@ -433,7 +433,7 @@ def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> I
 
 
 def compare_files(before: bytes, after: bytes) -> ReportChanges | int:
-    """Compare two `report.json`, in a process that can be killed; 0 or 1 for the first file that is none."""
+    """Compare two `report.json` files; return the index (0 or 1) of the first invalid one. Run it in a subprocess."""
     reports = list[Report]()
     for place, data in enumerate((before, after)):
         report = read_report(data)

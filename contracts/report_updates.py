@@ -1,6 +1,6 @@
 """Bounded updates of a live report: the role that writes them, and the activities that apply them.
 
-A live report has the headings of the agreed outline, and grows by a few operations on one section at a time.
+A live report has the headings of the approved outline and grows by a few operations on one section at a time.
 """
 
 from enum import StrEnum
@@ -17,11 +17,11 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import ReportKind, Tier
 
 LONGER_FIGURES: Final = {"title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
-"""Empty, for a draft of which only the text counts: they follow from it, and a history need not have them."""
+"""Draft fields that follow from the text, blanked to keep histories small."""
 MOST_OPERATIONS: Final = 12
-"""Of one update."""
+"""Per update."""
 MOST_REVISIONS: Final = 40
-"""Earlier texts of a live report that can still be fetched by their hash."""
+"""Earlier versions of a live report that can still be fetched by hash."""
 
 
 class OperationKind(StrEnum):
@@ -41,19 +41,19 @@ class Operation(Contract):
 
 
 class UpdateInput(FindingsInput):
-    """Hand-off to the reporter: one section as it is, the notes that belong into it, and the room."""
+    """Hand-off to the reporter: one section, the notes for it, and the size limit."""
 
     SUBJECT = "heading"
 
     draft: DocumentRef | None = None
-    """Text of the report; None where it has only its headings."""
+    """Text of the report; None if it has only headings."""
     heading: str
     outline: list[str] = []
     purpose: str = ""
     most_characters: int = 800
-    """Bound of the characters inserted and removed together."""
+    """Limit of inserted plus removed characters."""
     finding_ids: list[str] = []
-    """The notes in their order, stored ones included."""
+    """The notes in order, including stored ones."""
 
 
 class ReporterAnswer(RoleAnswer):
@@ -62,7 +62,7 @@ class ReporterAnswer(RoleAnswer):
     operations: list[Operation]
 
     def fitted(self, request: UpdateInput, notes: list[str]) -> Self:
-        """Require an operation where there are notes to report. Raises `UnfitAnswer`."""
+        """Require an operation if there are notes to report. Raises `UnfitAnswer`."""
         del notes
         if request.findings and not request.issues and not self.operations:
             raise UnfitAnswer("operations: at least one is needed, for there are notes to report")
@@ -72,27 +72,27 @@ class ReporterAnswer(RoleAnswer):
 
 
 class ReportUpdate(Contract):
-    """Operations on one section, as they can be applied: their citations are evidence ids, `[ev-…]`."""
+    """Operations on one section, ready to apply; citations are evidence ids, `[ev-…]`."""
 
     heading: str
     base: str
-    """Hash of the section's text before it: an update is applied to that text alone, so never twice."""
+    """Hash of the section's text before it; an update applies only to that text, so never twice."""
     operations: list[Operation] = []
     inserted: int = 0
     removed: int = 0
-    """Characters, as the text of the draft counts them."""
+    """Both count characters of the draft's text."""
     kind: ReportKind = ReportKind.REPORT
-    """`passages` for the work of rules."""
+    """`passages` if rules wrote it."""
 
 
 class ReporterResult(RoleAnswer):
-    """An update that fits the section, and the notes without room in it."""
+    """An update that fits the section, and the notes that did not fit."""
 
     IS_REPORT = True
 
     update: ReportUpdate
     notes_left: list[str] = []
-    """Ids of findings; they wait for the next update."""
+    """Ids of findings deferred to the next update."""
 
 
 REPORTER: Final = RoleSpec(
@@ -102,36 +102,36 @@ REPORTER: Final = RoleSpec(
 
 
 class LiveReportRequest(RunRequest):
-    """A live report: its text, and what the text keeps to."""
+    """A live report: its text and the constraints on it."""
 
     base: ReportDraft | None = None
-    """None where there is no text yet: then it is the title and the headings of the outline."""
+    """None before the first text, when the report is only title and headings."""
     title: str = ""
     outline: list[str] = []
     most_characters: int
 
 
 class UpdatesRequest(LiveReportRequest):
-    """Updates to be applied in order; an update of a section that changed since it was written is refused."""
+    """Updates to apply in order; an update of a section that has changed since is refused."""
 
     updates: list[ReportUpdate] = []
 
 
 class DraftStep(CompactModel):
-    """A text that differs from the one before it by at most the bound."""
+    """A text that differs from the previous one by at most the limit."""
 
     draft: ReportDraft
-    """Without its evidence; the last of several steps alone has the other longer figures."""
+    """Without its evidence; of several steps, only the last has the other `LONGER_FIGURES`."""
     inserted: int = 0
     removed: int = 0
     cited: list[str] = []
-    """Evidence that this text cites and the one before it does not."""
+    """Evidence cited by this text but not by the previous one."""
     withdrawn: list[str] = []
-    """Evidence that the one before it cites and this text does not."""
+    """Evidence cited by the previous text but not by this one."""
 
 
 class AppliedUpdate(CompactModel):
-    """Outcome of one update: the text after it, or the reason why the text is unchanged."""
+    """Outcome of one update: the new text, or the reason why it is unchanged."""
 
     step: DraftStep | None = None
     refusal: str = ""
@@ -139,33 +139,33 @@ class AppliedUpdate(CompactModel):
 
 
 class AppliedUpdates(CompactModel):
-    """Outcome of each update in order."""
+    """Outcome of each update, in order."""
 
     base: ReportDraft | None = None
-    """The headings of the outline, where the request has no text."""
+    """The outline as a draft, if the request has no text."""
     outcomes: list[AppliedUpdate] = []
 
     @property
     def draft(self) -> ReportDraft | None:
-        """The newest text."""
+        """Return the latest text."""
         return next((each.step.draft for each in reversed(self.outcomes) if each.step), self.base)
 
 
 class SplitRequest(LiveReportRequest):
-    """A new text for a live report, to be reached by steps within the bound."""
+    """A new text for a live report, to be reached in steps within the limit."""
 
     after: ReportDraft
 
 
 class WithdrawRequest(LiveReportRequest):
-    """Passages that do not count any more, with everything that a live report says from them."""
+    """Evidence to withdraw, together with everything that a live report cites from it."""
 
     evidence_ids: list[str]
 
 
 class DraftSteps(CompactModel):
-    """The way from one text to another; empty where they do not differ."""
+    """The steps from one text to another; empty if they are equal."""
 
     steps: list[DraftStep] = []
     unreached: int = 0
-    """Changes of a single sentence, item or block that are greater than the bound: they were not made."""
+    """Changes not made, because a single sentence, item or block exceeds the limit."""

@@ -16,7 +16,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
 
 
 class RequestPart(StrictContract):
-    """A part of a request, in which `null` means the default."""
+    """A part of a request in which `null` means the default."""
 
     @model_validator(mode="before")
     @classmethod
@@ -81,9 +81,9 @@ class SearchPolicy(StrEnum):
     """Share of several providers in a query."""
 
     FAN_OUT = "fan_out"
-    """All providers; their hits are taken in turns."""
+    """All providers, with their hits interleaved."""
     FIRST_SUCCESS = "first_success"
-    """One after the other, for each type of source until one finds something of it."""
+    """One provider after another, per source type, until one has hits."""
 
 
 class SourceType(StrEnum):
@@ -118,13 +118,13 @@ class Constraints(RequestPart):
     """Constraints on the answer."""
 
     language: str | None = Field(default=None, pattern=LANGUAGE.pattern)
-    """The language that the web is searched in, as ISO 639 has it."""
+    """ISO 639 code of the language for web searches."""
     audience: str | None = Field(default=None, min_length=1, max_length=200)
-    """Whom a model writes for."""
+    """Audience that a model writes for."""
     region: str | None = Field(default=None, min_length=1, max_length=200)
-    """Part of the world that the question is about, for a model."""
+    """Region of the world that the question is about; used by models."""
     timeframe: str | None = Field(default=None, pattern=TIMEFRAME.pattern)
-    """`day`, `week`, `month` or `year` (the last one), or `FROM..TO` of ISO dates, `TO` left out for: until today."""
+    """The last `day`, `week`, `month` or `year`, or `FROM..TO` in ISO dates; without `TO`, until today."""
 
 
 class Limits(RequestPart):
@@ -135,7 +135,7 @@ class Limits(RequestPart):
     max_sources: int | None = Field(default=None, ge=1, le=500)
     max_sources_per_query: int | None = Field(default=None, ge=1, le=100)
     max_source_characters: int | None = Field(default=None, ge=200, le=60_000)
-    """Of the text of each source that a model may be shown."""
+    """Longest text of each source that a model may be shown."""
     max_parallel: int | None = Field(default=None, ge=1, le=50)
     max_parallel_reads: int | None = Field(default=None, ge=1, le=200)
     deadline_seconds: float | None = Field(default=None, ge=1, le=86_400)
@@ -147,22 +147,22 @@ class Limits(RequestPart):
     max_searches_per_step: int | None = Field(default=None, ge=1, le=20)
     max_reads_per_step: int | None = Field(default=None, ge=1, le=100)
     agent_seconds: float | None = Field(default=None, ge=1, le=86_400)
-    """Time after which an agent ends its work and reports its findings."""
+    """Time after which an agent stops working and reports its findings."""
     agent_wait_seconds: float | None = Field(default=None, ge=1, le=86_400)
-    """Time after which the run goes on without the agent."""
+    """Time after which the run continues without the agent."""
     max_update_characters: int | None = Field(default=None, ge=200, le=8_000)
-    """Inserted and removed by one update of a live report, together (elsewhere `max_report_update_size`,
+    """Limit of inserted plus removed characters per update of a live report (elsewhere `max_report_update_size`,
     `max_update_size` or `patch_chunk_size`)."""
     max_nodes: int | None = Field(default=None, ge=1, le=40)
     """Executors of one query's tree, at all levels."""
     max_leaves: int | None = Field(default=None, ge=1, le=20)
-    """Of one executor, each time that its work is planned."""
+    """Per executor, each time it plans its work."""
     max_corrections: int | None = Field(default=None, ge=0, le=5)
-    """Of one executor."""
+    """Per executor."""
     max_levels: int | None = Field(default=None, ge=1, le=3)
-    """Executors on one path of a tree."""
+    """Longest path of executors in a tree."""
     max_wait_seconds: float | None = Field(default=None, ge=1, le=2_592_000)
-    """Time that a person is waited for each time; it costs the run no time."""
+    """Longest wait for a person, each time; it does not count against the run's deadline."""
 
 
 class Gates(RequestPart):
@@ -170,20 +170,20 @@ class Gates(RequestPart):
 
     policy: GatePolicy = GatePolicy.STRICT
     think: JudgeMode | None = None
-    """None: a model where a model works, the gate's rules alone elsewhere."""
+    """None: a model if the run has one, else only the gate's rules."""
     clarify: Clarify | None = None
-    """None, also of the next field: the preset of the strategy; without one, nobody is asked."""
+    """None, here and in the next field: the strategy's preset; without one, no person is asked."""
     approve: Approve | None = None
     hook: Name | None = None
 
     @property
     def clarifies(self) -> bool:
-        """True if a person may be asked what the question means."""
+        """Return true if a person may be asked to clarify the question."""
         return self.clarify not in (None, Clarify.OFF)
 
     @property
     def requires_approval(self) -> bool:
-        """True if a person approves the plan."""
+        """Return true if a person must approve the plan."""
         return self.approve not in (None, Approve.NONE)
 
 
@@ -191,10 +191,10 @@ class Checks(RequestPart):
     """Parts of a full verification besides judging; None means: by depth and engine."""
 
     correct: bool | None = None
-    """True if citations and sentences that fail are corrected, and checked again."""
+    """True if failing citations and sentences are corrected and checked again."""
     review: JudgeMode | None = None
-    """Reviewer of the first draft, which is revised once below the bar; rules count answered parts, citations, sources
-    and the length of sentences."""
+    """Reviewer of the first draft, which is revised once if it scores too low; rules count answered parts, citations,
+    sources and sentence lengths."""
 
 
 SAME_LANGUAGE: Final = "same as question"
@@ -205,10 +205,10 @@ class Output(RequestPart):
     """The form of the report."""
 
     language: str = Field(default=SAME_LANGUAGE, pattern=REPORT_LANGUAGE.pattern)
-    """Of the report, as ISO 639 has it; a model writes in it, the extractive engine quotes as its sources have it."""
+    """ISO 639 code of the report's language, for models; the extractive engine quotes sources in their own."""
     target_words: int | None = Field(default=None, ge=100, le=100_000)
     sections: list[SectionTitle] | None = Field(default=None, min_length=1, max_length=20)
-    """Headings that a model writes under, in this order."""
+    """Headings for a model's report, in this order."""
     citation_style: Literal["numeric", "link"] = "numeric"
 
 
@@ -232,7 +232,7 @@ class SharedSettings(RequestPart):
     system_prompt: str | None = Field(default=None, max_length=20_000)
     context: list[Turn] = Field(default=[], max_length=5)
     exclude: list[Exclusion] = Field(default=[], max_length=50)
-    """Words, names and domains that no source and no passage may be about."""
+    """Words, names and domains barred from sources and passages."""
     metadata: dict[str, Any] | None = None
     tenant: Name = "default"
     priority: int = Field(default=3, ge=1, le=5)
@@ -243,13 +243,13 @@ class ResearchRequest(SharedSettings):
 
     depth: Depth = Depth.AUTO
     engine: Literal["auto", "model", "extractive"] = "auto"
-    """`auto` is a model where one is configured."""
+    """`auto` is a model if one is configured."""
     models: Models = Models()
     search: SearchOptions = SearchOptions()
     corpus: Name | None = None
     web: bool | None = None
     protected_sources: list[ProtectedSource] = Field(default=[], max_length=50)
-    """Addresses of pages, and paths of documents of the corpus, that are read first and never dropped."""
+    """URLs of pages and paths of corpus documents that are read first and never dropped."""
     limits: Limits = Limits()
     gates: Gates = Gates()
     verify: Verify | None = None
@@ -267,7 +267,7 @@ DAYS: Final = {"day": 1, "week": 7, "month": 31, "year": 366}
 
 
 def published_between(timeframe: str | None, today: str) -> tuple[str | None, str | None]:
-    """Return first and last day as ISO dates, None where there is no bound; `today` is the date of the run."""
+    """Return first and last day as ISO dates, None for no bound; `today` is the date of the run."""
     if timeframe is None:
         return None, None
     if timeframe in DAYS:
@@ -277,7 +277,7 @@ def published_between(timeframe: str | None, today: str) -> tuple[str | None, st
 
 
 def _day(text: str, month: int, day: int) -> str:
-    """The day, or the nearest that the calendar has; `month` and `day` complete a year or a month."""
+    """Return the day, or the nearest valid one; `month` and `day` complete a year or a month."""
     parts = [int(part) for part in text.split("-")]
     year, month, day = [*parts, *(month, day)[len(parts) - 1 :]]
     year, month = min(9999, max(1, year)), min(12, max(1, month))
@@ -285,7 +285,7 @@ def _day(text: str, month: int, day: int) -> str:
 
 
 EARLIER: Final = "earlier"
-"""Name of the provider that offers the sources of an earlier run."""
+"""Name of the provider that offers an earlier run's sources."""
 SUMMARY_CHARACTERS: Final = 4_000
 
 
@@ -295,13 +295,13 @@ class FollowUp(Contract):
     research_id: str
     query: str
     summary: str = ""
-    """Of its report, for the planner."""
+    """Summary of its report, for the planner."""
     entry: str = ""
-    """Hash of the stored entry with its sources, as hits; empty where none can be used by this run."""
+    """Hash of the stored entry with its sources as hits; empty if this run can use none."""
     sources: int = 0
 
 
 def memo_of(request: ResearchRequest) -> dict[str, Any]:
-    """Return the data that the server shows with the id of a run, from the start."""
+    """Return the memo that the server shows with a run's id, from its start."""
     question = shorten(request.query, names.MEMO_CHARACTERS)
     return {names.QUESTION_MEMO: question, names.STRATEGY_MEMO: request.strategy}

@@ -1,6 +1,6 @@
-"""The tree of one query: executors with goals, leaves with one source and one task each, and when it is feasible. Pure.
+"""The tree of one query: executors with goals, leaves with one source and one task each, and its feasibility. Pure.
 
-A tree may have at most three executors on any path from its root to a leaf; one at the third level has leaves only.
+A path from the root to a leaf has at most three executors; one at the third level has only leaves.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from contracts.texts import plural
 MOST_LEVELS: Final = 3
 """Executors on a path."""
 ASSESS_SOURCE: Final = "ASSESS_SOURCE"
-"""Task of an extractor that examines a candidate for the librarian; no leaf has it."""
+"""Task of an extractor that examines a candidate for the librarian; never the task of a leaf."""
 GOAL_CHARACTERS: Final = 400
 DETAIL_CHARACTERS: Final = 400
 
@@ -36,9 +36,9 @@ class TreeLeaf(Contract):
     source_id: str
     task_type: TaskType
     task_detail: str = ""
-    """The question of `ANSWER_QUESTION`; of another task what it should look at, or nothing."""
+    """The question of `ANSWER_QUESTION`; for other tasks the focus, or empty."""
     round: int = 0
-    """Correction of its node that added it; 0 for the first plan."""
+    """Number of the correction that added it; 0 for the first plan."""
 
 
 class TreeNode(Contract):
@@ -47,36 +47,36 @@ class TreeNode(Contract):
     id: str
     goal: str
     level: int = 1
-    """Place on its path, from 1."""
+    """Depth in the tree, from 1."""
     parent: str | None = None
     leaves: list[TreeLeaf] = []
 
 
 class ResearchTree(Contract):
-    """A tree: its root first, parents before their children."""
+    """A tree, root first, parents before their children."""
 
     nodes: list[TreeNode] = []
 
     @property
     def root(self) -> TreeNode:
-        """The executor at the top."""
+        """Return the root executor."""
         return self.nodes[0]
 
     @property
     def leaves(self) -> list[TreeLeaf]:
-        """The leaves of all executors."""
+        """Return the leaves of all executors."""
         return [leaf for node in self.nodes for leaf in node.leaves]
 
     def children(self, node: TreeNode) -> list[TreeNode]:
-        """The executors right below one."""
+        """Return the executors directly below one."""
         return [other for other in self.nodes if other.parent == node.id]
 
     def node(self, identity: str) -> TreeNode:
-        """Return the executor of an id. Raises KeyError if the tree has none."""
+        """Return the executor with an id. Raises KeyError if there is none."""
         return {node.id: node for node in self.nodes}[identity]
 
     def part(self, identity: str) -> "ResearchTree":
-        """Return the executor of an id with everything below it, at the same levels. Raises KeyError."""
+        """Return the subtree of the executor with an id, levels unchanged. Raises KeyError."""
         below = {self.node(identity).id}
         for node in self.nodes:
             if node.parent in below:
@@ -90,26 +90,26 @@ class TreeBounds:
 
     most_nodes: int
     most_leaves: int
-    """Of one executor in one round."""
+    """Per executor and round."""
     sources: Collection[str]
     """Ids of the vetted sources."""
     most_levels: int = MOST_LEVELS
     most_rounds: int = 1
-    """Rounds of one executor: the plan, and each correction."""
+    """Rounds per executor: the plan and each correction."""
 
 
 def node_id(parent: str, goal: str) -> str:
-    """Return the id of an executor: the same goal below the same parent has the same one."""
+    """Return the id of an executor, derived from its parent and goal."""
     return f"node-{short_hash(parent, normalized_text(goal))}"
 
 
 def leaf_id(node: str, source: str, task_type: TaskType, detail: str) -> str:
-    """Return the id of a leaf: the same task for the same source below the same executor has the same one."""
+    """Return the id of a leaf, derived from its executor, source and task."""
     return f"leaf-{short_hash(node, source, task_type.value, normalized_text(detail))}"
 
 
 def problems_of(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
-    """Return why a tree cannot be carried out, each with the path of its place; empty for a feasible one."""
+    """Return the problems of a tree, each with its path; empty if the tree is feasible."""
     if not tree.nodes:
         return ["nodes: a tree needs one executor"]
     paths = paths_of(tree)
@@ -122,7 +122,7 @@ def problems_of(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
 
 
 def paths_of(tree: ResearchTree) -> dict[str, str]:
-    """Return the path of each executor as a planner writes it: `nodes.0.nodes.1`."""
+    """Return the path of each executor in a planner's notation: `nodes.0.nodes.1`."""
     paths, numbers = {tree.root.id: ""}, Counter[str]()
     for node in tree.nodes[1:]:
         if node.parent in paths and node.id not in paths:
@@ -132,13 +132,13 @@ def paths_of(tree: ResearchTree) -> dict[str, str]:
 
 
 def _problems_of_shape(tree: ResearchTree, paths: Mapping[str, str], most_levels: int) -> Iterator[str]:
-    """Give the problems of parents, levels and goals."""
+    """Yield the problems of parents, levels and goals."""
     known = {node.id: node for node in tree.nodes}
     if len(known) < len(tree.nodes):
         yield "nodes: two executors below one parent have the same goal: merge them"
     parents = {node.parent for node in tree.nodes}
     goals = {tree.root.id: {normalized_text(tree.root.goal)}}
-    """Of each executor and of those above it."""
+    """Goals of each executor and its ancestors."""
     for node in tree.nodes:
         path, goal = paths.get(node.id, "nodes"), normalized_text(node.goal)
         if node.level > min(most_levels, MOST_LEVELS):
@@ -155,7 +155,7 @@ def _problems_of_shape(tree: ResearchTree, paths: Mapping[str, str], most_levels
 
 
 def _problems_of_leaves(node: TreeNode, path: str, bounds: TreeBounds) -> Iterator[str]:
-    """Give the problems of an executor's leaves."""
+    """Yield the problems of an executor's leaves."""
     where = f"{path}.leaves".lstrip(".")
     rounds = [leaf.round for leaf in node.leaves]
     most = max((rounds.count(number) for number in set(rounds)), default=0)

@@ -1,4 +1,4 @@
-"""A request resolved against the configuration of the workers: limits, engine, providers, gates."""
+"""A request resolved against the workers' configuration: limits, engine, providers, gates."""
 
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
@@ -24,12 +24,12 @@ from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, JudgeMode, Severity
 
 UNMANAGED_CHARACTERS: Final = 1_000
-"""Of each source in an analysis where no tokens are managed."""
+"""Characters per source in an analysis without token management."""
 NOTHING_LEAVES = "nothing leaves this machine"
 
 
 def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
-    """Return a line such as `passages go to HOST, HOST; searches go to HOST; pages are read from the web`."""
+    """Return a line like `passages go to HOST, HOST; searches go to HOST; pages are read from the web`."""
     models = ", ".join(_name(host) for host in (model_host or "").split(", ") if host)
     searched = list(dict.fromkeys(_name(host) for host in search_hosts))
     parts = [
@@ -50,9 +50,9 @@ def _name(host: str) -> str:
 
 
 class EffectiveLimits(Contract):
-    """Limits of a request, all presets filled in; 0: its strategy has no such thing.
+    """Limits of a request with all presets filled in; 0: not supported by its strategy.
 
-    `contracts.request.Limits` describes the fields that both have.
+    `contracts.request.Limits` documents the shared fields.
     """
 
     max_iterations: int
@@ -61,19 +61,19 @@ class EffectiveLimits(Contract):
     max_sources_per_query: int
     max_source_characters: int = UNMANAGED_CHARACTERS
     max_new_sources: int
-    """Number of sources one iteration may add."""
+    """Number of sources that one iteration may add."""
     max_parallel: int = 3
     max_parallel_reads: int = 20
     deadline_seconds: float
     reserve_seconds: float
-    """Part of the deadline that is reserved for writing."""
+    """Part of the deadline reserved for writing."""
     max_model_calls: int | None = None
     max_tokens: int | None = None
     max_cost_usd: float | None = 2.0
     max_wait_seconds: float = 259_200.0
     severity_floor: Severity = Severity.MODERATE
     min_steps: int = 0
-    """Steps that are done before a reflection may end the research."""
+    """Steps to finish before a reflection may end the research."""
     max_steps: int = 0
     max_searches_per_step: int = 0
     max_reads_per_step: int = 0
@@ -95,7 +95,7 @@ class Hook(Contract):
 
 
 class CorpusSnapshot(Contract):
-    """Documents that a run searches."""
+    """The corpus that a run searches, as indexed."""
 
     name: str
     title: str = ""
@@ -115,7 +115,7 @@ class SkippedFile(Contract):
 
 
 class ProviderChoice(Contract):
-    """A search provider and why it is used or not."""
+    """A search provider, and why it is used or not."""
 
     name: str
     available: bool
@@ -126,7 +126,7 @@ class ProviderChoice(Contract):
 
 
 class EffectiveSearch(Contract):
-    """Use of the providers."""
+    """Search settings of a run."""
 
     policy: SearchPolicy = SearchPolicy.FAN_OUT
     max_results_per_query: int = 10
@@ -150,13 +150,13 @@ Range = tuple[float, float]
 
 
 class Estimate(Contract):
-    """Expected amounts of a run; a cost of None is unknown, never 0."""
+    """Expected usage of a run; a cost of None is unknown, never 0."""
 
     calls: Range
     tokens: Range
     searches: Range
     cost_usd: Range | None
-    """Of models and searches together."""
+    """Cost of models and searches together."""
     unpriced: list[str] = []
     """Models and search providers without a known price."""
     cap_usd: float | None
@@ -181,75 +181,75 @@ def between(amounts: Range, form: str = ",.0f") -> str:
 
 
 class ResolvedResearch(SharedSettings):
-    """Request + worker configuration. Workflow code reads no other configuration."""
+    """Request plus worker configuration; workflow code reads no other configuration."""
 
     model_config = ConfigDict(extra="ignore")
 
     research_id: str
     requested: dict[str, Any] = {}
-    """Settings that the request names, as JSON: a resumed run is resolved again from them."""
+    """Explicit settings of the request, as JSON; a resumed run is resolved again from them."""
     language: str = "en"
     depth: Depth = Depth.MEDIUM
     choices: dict[str, EffectiveLimits] = {}
-    """Limits by depth or mode that the run may choose; empty where the request has chosen."""
+    """Limits by depth or mode that the run may choose; empty if the request has chosen."""
     engine: EngineKind
     models: dict[str, str] = {}
     """Model name by tier; empty without a model."""
     model_host: str | None = None
     model_prices: dict[str, ModelPrice] = {}
-    """By tier; a tier without an entry has no known price."""
+    """Price by tier; a tier without an entry has no known price."""
     reasoning_tokens: int | None = None
-    """Most hidden tokens of a model above a role's cap; None: the default of `contracts.call_sizes`."""
+    """Most hidden reasoning tokens on top of a role's cap; None: the default in `contracts.call_sizes`."""
     reasoning_tiers: list[str] = []
-    """Tiers whose models reason by themselves before they answer."""
+    """Tiers whose models reason before they answer."""
     providers: list[ProviderChoice] = []
-    """Providers in the order of their use; only available ones are used."""
+    """Providers in order of use; only available ones are used."""
     search: EffectiveSearch = EffectiveSearch()
     corpus: CorpusSnapshot | None = None
     protected_sources: list[str] = []
-    """Addresses that are read first and never dropped, as hits have them."""
+    """URLs that are read first and never dropped, in the form that hits have."""
     web: bool = False
     limits: EffectiveLimits
     gates: Gates
     approval_waived: bool = False
-    """True if the request does without the approval of the plan that its strategy waits for."""
+    """True if the request waives the plan approval that its strategy requires."""
     hook: Hook | None = None
     verify: Verify = Verify.LIGHT
-    """`light` is by rules, without a model."""
+    """`light` uses rules only, no model."""
     checks: Checks = Checks(correct=False, review=JudgeMode.OFF)
     follow_up: FollowUp | None = None
-    """The earlier run whose evidence is offered first; None for a question of its own."""
+    """The earlier run whose evidence is offered first; None if this is no follow-up."""
     search_attributes: bool = False
     tokens: TokenSettings = TokenSettings()
     canary: str = ""
-    """Private mark of the run, which nothing that leaves may contain (`contracts.canary`)."""
+    """Private marker of the run that no outgoing text may contain (`contracts.canary`)."""
     configuration_digest: str = ""
     product_version: str = ""
     egress: str = NOTHING_LEAVES
     estimate: Estimate | None = None
-    """Expected amounts, of those that do the work; None for a run without any paid call."""
+    """Expected usage of the engine in use; None for a run without paid calls."""
     advice: list[str] = []
-    """Settings that would make the run better: one line each."""
+    """Settings that would improve the run, one line each."""
 
     @property
     def source_characters(self) -> int:
-        """Characters of each source that a model may be shown."""
+        """Return the number of characters of each source that a model may be shown."""
         return self.limits.max_source_characters if self.tokens.token_management_enabled else UNMANAGED_CHARACTERS
 
     @property
     def report_language(self) -> str | None:
-        """The requested language of the report; None: that of the question."""
+        """Return the requested language of the report; None: that of the question."""
         return None if self.output.language == SAME_LANGUAGE else self.output.language
 
     @property
     def earlier_turns(self) -> list[Turn]:
-        """Earlier questions and answers for a planner: of the request and of the followed run."""
+        """Return earlier questions and answers for a planner, from the request and from the followed run."""
         if self.follow_up is None:
             return self.context
         return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]
 
     def without_providers(self, unavailable: Mapping[str, str]) -> "ResolvedResearch":
-        """Mark providers as unavailable (name → reason); the description of the egress follows."""
+        """Mark providers as unavailable (name → reason), and update the egress description."""
         providers = [
             choice.model_copy(update={"available": False, "reason": unavailable[choice.name]})
             if choice.name in unavailable

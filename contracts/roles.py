@@ -1,7 +1,7 @@
-"""Roles: the only declaration of each one's name, tier, prompt, input, answer, result and cap.
+"""Roles: the single declaration of each role's name, tier, prompt, input, answer, result and cap.
 
-A role's *input* comes from the workflow, its *answer* from an engine, read leniently and fitted to the
-input. The workflow gets the answer itself, or its *result* where quotes and citations are grounded in stored text.
+A role's *input* comes from the workflow, its *answer* from an engine, parsed leniently and fitted to the input. The
+workflow gets the answer, or its *result* if quotes and citations are first grounded in stored text.
 """
 
 from dataclasses import dataclass
@@ -27,25 +27,25 @@ MOST_SUGGESTIONS: Final = 3
 MOST_FOLLOW_UPS: Final = 3
 MOST_NOTES: Final = 10
 AGAIN_CHARACTERS: Final = 1_000
-"""Of a source that the analysis of another sub-query considers at length: those that match this one best."""
+"""Of a source already analyzed at length for another sub-query: the parts that match this one best."""
 Priority = Annotated[int, within(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
 
 
 class RoleInput(CompactModel):
-    """Fields of every role's input; the run fills them in for each call.
+    """Fields of every role's input, filled in by the run for each call.
 
-    Contents of the run's notebook travel as hashes of entries; the activity loads them.
+    Notebook contents travel as entry hashes; the activity loads the entries.
     """
 
     SUBJECT: ClassVar[str] = ""
-    """Field that the call is about."""
+    """Name of the field with the subject of the call."""
 
     research_id: str = ""
     tenant: str = "default"
     operation: str = ""
-    """Logical id of the call (`plan/1`, `analyze/2/sq-…`): key of the journal, and the activity id."""
+    """Logical id of the call (`plan/1`, `analyze/2/sq-…`): journal key and activity id."""
     caller: str = ""
-    """Role that it works for, where one role calls another."""
+    """Calling role, if one role calls another."""
     engine: EngineKind = EngineKind.EXTRACTIVE
     model: str | None = None
     date: str = ""
@@ -55,25 +55,25 @@ class RoleInput(CompactModel):
     iteration: int = 1
     max_iterations: int = 1
     preferences: list[str] = []
-    """Preferences of the request beyond the question: one line each."""
+    """Preferences of the request beyond the question, one line each."""
     guidance: list[Guidance] = []
     exclude: list[str] = []
-    """Words, names and domains that are neither quoted nor reported."""
+    """Words, names and domains never quoted or reported."""
     issues: list[GateIssue] = []
-    """Reasons for a repetition of the phase; empty the first time."""
+    """Reasons for repeating the phase; empty the first time."""
     canary: str = ""
-    """The run's canary: even earlier turns contain words from outside."""
+    """The run's canary; needed in every call, because even earlier turns contain outside text."""
     repair: str | None = None
     """Validation error of the previous answer, if this call repairs it."""
     time_limit_seconds: float = 300.0
-    """Start-to-close timeout of the activity: a client must give up before it."""
+    """Start-to-close timeout of the activity; clients must give up before it."""
     tokens: TokenSettings = TokenSettings()
     summaries: list[str] | None = None
-    """Hashes of entries with summaries of texts of this call; None: none was asked for yet."""
+    """Hashes of entries with summaries of this call's texts; None if none were requested yet."""
     protected_source_ids: list[str] = []
-    """Sources that the person protects: they are always shown."""
+    """Sources protected by the request, which are always shown."""
     resolved_entry: str = ""
-    """Hash of the stored resolution with the fields that are the same in every call; empty: none."""
+    """Hash of the stored resolution, which has the fields shared by all calls; empty: none."""
 
     def subject(self) -> str:
         """Return the subject of the call for the web UI; empty if the role's name is enough."""
@@ -81,16 +81,16 @@ class RoleInput(CompactModel):
 
 
 class RoleAnswer(CompactModel):
-    """Answer of a role, which an engine returns and the workflow gets, unless it is grounded (`RoleSpec.result`)."""
+    """Answer of a role, as returned by an engine; the workflow gets it, or a grounded result (`RoleSpec.result`)."""
 
     IS_REPORT: ClassVar[bool] = False
-    """True for a text of the report, or a part of it."""
+    """True for the report's text or a part of it."""
 
     account: SkipJsonSchema[CallAccount] = CallAccount()
-    """Filled in by the activity; a model cannot set it."""
+    """Set by the activity, never by a model."""
 
     def fitted(self, request: Any, notes: list[str]) -> Self:
-        """Fit the answer to its request: limits, repetitions, names; `notes` gets a line for each thing dropped.
+        """Fit the answer to its request (limits, repetitions, names), adding a line to `notes` for all that is dropped.
 
         Raises `UnfitAnswer` if nothing is left.
         """
@@ -99,15 +99,15 @@ class RoleAnswer(CompactModel):
 
 
 class BriefedInput(RoleInput):
-    """Input of a role that plans, with the whole request."""
+    """Input of a planning role, with the whole request."""
 
     system_prompt: str | None = None
     context: list[Turn] = []
     corpus: CorpusSnapshot | None = None
     hits: list[SearchHit] = []
-    """Hits of searches before the plan: titles and snippets, no page."""
+    """Hits of searches before planning: titles and snippets, no pages."""
     previous: list[str] = []
-    """Queries or steps of the plan that is replaced."""
+    """Queries or steps of the plan to replace."""
 
 
 class PlanInput(BriefedInput):
@@ -135,7 +135,7 @@ class PlannerAnswer(RoleAnswer):
     sub_queries: list[SubQuery]
 
     def fitted(self, request: PlanInput, notes: list[str]) -> Self:
-        """Keep distinct sub-queries; beyond the limit the most important ones, in the planner's order."""
+        """Keep distinct sub-queries, the most important ones up to the limit, in the planner's order."""
         kept = distinct(self.sub_queries, lambda one: one.query)
         if not kept:
             raise UnfitAnswer("sub_queries: at least one sub-query with words is needed")
@@ -147,12 +147,12 @@ class PlannerAnswer(RoleAnswer):
 
 
 class ClarifyInput(RoleInput):
-    """Hand-off to the clarifier: the question, and earlier questions to the person."""
+    """Hand-off to the clarifier: the question and earlier rounds of questions."""
 
     context: list[Turn] = []
     rounds: list[QuestionRound] = []
     required: bool = False
-    """Ask the person at least once."""
+    """True if the person must be asked at least once."""
 
 
 class ClarifierAnswer(RoleAnswer):
@@ -165,7 +165,7 @@ class ClarifierAnswer(RoleAnswer):
     reason: Paragraph = Field(default="", description="in one sentence, what is unclear, or why nothing is")
 
     def fitted(self, request: ClarifyInput, notes: list[str]) -> Self:
-        """Keep new questions, each once. Raises `UnfitAnswer` if one is required and there is none."""
+        """Keep distinct new questions. Raises `UnfitAnswer` if a required question is missing."""
         asked = [question for one in request.rounds for question in one.questions]
         proposed = self.questions if request.required or not self.clear else []
         questions = first(distinct(proposed, str, asked), MOST_QUESTIONS, notes, "questions")
@@ -175,7 +175,7 @@ class ClarifierAnswer(RoleAnswer):
 
 
 class SourceExtract(SourceDetails):
-    """A source for the prompts of analyzer and synthesizer."""
+    """A source in the prompts of analyzer and synthesizer."""
 
     id: str = ""
     url: str = ""
@@ -189,16 +189,16 @@ class SourceExtract(SourceDetails):
     hit_entries: list[str] = []
     """Hashes of the entries of other searches that found it."""
     changed: bool = False
-    """The quality differs from that of the entry."""
+    """True if the quality differs from the entry's."""
     again: bool = False
-    """Another sub-query found it first: the analysis of that one considers more of its text."""
+    """True if another sub-query found it first, whose analysis considers more of its text."""
 
 
 class AnalyzeInput(RoleInput):
     """Hand-off to the analyzer: one sub-query with its sources."""
 
     MOST_CHARACTERS: ClassVar[int | None] = None
-    """Of each source, at most, whatever the request has room for; None: no such limit."""
+    """Limit per source on top of the request's own; None: no extra limit."""
 
     brief: str = ""
     sub_query: PlanNode
@@ -207,18 +207,18 @@ class AnalyzeInput(RoleInput):
     high_quality_sources: int = 0
     max_findings: int = 5
     source_characters: int = 1_000
-    """Of the text of each source that are considered."""
+    """Characters of each source's text to consider."""
     protected_characters: int | None = None
-    """The same for protected sources; None: as for the others."""
+    """The same for protected sources; None: as for other sources."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
 
     def subject(self) -> str:
-        """The sub-query."""
+        """Return the text of the sub-query."""
         return self.sub_query.text
 
     def characters_of(self, source: SourceExtract) -> int:
-        """Return how many characters of a source are considered; a protected one is considered at length each time."""
+        """Return the number of characters of a source to consider; protected sources always get the full length."""
         if source.id in self.protected_source_ids:
             return self.protected_characters or self.source_characters
         return min(self.source_characters, AGAIN_CHARACTERS) if source.again else self.source_characters
@@ -266,7 +266,7 @@ class AnalyzerAnswer(RoleAnswer):
     quality_updates: list[QualityUpdate] = []
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
-        """Keep the most important gaps, each once, with a few distinct queries."""
+        """Keep the most important distinct gaps, with a few distinct queries each."""
         del request
         gaps = sorted(distinct(self.gaps, lambda gap: gap.description), key=lambda gap: gap.priority)
         kept = [
@@ -277,22 +277,22 @@ class AnalyzerAnswer(RoleAnswer):
 
 
 class AnalyzerResult(RoleAnswer):
-    """An analysis whose every quote was found in stored text."""
+    """An analysis in which every quote was found in stored text."""
 
     findings: list[Finding] = []
     evidence: list[Evidence] = []
     gaps: list[ProposedGap] = []
     quality_updates: list[QualityUpdate] = []
     analyzed_source_ids: list[str] | None = []
-    """None: all that were given."""
+    """None: all sources of the request."""
     dropped_quotes: int = 0
-    """Number of quotes that are in no stored text word for word."""
+    """Number of quotes not found word for word in any stored text."""
     entry: str | None = None
-    """Hash of the stored entry with findings and evidence; ids, statements and places are here. None: all is here."""
+    """Hash of the stored entry with findings and evidence, inline only in part; None if all is inline."""
 
 
 class ReportPart(Contract):
-    """The part of a long report that one call writes: a section, or the frame around all sections."""
+    """The part of a long report written by one call: a section, or the frame around all sections."""
 
     number: int = 0
     """Number of the section, from 1; 0 for the frame."""
@@ -311,7 +311,7 @@ class FindingsInput(RoleInput):
     evidence: list[Evidence] = []
     sources: list[SourceExtract] = []
     entries: list[str] = []
-    """Hashes of the stored analyses in their order, with the other findings, evidence and sources."""
+    """Hashes of the stored analyses, in order, with the other findings, evidence and sources."""
 
 
 class WriteInput(FindingsInput):
@@ -329,7 +329,7 @@ class WriteInput(FindingsInput):
     term_documents: dict[str, int] = {}
     spellings: dict[str, str] = {}
     cut_short: str | None = None
-    """Reason why the run ended before its plan was done (`budget_time`, `user_stopped`, …)."""
+    """Reason why the run ended before its plan was finished (`budget_time`, `user_stopped`, …)."""
     part: ReportPart | None = None
     """Part of a long report to write; None: the whole report."""
 
@@ -349,7 +349,7 @@ class SynthesizerResult(RoleAnswer):
 
 
 class RefineInput(RoleInput):
-    """Hand-off to the refiner: gaps with their ids."""
+    """Hand-off to the refiner: the gaps and figures of the run."""
 
     gaps: list[Gap]
     remaining_iterations: int
@@ -358,7 +358,7 @@ class RefineInput(RoleInput):
     finding_count: int = 0
     high_confidence_count: int = 0
     asked: list[str] = []
-    """Every sub-query of the run; no follow-up repeats one."""
+    """Every sub-query of the run; follow-ups must not repeat them."""
 
 
 class FollowUpQuery(Contract):
@@ -393,7 +393,7 @@ class RefinerAnswer(RoleAnswer):
     report_improvements: list[Paragraph] = []
 
     def fitted(self, request: RefineInput, notes: list[str]) -> Self:
-        """Keep one assessment of each gap of the request, and new follow-up queries."""
+        """Keep one assessment per gap of the request, and new follow-up queries."""
         known = {gap.id for gap in request.gaps}
         judged = distinct((one for one in self.gap_analysis if one.gap_id in known), lambda one: one.gap_id)
         if len(judged) < len(self.gap_analysis):
@@ -402,7 +402,7 @@ class RefinerAnswer(RoleAnswer):
         gap_analysis = []
         for one in judged:
             fresh = distinct(one.follow_up_queries, lambda follow_up: follow_up.query, asked)[:MOST_FOLLOW_UPS]
-            asked += [follow_up.query for follow_up in fresh]  # two gaps must not ask the same either
+            asked += [follow_up.query for follow_up in fresh]  # nor may two gaps share a query
             gap_analysis.append(one.model_copy(update={"follow_up_queries": fresh}))
         advice = self.iteration_recommendation
         named = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in known]
@@ -453,36 +453,36 @@ O = TypeVar("O", bound=RoleAnswer)
 
 @dataclass(frozen=True)
 class RoleSpec(Generic[I, O]):
-    """A role; its prompt is `activities/roles/prompts/NAME.md`, its activity runs on the queue `research-models`."""
+    """A role: its prompt is `activities/roles/prompts/NAME.md`; its activity runs on the queue `research-models`."""
 
     name: str
     activity: str
     tier: Tier
     input: type[I]
     answer: type[RoleAnswer]
-    """Type that an engine returns."""
+    """Type returned by an engine."""
     result: type[O]
-    """Type that the workflow gets: the answer, or what grounding makes of it."""
+    """Type returned to the workflow: the answer, or its grounded form."""
     output_tokens: int
     """Cap on the visible output."""
     plain_text: bool = False
-    """A model answers with text, the first field of the answer, instead of JSON."""
+    """True if a model answers in plain text, the first field of the answer, instead of JSON."""
     share: TokenShare = TokenShare.ANALYSIS
     has_fallback: bool = True
-    """The role can be done without a model. One that cannot must not use an answer whose end is missing."""
+    """True if the role can work without a model; only then may a cut-off answer be completed and used."""
     expected_output_tokens: int = 1_000
-    """Tokens of a usual answer, for the estimate."""
+    """Tokens of a typical answer, for the estimate."""
     work: str = ""
     """Phase in the decision log; empty: the role's own name."""
     module: str | None = None
-    """Module of a role from outside the product, with `ground(work)` and `draft(request, documents)` where the defaults
-    do not fit; `prompts/NAME.md` is in its folder."""
+    """Module of an external role, with `ground(work)` and `draft(request, documents)` if the defaults do not fit;
+    `prompts/NAME.md` is in its folder."""
     tools: tuple[ToolSpec[Any], ...] = ()
-    """Tools that the role may call, turn by turn (`contracts.tool_turns`); without a model it follows a script."""
+    """Tools that the role may call in turns (`contracts.tool_turns`); without a model it follows a script."""
 
     @property
     def writes_report(self) -> bool:
-        """True if the result is a text of the report."""
+        """Return true if the result is the report's text or a part of it."""
         return self.result.IS_REPORT
 
 
@@ -490,7 +490,7 @@ CLARIFIER: Final = RoleSpec(
     "clarifier", "clarify_question", Tier.SIMPLE, ClarifyInput, ClarifierAnswer, ClarifierAnswer,
     share=TokenShare.PLANNING, output_tokens=800, expected_output_tokens=300, work="clarification",
 )  # fmt: skip
-"""Works before any strategy, if the request enables it."""
+"""Runs before any strategy, if the request enables it."""
 PLANNER: Final = RoleSpec(
     "planner", "plan_research", Tier.ANALYTICAL, PlanInput, PlannerAnswer, PlannerAnswer,
     share=TokenShare.PLANNING, output_tokens=2_000, expected_output_tokens=1_000, work="planning",
@@ -516,11 +516,11 @@ SUPERVISOR: Final = RoleSpec(
 def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: ResolvedResearch) -> dict[str, Any]:
     """Return the fields of a role's input that follow from the resolved request.
 
-    The run fills them in to know the size of a call, sends the hash of the stored resolution in their place, and the
-    activity fills them in again.
+    The run fills them in to size a call but sends the hash of the stored resolution instead; the activity fills them
+    in again.
     """
     by_model = request.engine is EngineKind.MODEL
-    # The report is in the requested language, all else in the language of the search.
+    # The report is in the requested language, everything else in the search language.
     report_language = resolved.report_language if role.writes_report and by_model else None
     fields: dict[str, Any] = {
         "tenant": resolved.tenant,
@@ -546,7 +546,7 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
 
 
 def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
-    """Preferences of the request beyond the question; the form of the report concerns its writer alone."""
+    """Return the preferences of the request beyond the question; only the writer gets the form of the report."""
     preferences = [f"The region that matters: {resolved.constraints.region}"] if resolved.constraints.region else []
     if resolved.constraints.audience:
         preferences.append(f"The readers: {resolved.constraints.audience}")

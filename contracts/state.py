@@ -29,14 +29,14 @@ from contracts.tokens import MOST_SHORTENED_CALLS, CallFidelity, FidelityTotals
 from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunStatus, SourceStatus
 
 SCHEMA_VERSION = 3
-"""Of a stored state: another version is not read."""
+"""Version of a stored state; other versions are not read."""
 PACKED_EVENTS = 30
 
 
 class Position(BaseModel):
-    """The progress of a strategy, as it survives between units.
+    """The progress of a strategy, persisted between units.
 
-    Each strategy extends this model; no product code outside it knows the other fields.
+    Each strategy extends this model; no code outside the strategy uses its other fields.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -44,17 +44,17 @@ class Position(BaseModel):
     NAME: ClassVar[str]
 
     strategy: str
-    """The name of the strategy. It has no default, so no serialisation drops it."""
+    """Name of the strategy; without a default, so no serialization drops it."""
 
     @classmethod
     def of(cls, state: "ResearchState") -> Self:
-        """Return the position of a state in this type and store it there; changes of it are changes of the state."""
+        """Return a state's position as this type and store it in the state, so changes to it change the state."""
         state.position = position = cls.read(state)
         return position
 
     @classmethod
     def read(cls, state: "ResearchState") -> Self:
-        """Return the position of a state in this type without changing the state; the initial one if it has none."""
+        """Return a state's position as this type, without changing the state; the initial one if it has none."""
         current = state.position
         if isinstance(current, cls):
             return current
@@ -66,42 +66,42 @@ class Unit(BaseModel):
 
     name: str
     can_change: bool = True
-    """True if doing it again would have a different input."""
+    """True if repeating it would have a different input."""
     iteration_ended: bool = False
-    """True if a new history may begin after it."""
+    """True if continue-as-new is possible after it."""
 
 
 class OpenPause(BaseModel):
-    """The pause of a finished unit, until it is concluded: a run that ends in between does not repeat the unit."""
+    """The open pause of a finished unit; a run that ends before it is concluded does not repeat the unit."""
 
     unit: Unit
     gate: GateResult | None = None
     question: ReflectInput | None = None
-    """Request to the reflecting model; None where none reflects."""
+    """Request to the reflecting model; None if none reflects."""
     reflection: SupervisorAnswer | None = None
-    """Its answer; it has no effect before the pause is concluded."""
+    """Its answer, which takes effect when the pause is concluded."""
 
 
 class Refresh(BaseModel):
-    """A refresh of a finished run: its sources are read again, and the report is compared with the one before."""
+    """A refresh of a finished run: its sources are read again, and the report is compared with the previous one."""
 
     before: DocumentRef
     """`report.json` before the refresh."""
     draft: str = ""
-    """Hash of the text of the report then."""
+    """Hash of the report's text at that time."""
     due: list[str] = []
-    """Ids of sources that are still to be read again."""
+    """Ids of sources still to be read again."""
     unwritten: list[str] = []
-    """Ids of findings that the report did not cite then: it goes on without them."""
+    """Ids of findings that the report did not cite at that time, and still does not."""
     lost: dict[str, str] = {}
-    """Reason by the id of each source that could not be read again; its archived text still counts."""
+    """Source id → reason why it could not be read again; its archived text remains valid."""
 
 
 class ResearchState(BaseModel):
     """Ids, offsets, labels and short statements.
 
-    Details of sources, findings and evidence are in the entries of the notebook, quotes, drafts and page text in
-    documents of their own; all of them lie in the content store.
+    Details of sources, findings and evidence are in notebook entries; quotes, drafts and page text are in separate
+    documents. All of them are in the content store.
     """
 
     model_config = ConfigDict(extra="ignore", validate_assignment=False)
@@ -109,38 +109,38 @@ class ResearchState(BaseModel):
     schema_version: int = SCHEMA_VERSION
     resolved: ResolvedResearch | None = None
     resolved_entry: str = ""
-    """Hash of the notebook's entry of it; empty where there is none."""
+    """Hash of its notebook entry; empty if there is none."""
     notebook: list[str] = []
-    """Hashes of all stored entries of this run, in the order in which they came."""
+    """Hashes of all stored entries of this run, in order of arrival."""
     status: RunStatus = RunStatus.CREATED
     phase: str | None = None
     iteration: int = 1
     position: SerializeAsAny[Position] | None = None
-    """The strategy's own position; None before its first unit."""
+    """The strategy's position; None before its first unit."""
     open_pause: OpenPause | None = None
     plan: Plan = Plan()
     approved_version: int | None = None
-    """Version of the plan that a person approved; None where none was."""
+    """Version of the plan that a person approved; None if none was approved."""
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
-    """Open question to a person; it stays when the run ends unanswered."""
+    """Open question to a person; remains set if the run ends unanswered."""
     task: AgentTask | None = None
-    """Task of the agent whose state this is; None for a run of its own."""
+    """Task, if this is the state of an agent; None for a top-level run."""
     ledger: Ledger = Ledger()
-    """Queries and pages of the run before this agent began."""
+    """Queries and pages of the run before this agent started."""
     agents: list[AgentRecord] = []
-    """Every agent of this run, in the order in which they were given their tasks."""
+    """Every agent of this run, in task order."""
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
-    """Canonical URL → source id, for deduplication over iterations."""
+    """Canonical URL → source id, for deduplication across iterations."""
     candidates: list[Candidate] = []
-    """Every hit of every search of this iteration, read or not."""
+    """Every hit of this iteration's searches, read or not."""
     passed_over: list[Candidate] = []
-    """Hits of earlier iterations and of agents that were not read."""
+    """Unread hits of earlier iterations and of agents."""
     lost_providers: dict[str, str] = {}
-    """Search providers that failed during the run, with the reason: they are not used any more."""
+    """Search providers that failed during the run, with the reason; they are no longer used."""
     analyzed_sub_queries: list[str] = []
-    """Sub-queries whose sources were analyzed: a resumed run does not analyze them again."""
+    """Sub-queries whose sources were analyzed; a resumed run skips them."""
     query_ledger: list[QueryRecord] = []
     """Every query to every provider, answered or not."""
     duplicates: int = 0
@@ -152,9 +152,9 @@ class ResearchState(BaseModel):
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
     refresh: Refresh | None = None
-    """The newest refresh, until the run is resumed otherwise."""
+    """The latest refresh, until the run is resumed for another reason."""
     revisions: list[str] = []
-    """Hashes of the newest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
+    """Hashes of the latest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
     verification: Verification = Verification()
     report_improvements: list[str] = []
     citations: list[Citation] = []
@@ -163,28 +163,28 @@ class ResearchState(BaseModel):
     guidance: list[Guidance] = []
     decisions: list[AgentDecision] = []
     decisions_dropped: int = 0
-    """Number of decisions beyond the limit of the log."""
+    """Number of decisions dropped because of the log's limit."""
     events: list[Event] = []
     event_count: int = 0
     operations: dict[str, int] = {}
-    """Number of uses of each logical operation: makes operation ids unique and stable."""
+    """Number of uses of each logical operation, so that operation ids are unique and stable."""
     fidelity: dict[str, FidelityTotals] = {}
-    """Content of their calls that models were shown, by phase."""
+    """Content shown to models, by phase."""
     shortened_calls: list[str] = []
-    """Hashes of the stored entries of calls that did not show all of their content, `MOST_SHORTENED_CALLS` at most."""
+    """Hashes of the stored entries of calls that shortened their content, at most `MOST_SHORTENED_CALLS`."""
     dropped_content_ids: list[str] = []
     content_archive_hashes: list[str] = []
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
-    """By role, `gatherer` for searches and reads; without times. The sum is `usage`."""
+    """Usage by role (`gatherer` for searches and reads), without times; the sum is `usage`."""
     usage_by_phase: dict[str, Usage] = {}
-    """Without times; the sum is `usage`."""
+    """Usage by phase, without times; the sum is `usage`."""
     calls: dict[str, dict[str, int]] = {}
-    """Number of calls of one role by another, by caller and role; those of agents are added when they are over."""
+    """Number of calls by caller and called role; those of agents are added when they end."""
     paid_failures: list[str] = []
-    """Unusable answers of unfinished operations that are in `usage` already: reported again, they add nothing."""
+    """Unusable answers of unfinished operations already counted in `usage`, so that none is counted twice."""
     fallbacks: dict[str, int] = {}
-    """Number of times that each role fell back because its answers could not be used."""
+    """Number of fallbacks by role, caused by unusable answers."""
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}
@@ -194,58 +194,58 @@ class ResearchState(BaseModel):
     last_failure: str = ""
     started_at: str = ""
     clock_started_at: float = 0.0
-    """Seconds since the epoch (workflow clock) at which this run of the session began to work."""
+    """Start of this run of the session, in seconds since the epoch (workflow clock)."""
     deadline_at: float = 0.0
-    """Seconds since the epoch (workflow clock) at which the run must have its report; also after continue-as-new."""
+    """Deadline for the report, in seconds since the epoch (workflow clock); unchanged by continue-as-new."""
     clock_stopped_at: float = 0.0
-    """Seconds since the epoch at which the run's clock was stopped to wait for a person; 0 while it goes."""
+    """Time at which the run's clock was stopped to wait for a person, in seconds since the epoch; 0 while it runs."""
     limits_fixed: bool = False
-    """True if the limits were fixed after the start, which happens once."""
+    """True once the limits were fixed after the start."""
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
     hasty_analyses: list[str] = []
-    """Sub-queries whose analysis failed or was done without the run's model: a resumed run does them again."""
+    """Sub-queries whose analysis failed or ran without the run's model; a resumed run repeats them."""
     ending: Ending | None = None
-    """None before the end of the run."""
+    """None until the run ends."""
     result: ResearchResult | None = None
 
     @property
     def resolution(self) -> ResolvedResearch:
-        """The resolved request. Raises ValueError before the request of a run is resolved."""
+        """Return the resolved request. Raises ValueError before the request is resolved."""
         if self.resolved is None:
             raise ValueError("the request of this run is not resolved")
         return self.resolved
 
     @property
     def needs_approval(self) -> bool:
-        """True if a person has yet to approve the plan, made or not; one with an outline in each of its versions."""
+        """Return true if a person must still approve the plan, made or not; with an outline, each version needs it."""
         if not self.resolution.gates.requires_approval or (self.approved_version and not self.plan.outline):
             return False
         return self.approved_version is None or self.approved_version != self.plan.version
 
     @property
     def scope(self) -> str:
-        """The agent of this state, whose name prefixes the names of its calls; empty for a run of its own."""
+        """Return the agent's id, the prefix of its operation ids; empty for a top-level run."""
         return self.task.id if self.task else ""
 
     @property
     def level(self) -> int:
-        """Number of agents from the run down to this one; 0 for a run of its own."""
+        """Return the agent's depth below the run; 0 for a top-level run."""
         return self.task.level if self.task else 0
 
     def unaddressed_gaps(self) -> list[Gap]:
-        """Gaps that no later evidence has closed."""
+        """Return the gaps not closed by later evidence."""
         return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
 
     def pending_sub_queries(self) -> list[PlanNode]:
-        """Sub-queries that have yet to run, or were interrupted."""
+        """Return the sub-queries that have not run yet or were interrupted."""
         waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
         return [query for query in self.plan.sub_queries if query.status in waiting]
 
     def searches(self) -> list[PlanNode]:
-        """Return the searches of the run, each once: the sub-queries of the plan, then those of agents and others.
+        """Return the distinct searches of the run: the sub-queries of the plan, then those of agents and others.
 
-        Work without a search of its own, such as an agent's task, is not among them.
+        Work that is not itself a search, such as an agent's task, is excluded.
         """
         planned = [
             query for query in self.plan.sub_queries if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH
@@ -271,17 +271,17 @@ class ResearchState(BaseModel):
         ]
 
     def readable_sources(self) -> list[Source]:
-        """Sources with a text that can be quoted."""
+        """Return the sources with quotable text."""
         return [source for source in self.sources.values() if source.status is SourceStatus.FULL]
 
     def fetched_sources(self) -> dict[str, Source]:
-        """Sources that were read, or could not be: all but those of which only title and snippet are known."""
+        """Return the sources that were read or failed: all but those with only title and snippet."""
         return {name: each for name, each in self.sources.items() if each.status is not SourceStatus.NOT_FETCHED}
 
     def not_fetched(self) -> dict[str, Source]:
-        """Return the hits beyond all limits as sources of a run that is over; empty before that.
+        """Return the unread hits as sources once the run has ended; empty before that.
 
-        A resumed run may read them: in `sources` they would count as known.
+        A resumed run may read them; in `sources` they would count as known.
         """
         known = {key for source in self.sources.values() for key in keys_of(source)} | self.aliases.keys()
         found: dict[str, Source] = {}
@@ -294,11 +294,11 @@ class ResearchState(BaseModel):
         return found
 
     def high_quality_sources(self) -> list[Source]:
-        """Readable sources of high quality."""
+        """Return the readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
 
     def counts(self) -> Counts:
-        """Count everything there is now."""
+        """Count the current contents of the state."""
         return Counts(
             iterations=self.iteration,
             sub_queries=len(self.plan.sub_queries),
@@ -316,7 +316,7 @@ class ResearchState(BaseModel):
         )
 
     def note_content(self, call: CallFidelity) -> None:
-        """Add the content of a call to the totals of the current phase."""
+        """Add a call's content to the totals of the current phase."""
         phase = self.phase or ""
         self.fidelity = {**self.fidelity, phase: self.fidelity.get(phase, FidelityTotals()).plus(call)}
         if call.entry and call.entry not in self.shortened_calls:
@@ -326,29 +326,29 @@ class ResearchState(BaseModel):
         self.content_archive_hashes = list(dict.fromkeys([*self.content_archive_hashes, *call.archived]))
 
     def take_resolution(self, resolved: ResolvedResearch, entry: str) -> None:
-        """Take over the resolved request, which is stored as this entry of the notebook."""
+        """Adopt the resolved request, stored as this notebook entry."""
         self.resolved, self.resolved_entry = resolved, entry
         self.note_entry(entry)
         self.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
 
     def note_entry(self, entry: str | None) -> None:
-        """Add an entry of the notebook, once."""
+        """Add an entry to the notebook, once."""
         if entry and entry not in self.notebook:
             self.notebook.append(entry)
 
     def snapshot(self, events: int = 0) -> dict[str, Any]:
-        """Return the state as JSON for the store: without defaults, and with so many of the newest events."""
+        """Return the state as JSON for the store, without defaults and with the latest `events` events."""
         slim = self.model_copy(update={"events": self.events[-events:] if events else []})
         if slim.result is not None and slim.result.report_ref is not None:
-            # The text of the report lies in a document of its own.
+            # The report's text is in its own document.
             slim.result = slim.result.model_copy(update={"report": ""})
         return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
 
     def pack(self) -> str:
-        """Return the state as compressed JSON in base64, with the newest events only."""
+        """Return the state as compressed JSON in base64, with the latest events only."""
         return pack_json(self.snapshot(PACKED_EVENTS))
 
     @classmethod
     def unpack(cls, packed: str) -> "ResearchState":
-        """Inverse of `pack`. Raises ValueError if the text is no packed state."""
+        """Invert `pack`. Raises ValueError if the text is not a packed state."""
         return cls.model_validate(unpack_json(packed))

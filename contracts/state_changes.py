@@ -1,7 +1,7 @@
-"""One JSON value as a change of another: a checkpoint sends the difference from the last one. Pure.
+"""Diffs of JSON values: a checkpoint sends only the changes since the last one. Pure.
 
-A change is a list whose first item names its kind: `["="]` no change, `["=", value]` replaces, `["{", {key: change},
-[removed keys]]` changes an object, `["[", {index: change}, [further items]]` changes a list that only grew.
+A change is a list whose first item is its kind: `["="]` no change, `["=", value]` replaces, `["{", {key: change},
+[removed keys]]` changes an object, `["[", {index: change}, [added items]]` changes a list that only grew.
 """
 
 import base64
@@ -17,8 +17,8 @@ NOTHING: Final[list[Any]] = [REPLACE]
 
 
 def change_between(before: Any, after: Any) -> list[Any]:
-    """Return what makes `after` of `before`; both are JSON values. A number and a truth value are never the same."""
-    kind = type(before)  # in workflows, asking with isinstance takes fifty times as long
+    """Return the change from `before` to `after`, both JSON values. A number never equals a boolean."""
+    kind = type(before)  # in the workflow sandbox, isinstance is fifty times slower
     if kind is not type(after):
         return [REPLACE, after]
     if kind is dict:
@@ -38,7 +38,7 @@ def change_between(before: Any, after: Any) -> list[Any]:
 
 
 def apply_change(before: Any, change: list[Any]) -> Any:
-    """The value after a change. Raises ValueError for a change that is none, or of another value."""
+    """Return the value after a change. Raises ValueError for an invalid change, or one that does not fit the value."""
     try:
         return _apply(before, change)
     except (TypeError, KeyError, IndexError, AttributeError) as error:
@@ -62,19 +62,19 @@ def _apply(before: Any, change: list[Any]) -> Any:
 
 
 def digest_of(value: Any) -> str:
-    """A hash of a JSON value, regardless of the order of its keys: 128 bits as hexadecimal digits."""
+    """Return a 128-bit hash of a JSON value in hexadecimal digits, independent of key order."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def pack_json(value: Any) -> str:
-    """A JSON value, compressed, in base64: base85 is shorter by 6 %, and takes fifty times as long."""
+    """Return a JSON value as compressed base64; base85 would be 6 % shorter but fifty times slower."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def unpack_json(packed: str) -> Any:
-    """Inverse of `pack_json`. Raises ValueError if the text is no packed value."""
+    """Invert `pack_json`. Raises ValueError if the text is not a packed value."""
     try:
         return json.loads(zlib.decompress(base64.b64decode(packed, validate=True)).decode("utf-8"))
     except zlib.error as error:

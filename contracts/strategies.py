@@ -1,6 +1,6 @@
-"""Strategies as data: the declaration of each one, known before any of its code is loaded, and those of the product.
+"""Strategies as data: declarations that can be read before a strategy's code is loaded, and those of the product.
 
-A package declares a strategy from outside the product under the entry point group `durable_research.strategies`.
+External packages declare strategies under the entry point group `durable_research.strategies`.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ from contracts.vocabulary import EngineKind, JudgeMode, ReportSection, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 MOST_GAPS: Final = 30
-"""Gaps of a run, where its strategy needs no more."""
+"""Default limit of the gaps of a run."""
 
 
 @dataclass(frozen=True)
@@ -39,52 +39,52 @@ class StrategyDeclaration:
 
     name: str
     implementation: str
-    """`module:Class` of the `Strategy` that workflows load."""
+    """`module:Class` of the `Strategy` to load in workflows."""
     roles: tuple[RoleSpec[Any, Any], ...]
     presets: Mapping[Depth, EffectiveLimits]
     """Limits by depth: light, medium, extended."""
     expected_calls: Callable[[EffectiveLimits, bool], Mapping[str, tuple[int, int]]]
-    """Fewest and most calls of each role under these limits, and whether a model reflects; for the estimate."""
+    """Maps limits, and whether a model reflects, to the fewest and most calls by role; for the estimate."""
     modes: Mapping[Mode, EffectiveLimits] = field(default_factory=dict)
-    """Limits of the modes that it knows besides `deep`, whatever the depth."""
+    """Limits of the modes it supports besides `deep`, at any depth."""
     scoped: bool = False
-    """True if it works on the tasks of agents (`ScopedStrategy`): no request can name it."""
+    """True if it works on agents' tasks (`ScopedStrategy`); requests cannot select it."""
     decides: bool = False
-    """True if a run decides for itself where mode or depth are `auto`."""
+    """True if a run chooses mode or depth itself when they are `auto`."""
     clarifier: RoleSpec[Any, Any] = CLARIFIER
-    """Role that clarifies the question where the request wants it; one with tools calls one to ask."""
+    """Role that clarifies the question if the request enables it; a role with tools asks through a call."""
     gates: Gates = field(default_factory=Gates)
-    """Questions to a person where the request names none: clarification, approval of the plan."""
+    """Default questions to a person: clarification, approval of the plan."""
     reasoning_limits: Mapping[Tier, Mapping[str, int]] = field(default_factory=dict)
-    """Limits that differ where the model of a tier reasons by itself, by tier."""
+    """By tier: limits that differ if the tier's model reasons on its own."""
     judges_edits: bool = False
-    """True if its unit that makes the plan also judges a plan that a person edited, before anyone can approve it."""
+    """True if its planning unit also judges a plan edited by a person, before it can be approved."""
     live_report: bool = False
-    """True if the report grows by bounded updates and is whole at any time (`workflows.phases.drafts`)."""
+    """True if the report grows by bounded updates and is complete at any time (`workflows.phases.drafts`)."""
     report_sections: tuple[ReportSection, ...] = ()
-    """Sections behind the text of its reports, made from the gaps of the run."""
+    """Sections appended to its reports, generated from the run's gaps."""
     most_gaps: int = MOST_GAPS
     caller: str = ""
-    """Role that has the report written, where the strategy says who may call whom."""
+    """Role that calls the report's writer, if the strategy restricts calls between roles."""
 
 
 CLOSING_ROLES: Final[tuple[RoleSpec[Any, Any], ...]] = (REVIEWER, CHECKER, CORRECTOR)
-"""Roles that work on the report of every strategy, where the request wants it checked by a model."""
+"""Roles that work on every strategy's report if the request enables checks by a model."""
 
 _declared: dict[str, StrategyDeclaration] = {}
 
 
 def declare(strategy: StrategyDeclaration) -> None:
-    """Make a strategy known to this process. Raises ValueError if another one has its name."""
+    """Register a strategy in this process. Raises ValueError if another one has its name."""
     known = _declared.setdefault(strategy.name, strategy)
     if known != strategy:
         raise ValueError(f"two strategies are named {strategy.name}")
 
 
 def declare_installed() -> None:
-    """Declare those of installed packages.
+    """Declare the strategies of installed packages.
 
-    Raises ValueError for one that cannot be loaded, and for a name that is taken.
+    Raises ValueError for one that cannot be loaded, and for a name already taken.
     """
     for entry in entry_points(group=ENTRY_POINTS):
         try:
@@ -95,22 +95,22 @@ def declare_installed() -> None:
 
 
 def declaration(name: str) -> StrategyDeclaration:
-    """The strategy of a name. Raises KeyError for one that is not declared."""
+    """Return the strategy with a name. Raises KeyError if it is not declared."""
     return _declared[name]
 
 
 def list_declared() -> tuple[StrategyDeclaration, ...]:
-    """Every strategy, in the order of declaration."""
+    """Return every strategy, in declaration order."""
     return tuple(_declared.values())
 
 
 def list_selectable() -> tuple[StrategyDeclaration, ...]:
-    """Return those that a request may name, in the order of declaration."""
+    """Return the strategies that a request may select, in declaration order."""
     return tuple(strategy for strategy in list_declared() if not strategy.scoped)
 
 
 def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
-    """The roles of all strategies, each once, and those that work before, within and after any of them."""
+    """Return the distinct roles of all strategies, and those shared by every strategy."""
     declared = list_declared()
     roles = [*(role for strategy in declared for role in strategy.roles), *(each.clarifier for each in declared)]
     roles += [CLARIFIER, *CLOSING_ROLES, SUMMARIZER]
@@ -118,7 +118,7 @@ def declared_roles() -> tuple[RoleSpec[Any, Any], ...]:
 
 
 def usage_by_share(usage_by_role: Mapping[str, Usage]) -> dict[TokenShare, int]:
-    """Return the tokens that the roles of each share used."""
+    """Return the tokens used by the roles of each share."""
     shares = {role.name: role.share for role in declared_roles()}
     used = dict.fromkeys(TokenShare, 0)
     for name, usage in usage_by_role.items():
@@ -127,23 +127,23 @@ def usage_by_share(usage_by_role: Mapping[str, Usage]) -> dict[TokenShare, int]:
 
 
 def writers() -> frozenset[str]:
-    """The names of all roles that write a report."""
+    """Return the names of all roles that write a report."""
     return frozenset(role.name for role in (SYNTHESIZER, *declared_roles()) if role.writes_report)
 
 
 def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
-    """Return the engine of the report of a run, under any name of the writer's role; None if nothing was written."""
+    """Return the engine that wrote a run's report, whichever role wrote it; None if nothing was written."""
     known = writers()
     return next((EngineKind(engine) for role, engine in engine_by_role.items() if role in known), None)
 
 
 # --- limits and calls of the strategies of the product ---------------------------------------------------------------
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
-"""Deadline of a run and its reserve for writing, in seconds."""
+"""Deadline of a run and its reserve for writing, both in seconds."""
 MOST_GAPS_OF_TREE: Final = 10_000
-"""None that a leaf states is lost on the way to the report."""
+"""High enough that no gap stated by a leaf is lost."""
 SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTENDED: 12_000}
-"""Of each source that a model may be shown (`python -m benchmarks.tokens`)."""
+"""Per source, as shown to a model (`python -m benchmarks.tokens`)."""
 
 
 def _limits(depth: Depth, sub_queries: int, sources: int, sources_per_query: int, **others: float) -> EffectiveLimits:
@@ -165,7 +165,7 @@ def _steps(fewest: int, most: int, searches: int, reads: int) -> dict[str, int]:
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
 REFLECTIONS_PER_ITERATION: Final = 4
-"""One after each phase but the first of a follow-up iteration, when the supervisor thinks with a model."""
+"""One after each phase but the first of a follow-up iteration, if the supervisor reflects with a model."""
 FEWEST_SUB_QUERIES: Final = 2
 
 
@@ -199,11 +199,11 @@ STEP_LIMITS: Final = {
     Depth.MEDIUM: _limits(Depth.MEDIUM, 6, 40, 5, **_steps(3, 6, 3, 5)),
     Depth.EXTENDED: _limits(Depth.EXTENDED, 10, 100, 8, **_steps(5, 10, 4, 8)),
 }
-"""Steps, searches and reads per step as the design of five agents with reflection gives them."""
+"""Steps, searches and reads per step, from the design of five agents with reflection."""
 QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
     update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
 )
-"""One step, an answer after 15 s: a report of the findings until then."""
+"""One step, and a report of the findings so far after 15 s."""
 
 
 def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
@@ -237,7 +237,7 @@ REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
 AGENT_TIMES: Final = {
     "deadline_seconds": 1_800, "reserve_seconds": 300, "agent_seconds": 720, "agent_wait_seconds": 1_800
 }  # fmt: skip
-"""The reserve is the time for the report."""
+"""Times in seconds; the reserve is for writing the report."""
 AGENT_LIMITS: Final = {
     depth: _limits(depth, 6, sources, 10, max_iterations=8, **AGENT_TIMES, **_steps(1, *steps))
     for depth, sources, steps in (
@@ -246,11 +246,11 @@ AGENT_LIMITS: Final = {
         (Depth.EXTENDED, 100, (6, 4, 8)),
     )
 }
-"""Cycles, steps and the cascade of time limits as the design with an orchestrator gives them; by depth what each agent
-may search and read."""
+"""Cycles, steps and cascading time limits from the design with an orchestrator; searches and reads per agent vary by
+depth."""
 REASONING_CYCLES: Final = 4
 AGENT_TURNS: Final = 3
-"""Of an agent beside its searches, usually: it opens pages twice and reports."""
+"""Typical turns of an agent besides its searches: it opens pages twice and reports."""
 
 
 def _orchestrator_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]]:
@@ -296,9 +296,9 @@ LIVING_LIMITS: Final = {
     )
     for depth in TIMES
 }
-"""Time, sources, results of a search and size of an update as the design of the living report gives them."""
+"""Time, sources, results per search and size of an update, from the design of the living report."""
 LIVING_TURNS: Final = 16
-"""Of the agent, usually at most: it searches once, and fetches, reads and reports in waves."""
+"""Typical upper limit of the agent's turns: it searches once, then fetches, reads and reports in waves."""
 
 
 def _living_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]]:
@@ -334,7 +334,7 @@ TREE_LIMITS: Final = {
     Depth.MEDIUM: _tree_limits(Depth.MEDIUM, 3_600.0, 3, 9, 5, 60, 2),
     Depth.EXTENDED: _tree_limits(Depth.EXTENDED, 3_600.0, 4, 13, 8, 120, 2),
 }
-"""Queries of the scope, executors of a query, leaves of an executor, sources, and corrections of an executor."""
+"""Queries of the scope, executors per query, leaves per executor, sources, and corrections per executor."""
 
 
 RECURSIVE_STRATEGY: Final = StrategyDeclaration(
@@ -359,15 +359,15 @@ EXECUTOR_STRATEGY: Final = StrategyDeclaration(
     most_gaps=MOST_GAPS_OF_TREE,
 )
 
-# --- the work on the report of every strategy ----------------------------------------------------------------------
+# --- work on every strategy's report -------------------------------------------------------------------------------
 MOST_CLAIMS_PER_SUB_QUERY: Final = 5
-"""Statements that a report makes of one sub-query's findings, usually."""
+"""Typical number of claims in a report per sub-query."""
 
 
 def calls_by_role(
     resolved: ResolvedResearch, own: Mapping[str, tuple[int, int]] | None = None
 ) -> dict[RoleSpec[Any, Any], tuple[int, int]]:
-    """Return fewest and most calls of a model by each role of a run; `own` replaces those of its strategy."""
+    """Return the fewest and most model calls by role of a run; `own` replaces those of its strategy."""
     strategy = declaration(resolved.strategy)
     if own is None:
         own = strategy.expected_calls(resolved.limits, resolved.gates.think is JudgeMode.MODEL)
@@ -383,14 +383,14 @@ def calls_by_role(
 
 
 def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
-    """Fewest and most calls of a model by each role that works on the report of any strategy; for the estimate."""
+    """Return the fewest and most model calls by role for work on any strategy's report; for the estimate."""
     checks, full = resolved.checks, resolved.verify is Verify.FULL
     claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
     batches = -(-claims // CLAIMS_PER_CALL)
     by_model = checks.review is JudgeMode.MODEL
     fewest_parts, most_parts = _section_calls(resolved)
     reviewed = int(checks.review is not JudgeMode.OFF)
-    # What the review of a live report notes goes to its reporter, section by section.
+    # The reporter revises a live report by the review's notes, section by section.
     by_writer = {REPORTER.name: (0, MOST_HEADINGS * reviewed)}
     if not declaration(resolved.strategy).live_report:
         by_writer = {SYNTHESIZER.name: (fewest_parts, most_parts + reviewed)}
@@ -402,7 +402,7 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
 
 
 def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
-    """Calls for the sections of a long report, besides the one for its frame, each time that it is written."""
+    """Return the calls for the sections of a long report, besides the one for its frame, over all its versions."""
     if (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return 0, 0
     most = min(len(resolved.output.sections or []) or MOST_REPORT_SECTIONS, MOST_REPORT_SECTIONS)

@@ -1,6 +1,6 @@
-"""Summaries by a model in place of a text's own sentences: the role, and references to what it reads and writes.
+"""Summaries by a model instead of excerpts: the role, and references to its inputs and outputs.
 
-Only texts without quotes are summarised (drafts, earlier turns, older answers of tools). The engine, which knows the
+Only texts that are not quoted are summarised (drafts, earlier turns, older tool answers). The engine, which knows the
 window, names them; the run has them summarised and repeats the call.
 """
 
@@ -13,39 +13,39 @@ from contracts.tokens import RATIOS, Level
 from contracts.vocabulary import Tier
 
 SUMMARY_LEVELS: Final = (Level.CONDENSED, Level.COMPRESSED, Level.KEY_POINTS, Level.HEADLINE)
-"""Levels at which a summary can take the place of a text's own sentences."""
+"""Levels at which a summary can replace an excerpt."""
 SHORTEST_SUMMARY: Final = 100
-"""Characters: less than that is one sentence of the text itself."""
+"""In characters; anything shorter is no more than a sentence of the text itself."""
 ORIGINAL_CHARACTERS: Final = 100_000
-"""Of a text that are summarised."""
+"""Longest part of a text that is summarised."""
 
 
 class SummaryOrder(CompactModel):
-    """A stored text to be summarised for a level."""
+    """A stored text to summarise for a level."""
 
     text: DocumentRef
     level: Level
 
     @property
     def key(self) -> str:
-        """Name of the summary."""
+        """Return the name of the summary."""
         return summary_key(self.text.hash, self.level)
 
 
 class SummaryEntry(CompactModel):
-    """A summary, as the notebook stores it."""
+    """A summary in the notebook."""
 
     key: str
     summary: str
 
 
 def summary_key(text_hash: str, level: Level) -> str:
-    """Return the name of the summary of a text at a level."""
+    """Return the name of a text's summary at a level."""
     return f"{level.value}/{text_hash}"
 
 
 def summary_characters(length: int, level: Level) -> int:
-    """Return the most characters of the summary of a text; its own sentences have at least as many."""
+    """Return the longest summary of a text, in characters; the excerpt it replaces is at least as long."""
     return int(length * RATIOS[level])
 
 
@@ -55,11 +55,11 @@ class SummarizeInput(RoleInput):
     text: DocumentRef
     level: Level
     summarizer: str
-    """Name of the model, in place of that of the tier."""
+    """Name of the model, instead of the tier's."""
 
     @property
     def most_characters(self) -> int:
-        """The most that the summary may have."""
+        """Return the longest allowed summary, in characters."""
         return summary_characters(self.text.size or 0, self.level)
 
 
@@ -70,7 +70,7 @@ class SummarizerAnswer(RoleAnswer):
 
 
 class SummarizerResult(RoleAnswer):
-    """A summary in the notebook."""
+    """The reference to a stored summary."""
 
     entry: str = ""
     """Hash of the stored `SummaryEntry`."""
@@ -80,4 +80,4 @@ SUMMARIZER: Final = RoleSpec(
     "summarizer", "summarize_text", Tier.SIMPLE, SummarizeInput, SummarizerAnswer, SummarizerResult,
     output_tokens=4_000, expected_output_tokens=500, has_fallback=False, plain_text=True,
 )  # fmt: skip
-"""Works for any role with `tokens.summarization_provider`; its tokens belong to the share of analysis."""
+"""Serves any role if `tokens.summarization_provider` is set; its tokens count towards the share of analysis."""

@@ -1,4 +1,4 @@
-"""Text for people: text from outside made safe to display, and patterns of short texts in words. Pure."""
+"""Text for people: outside text made safe to display, and patterns of short texts described in words. Pure."""
 
 import json
 import re
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 CONTROLS: Final = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
-"""C0 (but for tab and newline) and C1, separators that some take for newlines, halves of characters."""
+"""C0 (except tab and newline) and C1, Unicode line and paragraph separators, surrogates."""
 INVISIBLE: Final = r"\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
-"""Marks and overrides of direction, zero-width characters, tags."""
+"""Direction marks and overrides, zero-width characters, tags."""
 REPLACEMENT: Final = "\ufffd"
 
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
@@ -17,50 +17,50 @@ _EITHER: Final = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 gap`, `2 gaps`, `3 sub-queries`."""
+    """Return a count with its noun: `1 gap`, `2 gaps`, `3 sub-queries`."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else many}"
 
 
 def either(names: Sequence[str]) -> str:
-    """`a`, `a or b`, `a, b or c`."""
+    """Join alternatives: `a`, `a or b`, `a, b or c`."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def shorten(text: str, limit: int) -> str:
-    """At most `limit` characters, cut between words and marked with an ellipsis."""
+    """Cut a text to `limit` characters, between words and with an ellipsis."""
     if len(text) <= limit:
         return text
     head = text[: limit - 1]
     spaced = head.rfind(" ")
-    # A text without spaces (Chinese, a long identifier) is cut where the limit falls.
+    # A text without spaces (Chinese, a long identifier) is cut at the limit.
     return (head[:spaced] if spaced > limit // 2 else head).rstrip() + "…"
 
 
 def visible(text: str) -> str:
-    """Return text for a terminal: each control character but tab and newline as a sign, invisible ones removed."""
+    """Return text for a terminal, with control characters except tab and newline replaced, invisible ones removed."""
     return _CONTROL.sub(REPLACEMENT, _INVISIBLE.sub("", text.replace("\r\n", "\n")))
 
 
 def visible_json(text: str) -> str:
-    """The same JSON, with such characters written as their codes."""
+    """Return the same JSON with control and invisible characters escaped."""
     return _EITHER.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 ACTIVE: Final = re.compile(r"[\\`*_\[\]<>&~|$]")
-"""Makes code, emphasis, links, images, HTML, entities, tables and formulas."""
+"""Characters of code, emphasis, links, images, HTML, entities, tables and formulas."""
 LEADING: Final = re.compile(r"^(?:[#+=-]|[0-9]+[.)])")
-"""Makes headings, lists and rules of a line that begins with it."""
+"""Line starts that make headings, lists and rules."""
 LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
-"""Addresses that become links by themselves."""
+"""Places in addresses that renderers would turn into links."""
 BREAK: Final = "\u2060"
-"""An invisible joiner: the address can be read, and is no link."""
+"""Word joiner: the address stays readable but is no link."""
 ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
 
 
 def as_markdown(text: str, characters: int, most_bytes: int) -> str:
-    """Write a text as one line of Markdown, with at most so many signs and bytes of JSON; cut text ends in `…`."""
+    """Write a text as one line of Markdown, limited in characters and in bytes of JSON; cut text ends in `…`."""
     line = text[: 8 * characters]
     if not line.isprintable():
         line = "".join(sign if sign.isprintable() else " " for sign in line)
@@ -76,7 +76,7 @@ def as_markdown(text: str, characters: int, most_bytes: int) -> str:
 
 
 def from_markdown(shown: str) -> str:
-    """Inverse of `as_markdown`, as far as the line was not cut."""
+    """Invert `as_markdown`, except for cut text."""
     return ESCAPED.sub(lambda found: found[1] or "", shown)
 
 
@@ -90,7 +90,7 @@ _DAY: Final = "[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?"
 
 
 class Shape(NamedTuple):
-    """Form of a text: a regular expression for the whole of it, and the same for people, with an example."""
+    """Form of a text: a regular expression for all of it, and a description with an example for people."""
 
     pattern: str
     expected: str
@@ -129,7 +129,7 @@ EXPECTED: Final[Mapping[str, str]] = {
 
 
 def problem_message(problem: Mapping[str, Any]) -> str:
-    """Return the message of an error of pydantic in words for people; of a text, the shape that is expected."""
+    """Return a pydantic error in plain words; for a text with a known pattern, its expected shape."""
     context = problem.get("ctx", {})
     if shape := EXPECTED.get(str(context.get("pattern"))):
         return f"must be {shape}"

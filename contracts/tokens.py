@@ -1,7 +1,7 @@
-"""What a model was shown of the content of its calls: settings, levels of shortening, and figures of fidelity.
+"""Content shown to models in their calls: settings, levels of shortening, and fidelity figures.
 
-*Fidelity* is the number of tokens shown divided by the number considered, where dropped items (sources, findings,
-answers of tools, drafts) count as 0; stored text that was not considered does not count.
+*Fidelity* is the number of tokens shown divided by the number considered; dropped items (sources, findings, tool
+answers, drafts) count as 0, and stored text that was not considered does not count.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,13 +16,13 @@ from contracts.base import CompactModel, Contract, StrictContract
 from contracts.evidence import DocumentRef
 
 MOST_SHORTENED_CALLS: Final = 200
-"""Shortened calls that a state remembers one by one; the totals count all of them."""
+"""Shortened calls that a state lists individually; the totals count all of them."""
 LOW_FIDELITY: Final = 0.5
-"""Below it a report carries a warning."""
+"""Below this, a report carries a warning."""
 
 
 class Level(StrEnum):
-    """The form in which an item is shown, from whole to not at all."""
+    """Degree of shortening of an item, from whole to dropped."""
 
     FULL = "full"
     CONDENSED = "condensed"
@@ -30,7 +30,7 @@ class Level(StrEnum):
     KEY_POINTS = "key_points"
     HEADLINE = "headline"
     TRUNCATED = "truncated"
-    """A marked beginning: the last level while content must not be dropped."""
+    """The marked beginning of the text: the last level if content must not be dropped."""
     DROPPED = "dropped"
 
 
@@ -43,11 +43,11 @@ RATIOS: Final = {
     Level.TRUNCATED: 0.05,
     Level.DROPPED: 0.0,
 }
-"""Share of an item's text that a level shows, about."""
+"""Approximate share of an item's text shown at each level."""
 
 
 class Band(StrEnum):
-    """A range of fidelity, its lower bound included."""
+    """A range of fidelity, including its lower bound."""
 
     FULL = "full"
     CONDENSED = "condensed"
@@ -62,9 +62,9 @@ class Band(StrEnum):
 
 
 class TokenShare(StrEnum):
-    """A part of the tokens of a run that has a limit, in the order of their use: what one leaves goes to the next ones.
+    """A part of a limited run's tokens, in order of use; unused tokens pass to later shares.
 
-    The final report comes last, after whatever another iteration needs.
+    The final report comes last, after any further iteration.
     """
 
     PLANNING = "planning"
@@ -76,19 +76,19 @@ class TokenShare(StrEnum):
 SHARE_PERCENT: Final = {
     TokenShare.PLANNING: 10, TokenShare.ANALYSIS: 40, TokenShare.REFINEMENT: 15, TokenShare.SYNTHESIS: 35
 }  # fmt: skip
-"""Of `limits.max_tokens`; searching and reading take no tokens."""
+"""Percentages of `limits.max_tokens`; searching and reading use no tokens."""
 
 
 def tokens_of_share(share: TokenShare, most: int) -> int:
-    """Return the tokens of a share of a run's limit."""
+    """Return the tokens of a share, out of a run's limit."""
     return most * SHARE_PERCENT[share] // 100
 
 
 def tokens_left(share: TokenShare, most: int, taken: Mapping[TokenShare, int], *, written: bool) -> int:
-    """Return the tokens that a share may still use; `taken` is used or reserved by share.
+    """Return the tokens that a share may still use; `taken` are those used or reserved, by share.
 
-    A share has its own part and what those before it left; it never takes from those after it. Until a report is
-    written (`written`), refinement has its own part alone, so that an analysis finds the rest of its own.
+    A share has its own part and the unused tokens of earlier shares, never those of later ones. Until a report is
+    written (`written`), refinement has only its own part, so that the rest stays available for analyses.
     """
     order = list(TokenShare)
     left, bound, used = [], 0, 0
@@ -110,30 +110,30 @@ class TokenSettings(StrictContract):
     token_management_enabled: bool = True
     """False: 1,000 characters of each source; a prompt that does not fit is refused and never shortened."""
     token_safety_margin: float = Field(default=0.15, ge=0, lt=1)
-    """Share of the room that stays free, since tokens are estimated."""
+    """Share of the window that stays free, because token counts are estimates."""
     runtime_overhead: int = Field(default=10_000, ge=0, le=10_000_000)
-    """Tokens of each window for the endpoint itself; at most a quarter of a window is taken."""
+    """Tokens of each window reserved for the endpoint itself, at most a quarter of it."""
     model_context_overrides: dict[ModelName, Annotated[int, Field(ge=2_000, le=10_000_000)]] = {}
-    """Windows in tokens by model name, over the known ones."""
+    """Windows in tokens by model name; they override the known ones."""
     summarization_provider: ModelName | None = None
-    """Model that summarises what nothing is quoted from; None: such content is shortened by its own sentences."""
+    """Model that summarises content that is not quoted; None: it is shortened to some of its own sentences."""
     summarization_providers: list[ModelName] = Field(default=[], max_length=10)
-    """Models that take over from it, in order."""
+    """Fallback models, in order."""
     summarization_timeout: float = Field(default=60.0, gt=0, le=600)
-    """Seconds for each of them."""
+    """Seconds per model."""
     summarization_cache_enabled: bool = True
-    """The same content is summarised once for all runs of a tenant."""
+    """True: the same content is summarised once for all runs of a tenant."""
     allow_content_dropping: bool = False
-    """True: the last level of unimportant content is to leave it out; false: to show its beginning."""
+    """True: unimportant content may be dropped as a last resort; false: its beginning is shown."""
     content_archive_enabled: bool = False
-    """Keep a record of content that a model was not shown."""
+    """True: content that was not shown to a model is recorded."""
     content_archive_ttl_hours: float = Field(default=168.0, gt=0, le=876_000)
     research_archive_dir: Path | None = None
     """Folder of the records; None: `archive` in the data folder."""
 
 
 class ItemFidelity(CompactModel):
-    """One item of the content of a call."""
+    """One item of a call's content."""
 
     id: str
     kind: str
@@ -143,26 +143,26 @@ class ItemFidelity(CompactModel):
 
     @property
     def compression_ratio(self) -> float:
-        """Current divided by original tokens; 1 for an item without any."""
+        """Return current divided by original tokens; 1 for an empty item."""
         return self.current_tokens / self.original_tokens if self.original_tokens else 1.0
 
 
 class ContentSums(Contract):
-    """Content of one call or of several, in estimated tokens; all figures add up."""
+    """Content of one or several calls, in estimated tokens; all figures can be added."""
 
     considered: int = 0
     shown: int = 0
     items: int = 0
     shortened: int = 0
-    """Number of items that are not whole, dropped ones included."""
+    """Number of shortened items, including dropped ones."""
     stored_characters: int = 0
-    """Of the stored texts of the sources."""
+    """Characters of the sources' stored texts."""
     considered_characters: int = 0
-    """Of these, for the prompt."""
+    """Characters of these that were considered for the prompt."""
 
     @property
     def fidelity(self) -> float:
-        """Tokens shown divided by tokens considered; 1 where nothing was considered."""
+        """Return tokens shown divided by tokens considered; 1 if nothing was considered."""
         return self.shown / self.considered if self.considered else 1.0
 
 
@@ -170,21 +170,21 @@ class CallFidelity(CompactModel, ContentSums):
     """Content of one call."""
 
     available: int = 0
-    """Room for the whole prompt."""
+    """Tokens available for the whole prompt."""
     used: int = 0
-    """Of it, by the whole prompt."""
+    """Tokens of the whole prompt."""
     dropped: list[str] = []
-    """Ids of the items that are not shown at all."""
+    """Ids of the dropped items."""
     entry: str = ""
-    """Hash of the notebook's entry with the items (`ContentEntry`); empty where all are whole."""
+    """Hash of the notebook entry with the items (`ContentEntry`); empty if all are whole."""
     archived: list[str] = []
-    """Hashes of the texts that the archive has records of, for this call."""
+    """Hashes of the texts recorded in the archive for this call."""
     archive_problem: str = ""
-    """Why the archive has none although it should."""
+    """Reason why the archive has no records although it should."""
 
 
 class ContentEntry(CompactModel):
-    """The items of a call of which some are not whole, as the notebook stores them."""
+    """The items of a call that shortened some, as stored in the notebook."""
 
     operation: str = ""
     role: str = ""
@@ -192,7 +192,7 @@ class ContentEntry(CompactModel):
 
 
 class ArchiveRecord(Contract):
-    """A text that a model was not shown, or only in part: it stays in the content store until the record expires."""
+    """A text shown to a model only in part or not at all; it stays in the content store until the record expires."""
 
     content_hash: str
     content: DocumentRef
@@ -204,7 +204,7 @@ class ArchiveRecord(Contract):
     metadata: dict[str, str]
     """`url` and `title` of a source."""
     runs: dict[str, AwareDatetime]
-    """When it expires for each run that did not show it, by the run's id; in a folder of several homes after a hash."""
+    """Run id → expiry, for each run that did not show it; in a folder shared by several homes, ids follow a hash."""
 
 
 class FidelityTotals(ContentSums):
@@ -212,21 +212,21 @@ class FidelityTotals(ContentSums):
 
     calls: int = 0
     lowest: float = 1.0
-    """Fidelity of the call that showed the least of its content."""
+    """Lowest fidelity of a single call."""
 
     @property
     def band(self) -> Band:
-        """The band of the fidelity."""
+        """Return the band of the fidelity."""
         return Band.of(self.fidelity)
 
     def plus(self, other: "CallFidelity | FidelityTotals") -> "FidelityTotals":
-        """Return the totals with one more call, or with those of another phase."""
+        """Return the totals plus one call or another phase's totals."""
         calls, lowest = (1, other.fidelity) if isinstance(other, CallFidelity) else (other.calls, other.lowest)
         sums = {name: getattr(self, name) + getattr(other, name) for name in ContentSums.model_fields}
         return FidelityTotals(calls=self.calls + calls, lowest=min(self.lowest, lowest), **sums)
 
     def words(self) -> str:
-        """Return the fidelity and its band for a person: `82% (condensed)`."""
+        """Return the fidelity and its band for people: `82% (condensed)`."""
         return f"{self.fidelity:.0%} ({self.band.value})"
 
 

@@ -1,8 +1,8 @@
 """Tool turns: a role that works by calling tools, one paid request at a time.
 
 A turn reads the transcript of a conversation, an immutable document, and stores a longer one; the workflow runs the
-tools between two turns. A role with tools never sees the text of pages: its input can contain no document, source or
-search hit (`check_tools`), and an answer to a call is a text of the workflow's own.
+tools between turns. A role with tools never sees page text: its input cannot contain a document, source or search hit
+(`check_tools`), and the workflow itself writes the answers to calls.
 """
 
 from collections.abc import Sequence
@@ -16,21 +16,21 @@ from contracts.tools import MOST_CALLS, ToolAnswer, ToolCall, ToolSpec, refusal_
 
 TRANSCRIPT_TYPE: Final = "application/json"
 TEXT_CHARACTERS: Final = 4_000
-"""Longest text of a turn, for the workflow."""
+"""Longest text of a turn that is returned to the workflow."""
 THOUGHTS: Final = ("thinking", "redacted_thinking")
-"""Kinds of blocks in which a model thinks; they are signed and go back unchanged."""
+"""Kinds of thinking blocks, which are signed and sent back unchanged."""
 NOT_DONE: Final = "This call was not carried out."
 
 
 class ToolTurnInput(RoleInput):
-    """Hand-off to a role with tools. Fields that a role adds are for its opening prompt."""
+    """Hand-off to a role with tools; a role's additional fields are for its opening prompt."""
 
     transcript: DocumentRef | None = None
-    """The conversation so far; None in the first turn, which the role's prompt opens."""
+    """The conversation so far; None in the first turn, which starts with the role's prompt."""
     answers: list[ToolAnswer] = []
-    """Answers to the calls of the last turn; a call without one is answered as not carried out."""
+    """Answers to the last turn's calls; a call without one is answered as not carried out."""
     offered: list[str] = []
-    """Names of the tools that may be called in this turn; empty: all of the role."""
+    """Names of the tools that may be called in this turn; empty: all of the role's tools."""
     reminder: str = ""
     """Text for the model after the answers; it stays in the transcript."""
     most_calls: int = MOST_CALLS
@@ -40,7 +40,7 @@ class TurnResult(RoleAnswer):
     """Calls and text of a turn."""
 
     transcript: DocumentRef
-    """The conversation, this turn included; its size is the bytes that the next turn sends again."""
+    """The conversation including this turn; its size in bytes is sent again in the next turn."""
     calls: list[ToolCall] = []
     """In the model's order."""
     text: str = ""
@@ -48,17 +48,17 @@ class TurnResult(RoleAnswer):
     stop: str = ""
     """Stop reason of the endpoint."""
     steered: bool = False
-    """A call or the text contained the run's canary, and was removed."""
+    """True if a call or the text contained the run's canary and was removed."""
 
 
 class TurnAnswer(RoleAnswer):
     """A turn of a role with tools, block by block."""
 
     content: list[dict[str, Any]]
-    """Blocks as the Messages API has them: `text`, `tool_use`, and thoughts."""
+    """Blocks in the format of the Messages API: `text`, `tool_use`, and thinking."""
     stop: str = ""
     author: str = ""
-    """Model at its endpoint that wrote the turn; empty without a model."""
+    """Model and endpoint that wrote the turn; empty without a model."""
 
 
 class TakenTurn(CompactModel):
@@ -74,16 +74,16 @@ class TakenTurn(CompactModel):
 
 
 class Transcript(CompactModel):
-    """A conversation: its opening, then turn after turn."""
+    """A conversation: its opening, then its turns."""
 
     opening: str
     turns: list[TakenTurn] = []
 
 
 def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:
-    """Return one answer for each call, in order: the given one, else its problem, else "not carried out".
+    """Return one answer per call, in order: the given one, else its problem, else "not carried out".
 
-    Raises ValueError for answers to none of these calls, and for two to one.
+    Raises ValueError for an answer to no call, and for two answers to one call.
     """
     by_id = {answer.call_id: answer for answer in given}
     if unknown := by_id.keys() - {call.id for call in calls}:
@@ -98,7 +98,7 @@ def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[T
 
 
 def scripted_turn(*calls: tuple[ToolSpec[Any], Contract], text: str = "") -> TurnAnswer:
-    """Return the turn of a role without a model: calls with their arguments; ids follow when the turn is stored."""
+    """Return a turn without a model: calls with their arguments; ids are set when the turn is stored."""
     spoken: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
     called = [
         {"type": "tool_use", "id": "", "name": tool.name, "input": arguments.model_dump(mode="json")}
@@ -108,11 +108,11 @@ def scripted_turn(*calls: tuple[ToolSpec[Any], Contract], text: str = "") -> Tur
 
 
 OUTSIDE_TEXT: Final = (DocumentRef, Source, SourceExtract, SearchHit)
-"""Types that contain the text of pages or lead to it."""
+"""Types that contain page text or lead to it."""
 
 
 def check_tools(role: RoleSpec[Any, Any]) -> None:
-    """Check that a role with tools can see no text of pages. Raises ValueError."""
+    """Raise ValueError if a role with tools could see page text."""
     if not role.tools:
         return
     fits = issubclass(role.input, ToolTurnInput) and issubclass(role.result, TurnResult)
@@ -126,7 +126,7 @@ def check_tools(role: RoleSpec[Any, Any]) -> None:
 
 
 def _kinds(annotation: Any) -> set[Any]:
-    """All types within an annotation, fields of models included."""
+    """Return all types within an annotation, including fields of models."""
     found, waiting = set(), [annotation]
     while waiting:
         kind = waiting.pop()
@@ -138,7 +138,7 @@ def _kinds(annotation: Any) -> set[Any]:
 
 
 def offered_tools(role: RoleSpec[Any, Any], request: ToolTurnInput) -> list[ToolSpec[Any]]:
-    """The tools of a turn, in the role's order. Raises ValueError for a name that the role does not have."""
+    """Return the tools of a turn, in the role's order. Raises ValueError for a tool that the role does not have."""
     if unknown := set(request.offered) - {tool.name for tool in role.tools}:
         raise ValueError(f"the role {role.name} has no tool {min(unknown)}")
     return [tool for tool in role.tools if not request.offered or tool.name in request.offered]

@@ -1,4 +1,4 @@
-"""Tools that a role may call: specification, call and answer; the workflow carries them out."""
+"""Tools that a role may call: specification, call and answer; the workflow executes them."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,46 +11,46 @@ from contracts.base import CompactModel, Contract
 A = TypeVar("A", bound=BaseModel)
 
 MOST_CALLS: Final = 8
-"""Calls of one turn that are carried out; the others are answered with an error."""
+"""Calls executed per turn; the others are answered with an error."""
 ARGUMENT_CHARACTERS: Final = 8_000
 """Longest arguments of a call, as JSON."""
 ANSWER_CHARACTERS: Final = 40_000
-"""Longest answer; the rest is cut off and counted."""
+"""Longest answer; the rest is cut off, and its length reported."""
 
 
 @dataclass(frozen=True)
 class ToolSpec(Generic[A]):
-    """One tool: name and description for the model, and the type of its arguments."""
+    """One tool: its name and description for the model, and the type of its arguments."""
 
     name: str
     description: str
     arguments: type[A]
 
     def read(self, call: "ToolCall") -> A:
-        """Validate the arguments of a call of this tool. Raises ValueError for a call that has a problem."""
+        """Validate the arguments of a call of this tool. Raises ValueError for a call with a problem."""
         if call.problem or call.name != self.name:
             raise ValueError(f"this is no call of {self.name} that can be carried out")
         return self.arguments.model_validate(call.arguments)
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """JSON schema of the arguments, which no caller changes."""
+        """Return the JSON schema of the arguments; callers must not modify it."""
         return self.arguments.model_json_schema()
 
 
 class ToolCall(CompactModel):
-    """A checked call: either its arguments fit the tool, or `problem` is the reason."""
+    """A validated call: either its arguments fit the tool, or `problem` gives the reason."""
 
     id: str
     name: str
     arguments: dict[str, Any] = {}
     """Plain JSON of at most `ARGUMENT_CHARACTERS`; empty if there is a problem."""
     problem: str = ""
-    """Reason why it cannot be carried out, in words for the model; empty if it can."""
+    """Reason why it cannot be executed, worded for the model; empty if it can."""
 
 
 class ToolAnswer(CompactModel):
-    """Answer to a call: titles, notes, statements, numbers; never the text of a page."""
+    """Answer to a call: titles, notes, statements, numbers; never page text."""
 
     call_id: str
     text: str = ""
@@ -58,7 +58,7 @@ class ToolAnswer(CompactModel):
 
 
 def refusal_of(call: ToolCall) -> ToolAnswer:
-    """Answer a call that cannot be carried out."""
+    """Return the answer to a call that cannot be executed."""
     return ToolAnswer(call_id=call.id, text=call.problem, is_error=True)
 
 

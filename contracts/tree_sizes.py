@@ -1,4 +1,4 @@
-"""Work of trees, at least and usually at most, and the limits of a run that the least does not fit. Pure."""
+"""Work of trees, at least and typically at most, and the run limits that the minimum exceeds. Pure."""
 
 import math
 import re
@@ -12,13 +12,13 @@ from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.roles import SYNTHESIZER, RoleSpec
 
 GAPS_PER_CORRECTION: Final = 2
-"""Gaps that one correction of an executor takes on."""
+"""Gaps addressed by one correction of an executor."""
 CALLS_IN_A_ROW: Final = 6
-"""At least: the scope, a search, its examination, the tree, a leaf, the report."""
+"""Shortest sequence: scope, search, examination, tree, leaf, report."""
 SECONDS_PER_CALL: Final = 2.0
 """Of a fast model."""
 FEWEST_PARTS: Final = 5
-"""Things that a text names, from which it is an enumeration: fewer are a sentence with commas."""
+"""Parts from which a text counts as an enumeration; fewer are a sentence with commas."""
 SEPARATORS: Final = re.compile(r"[,;،؛、，；·|\n]+|\s[-•*]\s")
 ASKED: Final = re.compile(r"[?？؟]+")
 
@@ -26,7 +26,7 @@ Calls = Mapping[str, tuple[int, int]]
 
 
 def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
-    """Return fewest and usually most calls by role, for so many queries; None: from one to as many as allowed."""
+    """Return the fewest and typical most calls by role for a number of queries; None: from one to the limit."""
     least, most = (1, limits.max_sub_queries) if queries is None else (queries, queries)
     nodes = most * limits.max_nodes
     corrections = nodes * limits.max_corrections
@@ -49,7 +49,7 @@ NOUNS: Final = {
     "max_tokens": "tokens",
     "max_cost_usd": "US dollars",
 }
-"""Limits that the work may exceed, by what they count."""
+"""Limits that the work may exceed, with their units."""
 
 
 def estimate_trees(
@@ -58,12 +58,12 @@ def estimate_trees(
     prices: Mapping[str, ModelPrice],
     source_characters: int,
 ) -> dict[str, float | None]:
-    """Return the least work for queries by the limit that counts it; None for a cost without a known price.
+    """Return the least work for the queries, by limit; None for a cost without a known price.
 
-    `calls` are those of the whole run by role, none without a model.
+    `calls` are those of the whole run by role, empty without a model.
     """
     counts = {role: fewest for role, (fewest, _) in calls.items() if fewest}
-    if EXTRACTOR in counts:  # a leaf for each thing that a query names
+    if EXTRACTOR in counts:  # one leaf per part of a query
         counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(map(parts_of, queries)))
     sizes = {role: least_call(role, source_characters) for role in counts}
     costs = [sizes[role].most_usd(prices.get(role.tier.value)) for role in counts]
@@ -78,21 +78,21 @@ def estimate_trees(
 
 
 def parts_of(query: str) -> int:
-    """Return how many things a query enumerates or asks, each of which needs a leaf of its own."""
+    """Return the number of items that a query enumerates or asks, each of which needs its own leaf."""
     enumerated = sum(bool(part.strip()) for part in SEPARATORS.split(query))
     asked = sum(any(map(str.isalnum, part)) for part in ASKED.split(query))
     return max((count for count in (enumerated, asked) if count >= FEWEST_PARTS), default=1)
 
 
 def most_leaves(limits: EffectiveLimits) -> int:
-    """Return how many leaves the tree of one query holds."""
+    """Return the most leaves of one query's tree."""
     return limits.max_leaves * (limits.max_nodes if limits.max_levels > 1 else 1)
 
 
 def structural_objections(
     estimate: Mapping[str, float | None], limits: EffectiveLimits, queries: Sequence[PlanNode]
 ) -> list[Objection]:
-    """Return objections to queries that no tree holds, and to all where the least exceeds a limit."""
+    """Return objections to queries too wide for a tree, and to all queries if their least work exceeds a limit."""
     holds = most_leaves(limits)
     found = [_too_wide(query, parts, holds) for query in queries if (parts := parts_of(query.text)) > holds]
     for name, amount in estimate.items():
@@ -113,7 +113,7 @@ def _shown(amount: float) -> str:
 
 
 def _too_wide(query: PlanNode, parts: int, holds: int) -> Objection:
-    """Return the objection to a query that names more things than a tree has leaves."""
+    """Return the objection to a query with more parts than a tree has leaves."""
     pieces = math.ceil(parts / holds)
     return Objection(
         query_id=query.id,

@@ -1,4 +1,4 @@
-"""What a librarian has found for one need, as it survives between units."""
+"""A librarian's results for one need, persisted between units."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ BEST_FIRST: Final = (Quality.HIGH, Quality.MEDIUM, Quality.UNKNOWN, Quality.LOW)
 
 
 class ExaminedSource(Contract):
-    """A candidate that was examined for one need: it does not come back for the same one."""
+    """A candidate examined for one need; it is not examined again for the same need."""
 
     source_id: str
     accepted: bool
@@ -19,27 +19,27 @@ class ExaminedSource(Contract):
 
 
 class Vetted(Contract):
-    """One round of vetting for a need: searches, and the candidates that were examined."""
+    """One round of vetting for a need: searches and examined candidates."""
 
     need: str
     searches: list[str] = []
-    """Ids of nodes of the plan, those of earlier rounds included."""
+    """Ids of plan nodes, including those of earlier rounds."""
     before: list[str] = []
-    """Ids of the sources that earlier rounds have examined."""
+    """Ids of the sources examined in earlier rounds."""
     examined: list[ExaminedSource] = []
     is_searched: bool = False
-    """True once the librarian has named the searches of this round."""
+    """True once the librarian has proposed this round's searches."""
     complete: bool = False
     """True once every candidate of the round was examined."""
 
     @property
     def accepted(self) -> list[ExaminedSource]:
-        """The vetted sources, the best first, else in the order of the candidates."""
+        """Return the vetted sources, best first, ties in candidate order."""
         return sorted((one for one in self.examined if one.accepted), key=lambda one: BEST_FIRST.index(one.quality))
 
     @property
     def rejected(self) -> list[ExaminedSource]:
-        """The rejected candidates."""
+        """Return the rejected candidates."""
         return [one for one in self.examined if not one.accepted]
 
     def next_round(self) -> "Vetted":
@@ -49,5 +49,5 @@ class Vetted(Contract):
 
 
 def need_id(need: str) -> str:
-    """Return the id of a need: the same words, however they are written, are the same need."""
+    """Return the id of a need, from its normalized text."""
     return f"need-{short_hash(normalized_text(need))}"

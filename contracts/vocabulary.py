@@ -1,4 +1,4 @@
-"""The enumerations of the domain, in the words that the field uses."""
+"""The enumerations of the domain, in the field's terms."""
 
 from enum import StrEnum
 from typing import Final, Self
@@ -16,7 +16,7 @@ class AgentRole(StrEnum):
 
 
 class Phase(StrEnum):
-    """The working phases. Idle, completed and aborted are no phases: `RunStatus` names them."""
+    """The working phases; idle, completed and aborted are not phases but states in `RunStatus`."""
 
     PLANNING = "planning"
     GATHERING = "gathering"
@@ -69,14 +69,14 @@ class ReportKind(StrEnum):
 
 
 class ReportSection(StrEnum):
-    """Section behind the text of a report that is made from the state of its run, so that no writer can forget it."""
+    """Section appended to a report and generated from the run's state, so that no writer can omit it."""
 
     OPEN_QUESTIONS = "open_questions"
     KNOWLEDGE_GAPS = "knowledge_gaps"
 
 
 class StopReason(StrEnum):
-    """Reason for the end of a run; every run has exactly one."""
+    """Reason why a run ended; every run has exactly one."""
 
     text: str
     """The reason in words, for reports and limitations."""
@@ -117,7 +117,7 @@ NATURAL_STOPS: Final = (
     StopReason.COVERAGE_SUFFICIENT,
     StopReason.ANSWERED_DIRECTLY,
 )
-"""The run stopped because its work was done; no limit, fault or person cut it short."""
+"""The run stopped because its work was done, not cut short by a limit, fault or person."""
 
 LIMITS: Final = (
     StopReason.BUDGET_TIME,
@@ -126,11 +126,11 @@ LIMITS: Final = (
     StopReason.BUDGET_COST,
     StopReason.PROVIDER_OUTAGE,
 )
-"""The run was cut short, and no person did it."""
+"""The run was cut short, but not by a person."""
 
 
 class Completeness(StrEnum):
-    """Share of the question that the report covers; independent of the outcome."""
+    """Share of the question covered by the report; independent of the outcome."""
 
     FULL = "full"
     PARTIAL = "partial"
@@ -157,7 +157,7 @@ class Confidence(StrEnum):
 
 
 TOP_CONFIDENCE: Final = (Confidence.CONFIRMED, Confidence.HIGH)
-"""Confidence of well supported findings."""
+"""Confidence of well-supported findings."""
 
 
 class SourceStatus(StrEnum):
@@ -169,7 +169,7 @@ class SourceStatus(StrEnum):
 
 
 class NodeKind(StrEnum):
-    """Kind of a node: a question to search for, a step, a task of an agent, a leaf of a tree."""
+    """Kind of a node: a question to search, a step, an agent's task, or a leaf of a tree."""
 
     QUERY = "query"
     STEP = "step"
@@ -178,7 +178,7 @@ class NodeKind(StrEnum):
 
 
 class NodeStatus(StrEnum):
-    """A node ends completed, failed or skipped; `answered` is a matter of findings, not of this status."""
+    """A node ends completed, failed or skipped; whether it is answered depends on findings, not on this status."""
 
     PENDING = "pending"
     EXECUTING = "executing"
@@ -246,7 +246,7 @@ class EngineKind(StrEnum):
 
 
 class Tier(StrEnum):
-    """Demand of a role; each tier maps to a model."""
+    """Demand that a role makes on its model; each tier maps to a model."""
 
     SIMPLE = "simple"
     ANALYTICAL = "analytical"
@@ -259,8 +259,8 @@ class AgentStatus(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
-    """It brought back what it has, finished or not."""
+    """It returned its results, finished or not."""
     CUT_OFF = "cut_off"
-    """The run ended or was stopped while it worked: a resumed run may give its task again."""
+    """The run ended or was stopped while it worked; a resumed run may retry its task."""
     FAILED = "failed"
     """It ended without a result."""
