@@ -43,12 +43,12 @@ ENDS_AS_FAILURE: Final = {
     Outcome.FAILED: failures.RESEARCH_FAILED,
     Outcome.REFUSED: failures.REFUSED,
 }
-"""Outcomes of a run that has begun and gives no report, with the type of the failure."""
+"""Outcomes of a started run without a report, with their failure types."""
 
 NOTHING_TO_ASK: Final = "no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR"
 MILLION = 1_000_000
 REASON_CHARACTERS: Final = 300
-"""Of a failure, in the log."""
+"""Longest failure reason in the log."""
 
 
 @workflow.defn(name=names.DEEP_RESEARCH, failure_exception_types=[TypeError])
@@ -61,17 +61,17 @@ class DeepResearchWorkflow(PersonMessages):
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
-        """Parse, prepare, conduct, answer. Invalid input ends at once with the problem.
+        """Parse, prepare, conduct, deliver. Invalid input ends the run at once with the problem.
 
-        An unforeseen error ends the run as failed: the server would retry the workflow task for ever. A non-determinism
-        error is raised outside this method, so a bad deploy still only blocks its runs.
+        An unforeseen error fails the run, because the server would retry the workflow task forever. Non-determinism
+        errors are raised outside this method, so a bad deploy blocks its runs but does not fail them.
         """
         try:
             return await self._conduct(request)
         except FailureError as error:
             self._note_early_end(error)
             raise
-        except Exception as error:  # noqa: BLE001  the edge of the workflow
+        except Exception as error:  # noqa: BLE001  outermost handler of the workflow
             failure = _unforeseen(error)
             self._note_early_end(failure)
             raise failure from None
@@ -112,7 +112,7 @@ class DeepResearchWorkflow(PersonMessages):
             problem = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
         except FailureError:
             raise
-        except Exception as error:  # noqa: BLE001  what no code foresaw: the session is kept, and can be resumed
+        except Exception as error:  # noqa: BLE001  an unforeseen error: the session is saved and can be resumed
             problem = _unforeseen(error).message
         else:
             return await self._deliver(outcome)
@@ -122,17 +122,17 @@ class DeepResearchWorkflow(PersonMessages):
 
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
-        """The result if there is one, else the newest draft's description."""
+        """Return the result if there is one, else the description of the latest draft."""
         return self._state.result or self._state.draft
 
-    # --- before the run begins -------------------------------------------------------------------------------------
+    # --- before the run starts -------------------------------------------------------------------------------------
     async def _prepare(self, request: ResearchRequest) -> Prepared:
         argument = PrepareRequest(
             research_id=workflow.info().workflow_id,
             request_json=request.model_dump_json(exclude_unset=True),
             continued=_is_continued(),
         )
-        # It waits for workers as long as the run may last.
+        # It may wait for workers as long as the run may last.
         seconds = effective_limits(preset(request.strategy, request.depth), request.limits).deadline_seconds
         options = replace(
             call_options(names.RECORDS_QUEUE, "prepare", "prepare the run"),
@@ -140,7 +140,7 @@ class DeepResearchWorkflow(PersonMessages):
         )
         try:
             work = self._host.execute(activities.PREPARE_RESEARCH, argument, options)
-            # A stored session is loaded, stopped or not: there is something to report from.
+            # A stored session is loaded even after a stop, because there is something to report from.
             return await (work if request.continue_from else within_limits(self._host, self._inbox, work))
         except Interrupted:
             raise _stopped_before_work() from None
@@ -150,7 +150,7 @@ class DeepResearchWorkflow(PersonMessages):
             raise _refusal_of(error) from None
 
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
-        """Wait for a place among the active runs; true if the run had to wait. A stop ends the wait of a begun one."""
+        """Wait for a slot; return true if the run had to wait. A stop ends the wait of a run that has begun."""
         place = 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=place)
@@ -171,9 +171,9 @@ class DeepResearchWorkflow(PersonMessages):
             self._renew_details()
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
-        """Take over the stored session, or start a new one; the content of the session store, None without a session.
+        """Load the stored session or start a new one; return the store's content, None without a session.
 
-        The clock runs since the first workflow task.
+        The run's clock starts at `started`, the time of the first workflow task or of the end of the queue wait.
         """
         resolved, started_at = prepared.resolved, started.isoformat(timespec="milliseconds")
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
@@ -196,13 +196,13 @@ class DeepResearchWorkflow(PersonMessages):
         saved = await self._run.checkpoints.save_with_events()
         await workflow.wait_condition(workflow.all_handlers_finished)
         if not saved or self._inbox.has_messages:
-            # What was asked for since the save would be lost with this history: the next boundary tries again.
+            # Messages since the save would be lost with this history; the next boundary tries again.
             return
         again = self._request.model_copy(update={"continue_from": workflow.info().workflow_id})
         workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     async def _check_providers(self) -> None:
-        """Have the workers that search see which providers of the web can be reached, before anything is paid.
+        """Have the search workers check the web providers before anything is paid.
 
         Refuses the run if no search provider is left. Raises `Interrupted`.
         """
@@ -231,7 +231,7 @@ class DeepResearchWorkflow(PersonMessages):
         _note_unavailable(run, checked)
 
     def _show_phase(self) -> None:
-        """Renew the search attributes, if the namespace knows them; a change costs the server half an activity."""
+        """Update the search attributes, if the namespace has them; a change costs the server half an activity."""
         state, resolved = self._state, self._run.resolved
         phase = state.result.outcome.value if state.result else (state.phase or "")
         if not resolved.search_attributes or phase == self._shown_phase:
@@ -251,13 +251,13 @@ class DeepResearchWorkflow(PersonMessages):
 
     # --- the end -----------------------------------------------------------------------------------------------------
     def _note_early_end(self, error: FailureError) -> None:
-        """Inform the watchers of the failure of a run that did not get as far as a driver."""
+        """Add the final event of a run that failed before it had a driver, for watchers."""
         if isinstance(error, ApplicationError) and not any(each.type == "run.finished" for each in self._state.events):
             kind = next((each for each, name in ENDS_AS_FAILURE.items() if name == error.type), Outcome.REFUSED)
             add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)
 
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
-        """Return the failure of a run, whose session stays resumable from its last checkpoint."""
+        """Return the failure of a run; its session can be resumed from the last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
         record_ending(result, self._state, message)
         run.state.last_failure = message
@@ -267,7 +267,7 @@ class DeepResearchWorkflow(PersonMessages):
         return ApplicationError(message, detail, type=failures.RESEARCH_FAILED, non_retryable=True)
 
     async def _deliver(self, outcome: Outcome) -> ResearchResult:
-        """Return what counts as an end; raise what counts as a failure, with the result in its details."""
+        """Return the result, or raise it in the details of a failure if the outcome counts as one."""
         self._show_phase()
         workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
         await workflow.wait_condition(workflow.all_handlers_finished)
@@ -300,7 +300,7 @@ def _unforeseen(error: Exception) -> ApplicationError:
 
 
 def _is_continued() -> bool:
-    """Return true if this history continues from another one of the same run."""
+    """Return true after a continue-as-new."""
     return workflow.info().continued_run_id is not None
 
 
@@ -312,7 +312,7 @@ def _parse(request: RawValue) -> ResearchRequest:
 
 
 def _refusal_of(error: ActivityError, *, resumable: bool = False) -> ApplicationError:
-    """Return the failure of a run that cannot start; a `resumable` one has a session."""
+    """Return the failure of a run that cannot start; `resumable` means that it has a session."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
     detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
@@ -328,7 +328,7 @@ def _stopped_before_work() -> ApplicationError:
 
 
 def _end_early(outcome: Outcome, reason: StopReason, message: str, *, resumable: bool = False) -> ApplicationError:
-    """Return the failure of a run that did not start; a refusal's type is its stop reason."""
+    """Return the failure of a run that did not start; the type of a refusal is its stop reason."""
     kind = reason.value if outcome is Outcome.REFUSED else failures.RESEARCH_FAILED
     now = workflow.now().isoformat(timespec="milliseconds")
     result = ResearchResult(
@@ -345,7 +345,7 @@ def _end_early(outcome: Outcome, reason: StopReason, message: str, *, resumable:
 
 
 def record_ending(result: ResearchResult, state: ResearchState | None = None, failure: str = "") -> None:
-    """Log a run that has ended; count it with its usage, and its unreadable sources by reason."""
+    """Log the end of a run, and count it with its usage and its unreadable sources by reason."""
     fields: dict[str, str | float | None] = {
         "research_id": result.research_id,
         "outcome": result.outcome.value,

@@ -1,6 +1,6 @@
-"""The driver: drives a strategy unit by unit, and always ends with one honest outcome.
+"""The driver: runs a strategy unit by unit, and always ends with exactly one outcome.
 
-After each unit the driver, not the strategy, is in charge of the pause, the limits and the checkpoint.
+After each unit the driver, not the strategy, handles the pause, the limits and the checkpoint.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ class Driver:
     """One run under one strategy."""
 
     def __init__(self, run: ResearchRun, strategy: Strategy, *, stored: bool = False) -> None:
-        """`stored` is true if the session store has this session already; else it is saved as the run begins."""
+        """`stored` is true if the session store already has this session; else it is saved when the run starts."""
         self._run = run
         self._strategy = strategy
         self._gate = HumanGate(run)
         self._stored = stored
 
     async def conduct(self) -> Outcome:
-        """Run to the end and close with a report. A cancelled run saves its session and raises."""
+        """Run to the end and close with a report; a cancelled run saves its session and raises."""
         run = self._run
         if run.state.waiting is None:
             run.state.status = RunStatus.RUNNING
@@ -39,7 +39,7 @@ class Driver:
         try:
             reason = await self.work()
             run.clock.cancel_alarm()
-            # No save of an older state may come after the last one.
+            # No save of an older state may follow the last one.
             await run.checkpoints.settle()
             run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline == "abort":
@@ -50,7 +50,7 @@ class Driver:
             state = run.state
             state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
             if (result := result_without_work(state, reason, run.now_text())) is not None:
-                # No person approved the plan or answered in time; the plan remains.
+                # The plan was rejected or not approved, or questions were not answered in time; the plan is saved.
                 state.result, state.status = result, RunStatus(result.outcome.value)
                 run.note_end(result.outcome, f"{result.outcome.value}: {reason.text}")
                 await run.checkpoints.save(closed=True)
@@ -65,7 +65,7 @@ class Driver:
             run.checkpoints.abandon()
 
     async def work(self) -> StopReason:
-        """Step until the strategy has finished or something ends the work early; the reason."""
+        """Step until the strategy finishes or the work ends early, and return the reason."""
         reason: StopReason | None = None
         try:
             while reason is None:
@@ -75,7 +75,7 @@ class Driver:
         except ActivityError as error:
             if not is_outage(error):
                 raise
-            # The time for work is over, and the last thing that it waited for is named.
+            # The call used up the time for work, so it is named as the cause.
             self._run.branch_failed(
                 f"{error.activity_type.replace('_', ' ')}: {explain(error)}: {describe_failure(error)}"
             )
@@ -83,9 +83,9 @@ class Driver:
         return reason
 
     async def step(self) -> StopReason | None:
-        """Do one unit and its pause; the reason once the strategy has finished.
+        """Do one unit and its pause, and return the stop reason once the strategy has finished.
 
-        A pause that an earlier process left open is concluded first. Raises `Interrupted`.
+        A pause that a resumed session left open is concluded first. Raises `Interrupted`.
         """
         run, state = self._run, self._run.state
         drafted = state.draft
@@ -104,7 +104,7 @@ class Driver:
         pause = state.pause = await self._strategy.pause(run, opened)
         state.open_pause = None
         run.inbox.check_interruption()
-        # A text is served once the stored session names it, and the calls that check it carry what is new since.
+        # A new draft is saved at once: it is served only when the stored session names it, and later calls send diffs.
         run.checkpoints.save_in_background(at_once=state.draft is not drafted)
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
@@ -113,14 +113,14 @@ class Driver:
     async def _save_cancelled(self) -> None:
         run = self._run
         run.checkpoints.abandon()
-        # The report may just have been written: without its result the run can be resumed.
+        # The report may just have been written; without its result the run can be resumed.
         run.state.result = None
         run.state.status = RunStatus.CANCELLED
         run.note_end(Outcome.CANCELLED, "cancelled; the session is kept")
         await self.save_at_the_end()
 
     async def save_at_the_end(self) -> None:
-        """Save once, within five seconds; if that fails the last checkpoint remains, and the run ends all the same."""
+        """Save once, within five seconds; if that fails, the last checkpoint remains and the run still ends."""
         run = self._run
         operation = run.operation("save-at-the-end")
         options = call_options(RECORDS_QUEUE, operation, "save the session at the end", first=True)

@@ -1,4 +1,4 @@
-"""Messages of people to a run, and queries about its state."""
+"""Messages from people to a run, and queries about its state."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,22 +24,22 @@ MAX_STEERING_CHARACTERS: Final = 2_000
 
 
 class StateQueries:
-    """The part of a workflow that shows its state: by queries, and as current details in the web UI."""
+    """The part of a workflow that exposes its state: through queries, and as current details in the web UI."""
 
     def __init__(self) -> None:
         self._state = ResearchState()
         self._question = ""
         self._host = Host()
         self._queued: ResearchStatus | None = None
-        """The status while the run waits for its turn."""
+        """The status while the run is queued."""
         self._details_due = False
 
     def _shown_state(self) -> ResearchState:
-        """The state to answer from."""
+        """Return the state that queries answer from."""
         return self._state
 
     def _renew_details(self) -> None:
-        """Have the current details written, once for all events of one moment, without an event in the history."""
+        """Schedule one update of the current details per burst of events; it adds no history event."""
         if not self._details_due:
             self._details_due = True
             asyncio.get_running_loop().call_soon(self._write_details)
@@ -52,7 +52,7 @@ class StateQueries:
 
     @workflow.query(name=names.STATUS)
     def status(self) -> ResearchStatus:
-        """Return the status of the run or agent as of its last event."""
+        """Return the status of the run or agent as of its latest event."""
         now = workflow.now()
         shown = self._queued or status_of(self._shown_state(), now.timestamp())
         clock = now.isoformat(timespec="milliseconds")
@@ -60,35 +60,35 @@ class StateQueries:
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:
-        """Brief, nodes, and those of them that are sub-queries."""
+        """Return the plan, with its sub-queries and the open question to a person."""
         return plan_of(self._shown_state())
 
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:
-        """The decision log."""
+        """Return the decision log."""
         return [decision.model_dump() for decision in self._shown_state().decisions]
 
     @workflow.query(name=names.SOURCES)
     def sources(self) -> list[Source]:
-        """Every source, read or skipped; once the run is over, also those without room."""
+        """Return every source, read or skipped; once the run has ended, also those beyond its limits."""
         state = self._shown_state()
         return [*state.sources.values(), *state.not_fetched().values()]
 
     @workflow.query(name=names.SESSION)
     def session(self) -> dict[str, Any]:
-        """The whole state, also of a closed run."""
+        """Return the whole state, also of a closed run."""
         return self._shown_state().model_dump(mode="json")
 
     @workflow.query(name=names.EVENTS)
     def events(self, after: int = 0) -> EventPage:
-        """Progress after a sequence number."""
+        """Return the events after a sequence number."""
         return page_after(self._shown_state(), after)
 
 
 class PersonMessages(StateQueries):
-    """The part of a workflow that takes messages: each is checked, put down in the inbox, and answered.
+    """The part of a workflow that accepts messages: each is validated, put into the inbox, and answered.
 
-    Arguments have the type Any, so that a payload of another type gets an error message in words.
+    Arguments are typed Any so that a payload of the wrong type gets a readable error message.
     """
 
     def __init__(self) -> None:
@@ -97,9 +97,9 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.STEER)
     async def steer(self, text: str) -> str:
-        """Take a message for the next phase; a plan that waits for approval is replaced by another one.
+        """Accept a message for the next phase; a plan that waits for approval is made again.
 
-        A model reads it. Without a model its words are searched for.
+        A model reads the message; without a model its text becomes a search.
         """
         if self._waits_for(WaitKind.APPROVAL):
             self._take(inbox.read_revision, text)
@@ -111,7 +111,7 @@ class PersonMessages(StateQueries):
 
     @steer.validator
     def _check_steer(self, text: str) -> None:
-        # A binary payload arrives as bytes, whatever is declared here.
+        # A binary payload arrives as bytes despite the declared type.
         if not isinstance(text, str) or not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
             message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
@@ -124,7 +124,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
-        """End the work now and write the report from what is there. Acknowledged at once."""
+        """End the research now and write the report from the results so far; acknowledged at once."""
         checking = self._inbox.closing and self._state.phase == VERIFICATION
         if self._inbox.interruption is not None or (self._inbox.closing and not checking):
             return "already stopping: the report is being written"
@@ -137,9 +137,9 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
-        """Answers to the open questions in their order, as a list of texts; none at all means: continue without.
+        """Accept answers to the open questions, a list in question order; an empty list means: continue without.
 
-        Answers to the questions of a plan make another plan; `round` is the version of the plan that is meant.
+        Answers to a plan's questions lead to a new plan; `round` is then the version of the plan they refer to.
         """
         taken = self._take(inbox.read_answers, answers, round)
         if self._waits_for(WaitKind.APPROVAL):
@@ -152,7 +152,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.REPLY)
     async def reply(self, text: Any) -> str:
-        """A text for whatever is waited for: an answer, the words of approval, or words for the planner."""
+        """Accept a text for the current wait: an answer, the approval phrase, or guidance for the planner."""
         taken = self._take(inbox.read_reply, text)
         if taken.approved is not None:
             return _approved(taken.approved)
@@ -165,7 +165,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
-        """Words for the planner, or the parts to replace (`brief`, `sub_queries`, …); `version` is that of the plan."""
+        """Accept planner guidance, or the parts to replace (`brief`, `sub_queries`, …), for the plan's `version`."""
         taken = self._take(inbox.read_revision, revision, version)
         if taken.plan is None:
             return self._rebuilt()
@@ -179,9 +179,9 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.APPROVE_PLAN)
     async def approve_plan(self, version: Any, phrase: Any = None, overrule: Any = False) -> str:
-        """Agree with the newest plan; `phrase` where the request demands one.
+        """Approve the latest plan, with `phrase` if the request requires one.
 
-        `overrule` is true where opinions against queries of the plan are to be overruled.
+        `overrule` is true to overrule opinions against queries of the plan.
         """
         self._take(inbox.read_approval, version, phrase, overrule)
         return _approved(version)
@@ -192,7 +192,7 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
-        """End the run without any work; the plan remains."""
+        """Reject the plan and end the run without research; the plan is saved."""
         self._take(inbox.read_rejection, reason)
         return "rejected: the run ends, and its plan is kept"
 
@@ -201,7 +201,7 @@ class PersonMessages(StateQueries):
         self._check(inbox.read_rejection, reason)
 
     def _take(self, read: Callable[..., Reply], *given: Any) -> Reply:
-        """Put a message that is still valid into the inbox."""
+        """Validate a message again and put it into the inbox."""
         reply = read(self._state, self._inbox.replies, *given)
         self._inbox.replies.append(reply)
         return reply

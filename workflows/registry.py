@@ -1,4 +1,4 @@
-"""The workflows of the pool `workflows`, with the smallest of them: answers to clients that reach only the engine."""
+"""The workflows of the pool `workflows`, and the small ones that serve clients which reach only the engine."""
 
 from contextlib import suppress
 
@@ -38,11 +38,11 @@ class ResearchDocumentWorkflow:
 
 @workflow.defn(name=names.RESEARCH_PREVIEW, failure_exception_types=[TypeError])
 class ResearchPreviewWorkflow:
-    """Answers what a run would use, before it is started: only those that do the work know."""
+    """Previews the configuration that a run would use, which only the workers know."""
 
     @workflow.run
     async def run(self, request: RawValue) -> ResolvedResearch:
-        """Resolve the request. Raises `ApplicationError` for one that would be refused."""
+        """Resolve the request. Raises `ApplicationError` if the run would be refused."""
         parsed = parse_argument(PrepareRequest, request)
         options = call_options(names.RECORDS_QUEUE, "preview", "what would a run use?")
         return await Host(None, "").execute(activities.PREVIEW_RESEARCH, parsed, options)
@@ -50,11 +50,11 @@ class ResearchPreviewWorkflow:
 
 @workflow.defn(name=names.RESEARCH_METADATA, failure_exception_types=[TypeError])
 class ResearchMetadataWorkflow:
-    """Answers what a front end needs before any run: where sessions are, and a schema of the settings."""
+    """Serves the metadata that a front end needs before any run: session location and settings schema."""
 
     @workflow.run
     async def run(self) -> ResearchMetadata:
-        """Describe the configuration in force; no run is needed, and nothing is stored."""
+        """Describe the effective configuration; needs no run and stores nothing."""
         options = call_options(names.RECORDS_QUEUE, "describe", "describe the settings")
         return await Host(None, "").execute(activities.DESCRIBE_RESEARCH, MetadataRequest(), options)
 
@@ -65,7 +65,7 @@ class DeepResearchPlanWorkflow:
 
     @workflow.run
     async def run(self, request: RawValue) -> PlannedRun:
-        """Start the run under an id of its own. Raises `ApplicationError` for an invalid request."""
+        """Start the run under a new id. Raises `ApplicationError` for an invalid request."""
         parsed = _parse(request)
         if parsed.gates.approve is Approve.NONE:
             raise _refused("gates.approve: the plan of this run waits for an approval; start deep-research without one")
@@ -79,9 +79,9 @@ class DeepResearchPlanWorkflow:
 
 @workflow.defn(name=names.RESEARCH_REFRESH, failure_exception_types=[TypeError])
 class ResearchRefreshWorkflow:
-    """Starts a refresh under the id of its run, and ends: the ids that a schedule starts have a time appended.
+    """Starts a refresh under the id of its run, and ends; needed because schedules append a time to workflow ids.
 
-    A run that is going on is refreshed the next time.
+    A run that is still active is refreshed at the next scheduled time.
     """
 
     @workflow.run

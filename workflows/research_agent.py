@@ -29,7 +29,7 @@ NO_TIME = "no time was left for its report"
 
 @workflow.defn(name=names.RESEARCH_AGENT, failure_exception_types=[TypeError])
 class ResearchAgentWorkflow(StateQueries):
-    """Started by its run alone. It always ends with a result; cancelled, with a partial one."""
+    """Started only by its run; always ends with a result, a partial one if cancelled."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class ResearchAgentWorkflow(StateQueries):
 
     @workflow.run
     async def run(self, request: RawValue) -> TaskResult:
-        """Do the task. An unforeseen error is reported in the result: the run continues without this agent."""
+        """Do the task. An unforeseen error is reported in the result, and the run continues without this agent."""
         self._request = parse_argument(AgentRequest, request)
         resolved = self._request.resolved
         self._host = Host(resolved.priority, resolved.tenant, self._renew_details)
@@ -47,7 +47,7 @@ class ResearchAgentWorkflow(StateQueries):
             return await driver.conduct()
         except FailureError:
             raise
-        except Exception as error:  # noqa: BLE001  the edge of the workflow
+        except Exception as error:  # noqa: BLE001  outermost handler of the workflow
             return driver.result(StopReason.INTERNAL_ERROR, "", describe_unforeseen(error))
 
     def _shown_state(self) -> ResearchState:
@@ -55,18 +55,18 @@ class ResearchAgentWorkflow(StateQueries):
 
 
 class AgentDriver:
-    """One agent, from its request to its result. It ends with a result in any case."""
+    """One agent, from its request to its result, which it always returns."""
 
     def __init__(self, request: AgentRequest, host: Host, hooks: Hooks | None = None) -> None:
         self._request = request
         self._host = host
         self._hooks = hooks
         self.state = ResearchState(resolved=request.resolved, task=request.task)
-        """Its own state; the one to go by once it has begun."""
+        """The agent's state; replaced once its resolution is stored."""
         self._strategy: ScopedStrategy | None = None
 
     async def conduct(self) -> TaskResult:
-        """Work on the task. Cancelled, it returns a partial result and makes no further call."""
+        """Work on the task. If cancelled, return a partial result and make no more calls."""
         try:
             return await self._conduct()
         except asyncio.CancelledError:
@@ -99,7 +99,7 @@ class AgentDriver:
         return self.result(reason, summary, problem)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
-        """Its summary, within the time that is reserved for it, and why there is less than there should be."""
+        """Return its summary, made within the reserved time, and the reason for an incomplete result."""
         problem = "" if reason in NATURAL_STOPS else reason.text
         try:
             async with run.time_limit(run.clock.remaining_seconds()):
@@ -110,7 +110,7 @@ class AgentDriver:
             return "", f"{problem}; {NO_TIME}" if problem else NO_TIME
 
     def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
-        """Return the result of the agent, made of its present state."""
+        """Return the agent's result, from its current state."""
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
         node = self._strategy.describe_node(self.state) if self._strategy else None
         return task_result(self.state, reason, summary, problem, node)

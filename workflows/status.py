@@ -1,4 +1,4 @@
-"""The state of a run or of an agent in a few figures."""
+"""The status of a run or agent, summarized from its state."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -35,9 +35,9 @@ MARKS: Final = {
 
 
 def status_of(state: ResearchState, now: float) -> ResearchStatus:
-    """Return the state in a few figures, for a running run and for a stored session alike.
+    """Return the status of a running run or a stored session.
 
-    Fields of the status are those of the same name of state, plan and resolution, but for those named here.
+    Fields come from the same names in state, plan and resolution, except those set here.
     """
     resolved, result = state.resolved, state.result
     fields = dict(state) | dict(state.plan) | (dict(resolved) if resolved else {"research_id": "", "query": ""})
@@ -75,9 +75,9 @@ def details_markdown(
     awaiting: Sequence[Awaited] = (),
     queued: ResearchStatus | None = None,
 ) -> str:
-    """Return question, phase, cost, calls under way, sub-queries and last decision: the overview in the web UI.
+    """Return the overview in the web UI: question, phase, cost, calls in flight, sub-queries and last decision.
 
-    `question` is that of a run which is not resolved yet, `queued` the status of one that waits for its turn.
+    `question` is used until the run is resolved; `queued` is the status of a queued run.
     """
     resolved = state.resolved
     title = f"**{_show(resolved.query if resolved else question, QUESTION_CHARACTERS)}**"
@@ -100,7 +100,7 @@ def details_markdown(
     )
     lines = [title, "", head, "", *_asked_of_person(state), figures, ""]
     lines += [line for wait in waits for line in (wait, "")]
-    # Where the work is done in steps, these tell more than their many searches.
+    # Steps, if there are any, are more informative than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
     lines += _plan_lines(state)
@@ -115,7 +115,7 @@ def details_markdown(
 
 
 def _plan_lines(state: ResearchState) -> list[str]:
-    """Return the headings of the report, with the words under each once it grows, assumptions, and objections."""
+    """Return the report's headings (with word counts once there is a draft), assumptions and objections."""
     lengths, plan = state.draft.words_by_section if state.draft else {}, state.plan
     headings = [
         f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
@@ -131,7 +131,7 @@ def _plan_lines(state: ResearchState) -> list[str]:
 
 
 def _agent_line(level: int, agent: AgentProgress) -> str:
-    """Return an agent with its task and the workflow that shows it."""
+    """Return a line for an agent, with its task and workflow id."""
     is_over = agent.status not in (AgentStatus.QUEUED, AgentStatus.RUNNING)
     brought = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
     where = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
@@ -140,7 +140,7 @@ def _agent_line(level: int, agent: AgentProgress) -> str:
 
 
 def _asked_of_person(state: ResearchState) -> list[str]:
-    """Return the question to a person, and the commands that answer it."""
+    """Return the open question to a person, and the commands that answer it."""
     waiting, resolved = state.waiting, state.resolved
     if waiting is None or resolved is None or state.result is not None:
         return []

@@ -1,1 +1,1 @@
-"""Phases that strategies share: searching, reading, analysing, pausing, closing."""
+"""Phases shared by strategies: searching, reading, analysing, pausing, closing."""

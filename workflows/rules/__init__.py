@@ -1,1 +1,1 @@
-"""Pure decisions: which hits are read, which sources are equal, how a run ends."""
+"""Pure decisions: hits to read, duplicate sources, the ending of a run."""

@@ -1,4 +1,4 @@
-"""Agents of a run: tasks given, some at a time, waited for within limits, taken over in task order."""
+"""Agents of a run: started with limited concurrency, awaited within time limits, merged in task order."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -23,41 +23,41 @@ if TYPE_CHECKING:
     from workflows.run.research_run import ResearchRun
 
 DECIDER: Final = "agents"
-"""The agent of decisions about agents."""
+"""Author of decisions about agents."""
 MARGIN_SECONDS: Final = 3.0
-"""An agent has to answer so long before its run must write."""
+"""Time between an agent's deadline and that of its run's work."""
 MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
-"""Time for the answer of an agent of a run that is told to stop; then it is no longer waited for."""
+"""Grace period for agents to return partial results when their run must end."""
 LEAST_GRACE: Final = 0.5
-"""The same for the agent of an agent, at whatever level."""
+"""Shortest grace period for agents of agents, at any level."""
 TASK_SHOWN: Final = 150
-"""Characters of a task, or of what a call is about, in the log of a run."""
+"""Characters of a task, or of a call's subject, shown in a run's log."""
 
 
 def grace_seconds(level: int) -> float:
-    """Return the time that a run (level 0) or an agent waits for its agents once they are to end.
+    """Return the time that a run (level 0) or an agent waits for its agents once they must end.
 
-    It is a second shorter at each level, so that findings of the lowest agents arrive at the top in time.
+    It is a second shorter per level, so that findings of the lowest agents reach the top in time.
     """
     return max(LEAST_GRACE, GRACE_SECONDS - level)
 
 
 class Agents:
-    """Gives tasks to agents and takes over their results."""
+    """Starts agents with tasks and merges their results."""
 
     def __init__(self, run: "ResearchRun") -> None:
         self._run = run
         self._calls: dict[str, asyncio.Task[TaskResult]] = {}
-        """By agent: calls that have begun and not ended, waited for or not."""
+        """Calls in flight by agent, awaited or not."""
 
     @property
     def under_way(self) -> bool:
-        """True if an agent is at work, waited for or not: no new history may start then."""
+        """Return true if an agent is working, awaited or not; continue-as-new must then wait."""
         return bool(self._calls)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int, caller: str) -> list[TaskResult]:
-        """See `ResearchRun.spawn`. Raises ValueError for two tasks of one id, or a strategy that is not for agents."""
+        """See `ResearchRun.spawn`. Raises ValueError for duplicate task ids, or a strategy that is not for agents."""
         if len({task.id for task in tasks}) != len(tasks):
             raise ValueError("two tasks of agents have one id")
         for task in tasks:
@@ -72,9 +72,9 @@ class Agents:
 
     # --- work --------------------------------------------------------------------------------------------------------
     async def _carry_out(self, todo: list[str], at_once: int, caller: str) -> None:
-        """Have all of them work; each is merged as soon as those before it are.
+        """Run the agents, and merge each as soon as those before it are merged.
 
-        When the run is to end, those at work are stopped, and their partial results merged in the same order.
+        If the run must end, working agents are stopped, and their partial results merged in the same order.
         """
         run = self._run
         self._share_out(todo)
@@ -109,11 +109,11 @@ class Agents:
             raise Interrupted(reason)
 
     async def _end(self, agents: list[str], work: dict[str, "asyncio.Task[TaskResult]"], reason: StopReason) -> None:
-        """Stop agents, wait a moment for their partial results, and take these over in the order of their tasks."""
+        """Stop agents, wait briefly for their partial results, and merge these in task order."""
         run = self._run
         pending = [agent for agent in agents if not work[agent].done()]
         for agent in pending:
-            # One without a call waits for its turn.
+            # An agent without a call is still queued.
             self._calls.get(agent, work[agent]).cancel()
         grace = grace_seconds(run.state.level)
         await self._wait(lambda: all(work[agent].done() for agent in pending), grace, "until the agents have answered")
@@ -133,7 +133,7 @@ class Agents:
                 self._take_over(agent, task.result())
 
     async def _one(self, agent: str, branch: int, turns: asyncio.Semaphore) -> TaskResult:
-        """Return the answer of one agent, when its turn has come, or a stub."""
+        """Run one agent when there is a free slot; return its result or a stub."""
         run = self._run
         async with turns:
             record = self._of(agent)
@@ -169,31 +169,31 @@ class Agents:
             return _result_of(record, call)
 
     async def _wait(self, is_over: Callable[[], bool], seconds: float, why: str) -> None:
-        """Wait for a condition, but not longer than so many seconds."""
+        """Wait for a condition, at most `seconds` seconds."""
         alarm = asyncio.ensure_future(self._run.host.sleep(seconds, why))
         await self._run.host.wait_until(lambda: is_over() or alarm.done())
         alarm.cancel()
 
     def _settle(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
-        """Count the usage of an agent in place of its reservation, also if it answers too late."""
+        """Replace an agent's reservation with its actual usage, even if it answers too late."""
         del self._calls[record.task.id]
         result = _result_of(record, call)
         if result.is_stub:
-            # Nobody knows what it paid for: that stays reserved.
+            # Its usage is unknown, so it stays reserved.
             self._run.reservations.close(number, _reservation(record.share or AgentShare()))
             return
         before = record.result.usage_by_role if record.result else {}
         for role, usage in result.usage_by_role.items():
-            # The journal gives answers of an earlier start again: they were added then.
+            # Answers of an earlier start come from the journal again and are already counted.
             account(self._run.state, role, usage.beyond(before.get(role, Usage())))
         self._run.reservations.close(number, NOTHING)
 
     def _take_over(self, agent: str, result: TaskResult) -> None:
-        """Put the findings of an agent into the state of the run."""
+        """Merge an agent's results into the run's state."""
         run = self._run
         record = self._of(agent)
         for caller, calls in result.calls.items():
-            # An agent that was started again makes the calls of its earlier start again.
+            # A restarted agent repeats the calls of its earlier start.
             before = record.result.calls.get(caller, {}) if record.result else {}
             for role, number in calls.items():
                 run.count_calls(caller, role, max(0, number - before.get(role, 0)))
@@ -213,7 +213,7 @@ class Agents:
         return next(record for record in self._run.state.agents if record.task.id == agent)
 
     def _record(self, task: AgentTask) -> None:
-        """Write a task down; the same one, given before, keeps its share and its ledger."""
+        """Record a task; one recorded before retains its share and ledger."""
         state = self._run.state
         if state.level:
             task = task.model_copy(update={"level": state.level + 1})
@@ -230,7 +230,7 @@ class Agents:
         return changed
 
     def _share_out(self, todo: list[str]) -> None:
-        """Fix the share of each agent, without a reservation: those without one share the rest of the budget."""
+        """Fix the share of each agent without reserving it; new agents divide the rest of the budget."""
         fresh = [agent for agent in todo if self._of(agent).share is None]
         if not fresh:
             return
@@ -253,7 +253,7 @@ class Agents:
             self._change(agent, share=share)
 
     def _mark(self, task: AgentTask, status: NodeStatus) -> None:
-        """Show in the plan how far a task is; one that was cut off is unfinished work of the run."""
+        """Set a task's status in the plan; a task that was cut off is unfinished work of the run."""
         plan = self._run.state.plan
         mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.id]
         self._run.state.plan = plan.with_nodes(*mine)
@@ -264,7 +264,7 @@ class Agents:
 
 
 def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskResult:
-    """Return the answer of a call that has ended, or a stub with the reason there is none."""
+    """Return the result of an ended call, or a stub with the reason for a missing one."""
     try:
         return call.result()
     except (asyncio.CancelledError, TemporalError) as error:
@@ -276,14 +276,14 @@ def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskRes
 
 
 def _stub(record: AgentRecord, reason: StopReason, problem: str) -> TaskResult:
-    """Return a result in the place of one; the usage of an earlier start of the agent stays counted."""
+    """Return a placeholder result; the usage of an earlier start of the agent stays counted."""
     used = record.result
     usage = {"usage": used.usage, "usage_by_role": used.usage_by_role} if used else {}
     return TaskResult(stop_reason=reason, problem=problem, is_stub=True, lost=record.task.lost, **usage)
 
 
 def _refusal(share: AgentShare) -> StopReason | None:
-    """Return why an agent need not start: a limit leaves no room for the work of a model."""
+    """Return the exhausted limit that keeps an agent with a model from starting; None if there is none."""
     left = (share.model_calls, share.tokens, share.cost_usd)
     reasons = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
     return next((reason for reason, amount in zip(reasons, left, strict=True) if amount == 0), None)

@@ -1,7 +1,7 @@
-"""The budget: reserved before each model call, settled after it. Pure functions of limits, use and reservations.
+"""The budget: reserved before each model call, settled after it. Pure functions of limits, usage and reservations.
 
-A call may start only if its reservation fits in addition to usage, calls under way and the reserve for the report.
-So no limit is exceeded as long as no call needs more than its reservation.
+A call may start only if its reservation fits on top of usage, calls in flight and the reserve for the report, so no
+limit is exceeded as long as no call needs more than its reservation.
 """
 
 from collections import Counter
@@ -19,21 +19,21 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import StopReason
 
 REPORT_CALLS: Final = 2
-"""Calls reserved for the synthesis: it writes, and repairs once."""
+"""Calls reserved for the synthesis: writing and one repair."""
 SYNTHESIS_SHARE: Final = 0.35
-"""At most this share of a limit is reserved for the synthesis: small limits must leave something to research."""
+"""Largest share of a limit reserved for the synthesis, so that small limits leave something for research."""
 CHECKING_CALLS: Final = 3
 CHECKING_SHARE: Final = 0.15
-"""Of each limit, reserved for checking the claims of the report by a model."""
+"""Share of each limit reserved for checking the report's claims with a model."""
 TOLERANCE_USD: Final = 1e-9
-"""Sums of money are not exact in binary."""
+"""Sums of money are inexact in binary floating point."""
 MOST_PAID_FAILURES: Final = 200
-"""In the session of a run: one that is resumed for ever stays small."""
+"""Limit per session, so that a session resumed many times stays small."""
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """Most that a call may use; `cost_usd` is 0 where the price is unknown, and cannot be reserved."""
+    """The most that a call may use; `cost_usd` is 0 if the price is unknown, so no cost can be reserved."""
 
     calls: int = 0
     tokens: int = 0
@@ -43,7 +43,7 @@ class Reservation:
         return Reservation(self.calls + other.calls, self.tokens + other.tokens, self.cost_usd + other.cost_usd)
 
     def unexplained_by(self, usage: Usage) -> "Reservation":
-        """Return the part that stays reserved after the call: everything that an answer without counts may cost."""
+        """Return the part that stays reserved after the call: all that an answer without token counts may cost."""
         if usage.tokens or not usage.model_calls:
             return NOTHING
         return Reservation(0, self.tokens, self.cost_usd)
@@ -53,19 +53,19 @@ NOTHING: Final = Reservation()
 
 
 def reservation(size: Usage, price: ModelPrice | None) -> Reservation:
-    """For one call of at most this size at its tier's price."""
+    """Return the reservation for one call of at most this size at its tier's price."""
     return Reservation(1, size.tokens, size.most_usd(price) or 0.0)
 
 
 def report_reserve(
     limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None, reasoning_tokens: int | None = None
 ) -> Reservation:
-    """Return the reserve for writing a report on so many sub-queries, one repair included, within each limit."""
+    """Return the reserve for writing a report on `sub_queries` sub-queries, with one repair, within each limit."""
     size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
     calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
     cost = REPORT_CALLS * (size.most_usd(price) or 0.0)
     if limits.max_model_calls is not None:
-        # However small the limit, one call is for the report.
+        # One call is reserved for the report, however small the limit.
         calls = min(calls, max(1, int(limits.max_model_calls * SYNTHESIS_SHARE)))
     if limits.max_tokens is not None:
         tokens = min(tokens, int(limits.max_tokens * SYNTHESIS_SHARE))
@@ -75,7 +75,7 @@ def report_reserve(
 
 
 def check_reserve(limits: EffectiveLimits) -> Reservation:
-    """Return the reserve for checking the claims of a report, within each limit that is set."""
+    """Return the reserve for checking a report's claims, within each limit that is set."""
     calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
     return Reservation(
         min(CHECKING_CALLS, calls),
@@ -87,9 +87,9 @@ def check_reserve(limits: EffectiveLimits) -> Reservation:
 def refusal(
     limits: EffectiveLimits, used: Usage, held: Reservation, wanted: Reservation, kept: Reservation = NOTHING
 ) -> StopReason | None:
-    """Return the limit that forbids the request, if any; of the cost only the known part counts, searches included.
+    """Return the limit that the request would exceed, if any; only known costs count, including those of searches.
 
-    `held` is reserved for calls under way, `kept` for the report.
+    `held` is reserved for calls in flight, `kept` for the report.
     """
     needed = held + wanted + kept
     if limits.max_model_calls is not None and used.model_calls + needed.calls > limits.max_model_calls:
@@ -102,12 +102,12 @@ def refusal(
 
 
 class Reservations:
-    """Reservations of one run: of calls under way, and of calls that ended without a report of their usage."""
+    """Reservations of one run: for calls in flight, and for calls that ended without reporting their usage."""
 
     def __init__(self) -> None:
         self._under_way: dict[int, tuple[Reservation, TokenShare]] = {}
         self.unexplained = NOTHING
-        """Possible use of calls that were given up, which may be billed."""
+        """Possible usage of abandoned calls, which may be billed."""
         self.unexplained_tokens = Counter[TokenShare]()
         self._numbers = count()
         self.changes = 0
@@ -115,25 +115,25 @@ class Reservations:
 
     @property
     def total(self) -> Reservation:
-        """Everything that a further call must leave untouched."""
+        """Return everything reserved, which another call must not use."""
         return sum((reserved for reserved, _ in self._under_way.values()), self.unexplained)
 
     @property
     def total_tokens(self) -> dict[TokenShare, int]:
-        """The tokens of all reservations, by share."""
+        """Return the tokens of all reservations, by share."""
         total = self.unexplained_tokens.copy()
         for reserved, share in self._under_way.values():
             total[share] += reserved.tokens
         return dict(total)
 
     def open(self, wanted: Reservation, share: TokenShare) -> int:
-        """Reserve for a call of a share of the tokens; the number is for closing it."""
+        """Reserve for a call that counts towards a token share; return the number that closes the reservation."""
         number = next(self._numbers)
         self._under_way[number] = wanted, share
         return number
 
     def close(self, number: int, left: Reservation) -> None:
-        """End a reservation, but for `left`, whose use is unknown."""
+        """End a reservation, except for `left`, whose use is unknown."""
         _, share = self._under_way.pop(number)
         self.unexplained = self.unexplained + left
         self.unexplained_tokens[share] += left.tokens
@@ -141,7 +141,7 @@ class Reservations:
 
 
 def account(state: ResearchState, role: str, usage: Usage) -> None:
-    """Add the usage of a role in the current phase; searches and reads are the gatherer's (`AgentRole.GATHERER`)."""
+    """Add a role's usage in the current phase; searches and reads count for the gatherer (`AgentRole.GATHERER`)."""
     phase = state.phase or ""
     state.usage = state.usage.plus(usage)
     state.usage_by_role[role] = state.usage_by_role.get(role, Usage()).plus(usage)
@@ -149,8 +149,8 @@ def account(state: ResearchState, role: str, usage: Usage) -> None:
 
 
 def account_failure(state: ResearchState, role: str, request: RoleInput, usage: Usage) -> None:
-    """Add the cost of an unusable answer, once: the journal gives it to a resumed run again."""
-    # The time that a call may take does not decide its answer.
+    """Add the cost of an unusable answer once; a resumed run gets the same answer from the journal."""
+    # The time limit of a call does not affect its answer.
     answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
     if answer not in state.paid_failures and usage != Usage():
         account(state, role, usage)

@@ -1,4 +1,4 @@
-"""Calls of a run: their queues and time limits, and the meaning of a failed one."""
+"""Activity calls of a run: their queues and timeouts, and the interpretation of failures."""
 
 import math
 import traceback
@@ -16,22 +16,22 @@ from contracts.outcome import Usage
 from contracts.texts import as_markdown
 
 HEARTBEAT = timedelta(seconds=15)
-"""A killed worker's call is made again 15 s after its last beat. Workers send one a second, and may pause for 10 s."""
+"""A killed worker's call is retried 15 s after its last heartbeat; workers send one per second and may pause 10 s."""
 RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
-"""For attempts without a report, of a worker that died. After a failure the activity names the pause, with jitter."""
+"""Backoff after a lost worker; after a failure, the activity itself sets the next delay, with jitter."""
 MARGIN_SECONDS = 2.0
-"""A call ends this long before the time for work does, so that the run learns what it was waiting for."""
+"""A call ends this long before the time for work does, so that the run can name what it was waiting for."""
 
 SECONDS = {
     names.MODELS_QUEUE: (600.0, 10.0),  # synthesis in the design of supervisor and specialists: 600 s
-    names.SEARCH_QUEUE: (65.0, 5.0),  # a search is given up after 10 s, and may wait for its turn
+    names.SEARCH_QUEUE: (65.0, 5.0),  # a search times out after 10 s, and may first wait for its rate limit
     names.READING_QUEUE: (65.0, 5.0),
     names.RECORDS_QUEUE: (60.0, 60.0),
 }
-"""Longest single attempt of a call, and the time that a call has even where hardly any is left."""
+"""Longest single attempt of a call, and the minimum time for a call, both in seconds."""
 EXTRACTIVE_CALL_SECONDS = 120.0
 CLOSING_SECONDS = 300.0
-"""Time after the deadline in which the report is rendered and saved while a store is away or full."""
+"""Time after the deadline for rendering and saving the report while a store is unavailable or full."""
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
 GIVEN_UP = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
@@ -39,7 +39,7 @@ GIVEN_UP = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
 
 @dataclass(frozen=True)
 class CallOptions:
-    """Schedule of one activity."""
+    """Options of one activity call."""
 
     task_queue: str
     activity_id: str
@@ -49,10 +49,10 @@ class CallOptions:
     summary: str
     heartbeat: timedelta = HEARTBEAT
     first: bool = False
-    """The call goes before those of other runs: it ends its run."""
+    """True for a call that ends its run; it takes precedence over calls of other runs."""
 
     def within(self, seconds: float) -> "CallOptions":
-        """Return the schedule with at most so many seconds for all attempts together."""
+        """Return the options with at most `seconds` seconds for all attempts together."""
         limit = timedelta(seconds=seconds)
         whole = limit if self.schedule_to_close is None else min(self.schedule_to_close, limit)
         return replace(self, start_to_close=min(self.start_to_close, limit), schedule_to_close=whole)
@@ -67,7 +67,7 @@ def call_options(
     attempt_seconds: float = math.inf,
     first: bool = False,
 ) -> CallOptions:
-    """Schedule a call within the remaining time for it, all attempts with their pauses; None sets no end.
+    """Return options that fit all attempts and their backoff into the remaining time; None sets no limit.
 
     One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
     """
@@ -81,14 +81,14 @@ def call_options(
 
 
 def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) -> CallOptions:
-    """Schedule an operator's think-pause hook, on the operator's own queue; it need not send heartbeats."""
+    """Return options for an operator's think-pause hook, on the operator's own queue; it need not send heartbeats."""
     limit = timedelta(seconds=min(60.0, max(10.0, remaining_seconds)))
     retry = RetryPolicy(maximum_attempts=2)
     return CallOptions(task_queue, activity_id, limit, limit, retry, "think-pause hook", heartbeat=limit)
 
 
 def show_summary(text: str) -> str:
-    """Shorten a summary to one line of the web UI: 200 bytes as JSON is the server's limit."""
+    """Shorten a summary to one line of the web UI; the server's limit is 200 bytes of JSON."""
     return as_markdown(text, 120, 200)
 
 
@@ -98,7 +98,7 @@ def is_cancelled(error: ActivityError) -> bool:
 
 
 def is_outage(error: ActivityError) -> bool:
-    """Return true for a failure that may pass but lasted until the time of the call was over."""
+    """Return true for a timeout, or a transient failure that lasted for the call's whole time."""
     cause = error.cause
     return isinstance(cause, ActivityTimeout) or (
         isinstance(cause, ApplicationError) and cause.type in failures.PASSING
@@ -106,12 +106,12 @@ def is_outage(error: ActivityError) -> bool:
 
 
 def is_given_up(error: ActivityError) -> bool:
-    """Return true if work on a text from outside ended its processes, so that it would end further ones."""
+    """Return true if an outside text crashed the processes that handled it, and would crash more."""
     return isinstance(error.cause, ApplicationError) and error.cause.type in GIVEN_UP
 
 
 def reason_of(error: ActivityError) -> str:
-    """Return a short typed reason for a failed call: the kind of an unreadable source, else the failure's type."""
+    """Return a short typed reason for a failed call: the detail `kind` (of an unreadable source), else the type."""
     cause = last_failure(error)
     if isinstance(cause, ApplicationError):
         return str(details_of(cause).get("kind") or cause.type or "failed")
@@ -119,19 +119,19 @@ def reason_of(error: ActivityError) -> str:
 
 
 def explain(error: ActivityError) -> str:
-    """Explain a failed call to a person, in a clause."""
+    """Return a clause for people that explains a failed call."""
     reason = reason_of(error)
     return failures.WORDS.get(reason, reason)
 
 
 def describe_failure(error: ActivityError) -> str:
-    """Describe a failed call in the words of its last failure, at most 200 characters."""
+    """Return the message of a call's last failure, at most 200 characters."""
     cause = last_failure(error)
     return (cause.message if isinstance(cause, ApplicationError) else str(cause))[:200]
 
 
 def last_failure(error: ActivityError) -> BaseException | None:
-    """Return the last failure of a call; of one that ran out of time, that of the last attempt with a report."""
+    """Return the last failure of a call; after a timeout, that of the last attempt that reported one."""
     cause = error.cause
     before = cause.__cause__ if isinstance(cause, ActivityTimeout) else None
     return before if isinstance(before, ApplicationError) else cause
@@ -143,7 +143,7 @@ def details_of(cause: BaseException | None) -> dict[str, Any]:
 
 
 def spent_by(error: ActivityError) -> Usage:
-    """Return the cost of a failed call, of all its attempts as far as the last one reported."""
+    """Return the usage of a failed call: that of all attempts, as reported by the last one."""
     cause = error.cause
     beats = cause.last_heartbeat_details if isinstance(cause, ActivityTimeout) else ()
     details = _first_dict(beats) or details_of(cause)
@@ -151,7 +151,7 @@ def spent_by(error: ActivityError) -> Usage:
 
 
 def describe_unstarted(error: ActivityError) -> str:
-    """Describe the failure of a call that a run cannot start without."""
+    """Describe the failure of a call that is required to start a run."""
     cause = last_failure(error)
     if isinstance(cause, ActivityTimeout) and cause.type in (
         TimeoutType.SCHEDULE_TO_START,
@@ -166,7 +166,7 @@ def describe_unstarted(error: ActivityError) -> str:
 
 
 def describe_unforeseen(error: Exception) -> str:
-    """Describe an error of the product itself by its type and place, without its words, which may be a page's."""
+    """Describe an internal error by type and place, without its message, which may contain page text."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     place = "/".join(last.filename.split("/")[-2:])
     return f"internal error: {type(error).__name__} at {place}:{last.lineno}"

@@ -1,4 +1,4 @@
-"""The one seam between orchestration and Temporal: a clock, calls and waiting. Tests have an in-process host."""
+"""The only seam between orchestration and Temporal: clock, calls and waiting. Tests use an in-process host."""
 
 import asyncio
 import json
@@ -30,11 +30,11 @@ A = TypeVar("A", bound=CompactModel)
 JSON_ENCODING: Final = b"json/plain"
 NULL_ENCODING: Final = b"binary/null"
 FIRST: Final = 1
-"""The server's highest priority: calls that end a run go before calls that begin one."""
+"""The server's highest priority, for calls that end a run."""
 
 
 async def abandon(host: "Host", tasks: list["asyncio.Task[Any]"]) -> None:
-    """Cancel tasks and wait for their end; their errors are dropped."""
+    """Cancel tasks and wait for them to end; their errors are dropped."""
     for task in tasks:
         task.cancel()
     await host.settle(tasks)
@@ -46,7 +46,7 @@ async def abandon(host: "Host", tasks: list["asyncio.Task[Any]"]) -> None:
 async def side_by_side(
     host: "Host", calls: Sequence[Callable[[], Awaitable[T]]], at_once: int
 ) -> list["asyncio.Task[T]"]:
-    """Make calls, so many at a time; all of them in their order, with a result or an error. Cancelled as the run is."""
+    """Make calls with limited concurrency; return the ended tasks in order. Cancelling it cancels the calls."""
     turns = asyncio.Semaphore(at_once)
 
     async def make(call: Callable[[], Awaitable[T]]) -> T:
@@ -65,9 +65,9 @@ async def side_by_side(
 def ended_calls(
     subjects: Iterable[S], calls: Iterable["asyncio.Task[T]"]
 ) -> Iterator[tuple[S, "asyncio.Task[T]", str | None]]:
-    """Yield each subject with its ended call, and the reason of a call that failed for good; None for an answered one.
+    """Yield each subject with its ended call, and the reason if the call failed; None if it was answered.
 
-    An answer that was paid for counts whatever became of other calls: an interruption is raised after the last one.
+    Paid answers count even if other calls were interrupted, so an interruption is raised only after the last one.
     """
     interruption: BaseException | None = None
     for subject, call in zip(subjects, calls, strict=True):
@@ -85,7 +85,7 @@ def ended_calls(
 
 
 async def all_answers(host: "Host", calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """Make all calls at once, and return their answers in order; raises the first error once all calls have ended."""
+    """Make all calls at once and return their answers in order; raise the first error once all calls have ended."""
     tasks = await side_by_side(host, calls, len(calls))
     for error in [task.exception() for task in tasks]:
         if error is not None:
@@ -94,7 +94,7 @@ async def all_answers(host: "Host", calls: Sequence[Callable[[], Awaitable[T]]])
 
 
 async def all_or_first_error(host: "Host", calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """Make all calls at once, and return their answers in order; the first error ends the other calls and is raised."""
+    """Make all calls at once and return their answers in order; the first error cancels the others and is raised."""
     tasks = [asyncio.ensure_future(call()) for call in calls]
     try:
         return await asyncio.gather(*tasks)
@@ -105,11 +105,11 @@ async def all_or_first_error(host: "Host", calls: Sequence[Callable[[], Awaitabl
 
 @contextmanager
 def afterwards(step: Callable[[], None]) -> Iterator[None]:
-    """Do a step after the block, however that ends, unless the workflow leaves this worker's memory."""
+    """Run a step after the block, however it ends, unless the workflow is evicted from the worker's cache."""
     try:
         yield
     except GeneratorExit:
-        raise  # nothing of the workflow may ask the engine any more
+        raise  # an evicted workflow must issue no more commands
     except BaseException:
         step()
         raise
@@ -117,12 +117,12 @@ def afterwards(step: Callable[[], None]) -> Iterator[None]:
 
 
 class Host:
-    """The engine, as a run sees it: the workflow that the run is in."""
+    """The engine from a run's perspective: the workflow that the run executes in."""
 
     def __init__(
         self, priority: int | None = None, tenant: str = "", changed: Callable[[], None] = lambda: None
     ) -> None:
-        """The run gives its calls the fairness key of its tenant itself: not every client that starts runs does.
+        """The run itself sets its tenant's fairness key on calls, because not every client that starts runs does.
 
         `changed` is called when a call starts and when it ends.
         """
@@ -134,11 +134,11 @@ class Host:
         self._changed = changed
 
     def awaiting(self) -> list[Awaited]:
-        """The calls under way, oldest first."""
+        """Return the calls in flight, oldest first."""
         return list(self._awaiting.values())
 
     def now(self) -> datetime:
-        """The workflow's own clock: the same on replay."""
+        """Return the workflow's time, which is the same on replay."""
         return workflow.now()
 
     async def execute(self, spec: ActivitySpec[A, T], argument: A, options: CallOptions) -> T:
@@ -147,13 +147,13 @@ class Host:
         return result
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
-        """Run an operator's think-pause hook. Raises `ActivityError`, and ValueError for an answer that is no JSON."""
+        """Run an operator's think-pause hook. Raises `ActivityError`, and ValueError if the answer is not JSON."""
         return plain(await self._start(activity, arguments, RawValue, options))
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
-        """Have an agent do its task. Cancelled, it still returns the agent's partial result.
+        """Have an agent do its task. If cancelled, still return the agent's partial result.
 
-        Raises `temporalio.exceptions.ChildWorkflowError` for an agent without a result.
+        Raises `temporalio.exceptions.ChildWorkflowError` if the agent has no result.
         """
         with self._awaited(workflow_id, f"{request.task.id}: {request.task.text}"):
             result: TaskResult = await workflow.execute_child_workflow(
@@ -163,21 +163,21 @@ class Host:
                 result_type=TaskResult,
                 task_queue=names.WORKFLOWS_QUEUE,
                 cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-                # It has no report of its own to save: nobody would hear what it finds after its run.
+                # An agent saves no report of its own, so its findings are useless once its run has ended.
                 parent_close_policy=workflow.ParentClosePolicy.TERMINATE,
                 static_summary=show_summary(f"{request.task.id}: {request.task.text}"),
-                # A worker that died is noticed as soon as for the run itself.
+                # A dead worker is detected as fast as for the run itself.
                 task_timeout=workflow.info().task_timeout,
                 priority=self._priority,
             )
             return result
 
     async def wait_until(self, predicate: Callable[[], bool]) -> None:
-        """Return as soon as the predicate is true."""
+        """Wait until the predicate is true."""
         await workflow.wait_condition(predicate)
 
     async def sleep(self, seconds: float, summary: str = "") -> None:
-        """Sleep by a durable timer; the summary names it in the web UI."""
+        """Sleep on a durable timer; the summary names it in the web UI."""
         await workflow.sleep(timedelta(seconds=seconds), summary=summary or None)
 
     async def settle(self, tasks: list["asyncio.Task[Any]"]) -> None:
@@ -186,7 +186,7 @@ class Host:
             await workflow.wait(tasks)
 
     async def _start(self, activity: str, arguments: list[Any], result_type: type, options: CallOptions) -> Any:
-        # A cancelled activity may still hold the id of its operation, so a later one gets a number.
+        # A cancelled activity may still use the operation's id, so a later one gets a number.
         count = self._used[options.activity_id] = self._used.get(options.activity_id, 0) + 1
         name = options.activity_id if count == 1 else f"{options.activity_id}#{count}"
         with self._awaited(name, options.summary):
@@ -206,7 +206,7 @@ class Host:
 
     @contextmanager
     def _awaited(self, name: str, what: str) -> Iterator[None]:
-        """Show a call as under way for the block."""
+        """List a call as in flight during the block."""
         self._awaiting[name] = Awaited(id=name, what=what, since=self.now().isoformat(timespec="milliseconds"))
         self._changed()
         try:
@@ -216,14 +216,14 @@ class Host:
             del self._awaiting[name]
 
 
-# --- payloads of others, decoded here so that none of them can fail a workflow task ----------------------------------
+# --- outside payloads, decoded here so that none of them can fail a workflow task ------------------------------------
 def json_of(value: RawValue) -> bytes:
     """Return the JSON of a payload; `null` for a payload in another encoding."""
     return value.payload.data if value.payload.metadata.get("encoding") == JSON_ENCODING else b"null"
 
 
 def plain(value: RawValue) -> Any:
-    """Decode a payload to plain data. Raises ValueError if it is no JSON."""
+    """Decode a payload to plain data. Raises ValueError if it is not JSON."""
     if value.payload.metadata.get("encoding") not in (JSON_ENCODING, NULL_ENCODING):
         raise ValueError("no JSON")
     try:
@@ -233,7 +233,7 @@ def plain(value: RawValue) -> Any:
 
 
 def parse_argument(kind: type[M], value: RawValue) -> M:
-    """Parse the argument of a workflow. Raises a final `ApplicationError` that names each invalid field."""
+    """Parse a workflow's argument. Raises a non-retryable `ApplicationError` that names each invalid field."""
     try:
         return kind.model_validate_json(json_of(value))
     except ValidationError as error:

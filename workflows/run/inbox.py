@@ -1,4 +1,4 @@
-"""Messages of people: the inbox of a run, and the meaning of a message for the run that waits for it."""
+"""Messages from people: the inbox of a run, and how a message is interpreted for the current wait."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,14 +24,14 @@ from contracts.strategies import declaration
 from contracts.vocabulary import NodeKind, StopReason
 
 OUTLINED: Final = frozenset({"outline", "questions", "assumptions"})
-"""Parts of a plan that fixes the headings of the report."""
+"""Parts found only in plans with an outline."""
 PARTS: Final = OUTLINED | {"brief", "sub_queries"}
 SHOWN_OBJECTIONS: Final = 3
 NEWER_PLAN: Final = "version: the plan is version {} by now; look at it with `research plan` first"
 
 
 class Interrupted(Exception):
-    """The work must end now and the report be written from the results so far. Never leaves the engine."""
+    """The research must end now, and the report be written from the results so far; never leaves the engine."""
 
     def __init__(self, reason: StopReason) -> None:
         super().__init__(reason.value)
@@ -39,7 +39,7 @@ class Interrupted(Exception):
 
 
 class CallNotAllowed(Interrupted):
-    """One role may not call another one: it costs its branch, and ends the work of a run without any other branch."""
+    """One role may not call another; this ends its branch, and the run's research if there is no other branch."""
 
     def __init__(self, caller: str, role: str) -> None:
         super().__init__(StopReason.CALL_NOT_ALLOWED)
@@ -48,45 +48,45 @@ class CallNotAllowed(Interrupted):
 
 @dataclass(frozen=True)
 class Reply:
-    """A person's reply to a wait; one of the fields is given."""
+    """A person's reply to a wait; exactly one kind of field is set."""
 
     answers: list[str] | None = None
-    """To the questions of a round or of a plan, in their order; empty texts for unanswered ones."""
+    """Answers to the questions of a round or a plan, in order; empty texts for unanswered ones."""
     approved: int | None = None
-    """The version of the plan."""
+    """The approved version of the plan."""
     overruled: bool = False
-    """True if the opinions against its queries are overruled with the approval."""
+    """True if the approval overrules opinions against its queries."""
     rejected: str | None = None
-    """The reason; the run ends."""
+    """The reason for a rejection, which ends the run."""
     guidance: str = ""
-    """For another plan by the planner."""
+    """Guidance for a new plan by the planner."""
     plan: Plan | None = None
-    """The plan as the person edited it."""
+    """The plan as edited by the person."""
 
 
 @dataclass
 class Inbox:
-    """Messages that the run has yet to take up."""
+    """Messages that the run has not handled yet."""
 
     interruption: StopReason | None = None
     steering: list[str] = field(default_factory=list)
-    """For the next unit."""
+    """Messages for the next unit."""
     replies: list[Reply] = field(default_factory=list)
-    """To the wait of the run."""
+    """Replies to the run's current wait."""
     closing: bool = False
-    """True once the last report is being written: it is too late to steer."""
+    """True once the final report is being written, when it is too late to steer."""
 
     @property
     def has_messages(self) -> bool:
-        """True if the run has something to take up."""
+        """Return true if the run has messages to handle."""
         return self.interruption is not None or bool(self.steering) or bool(self.replies)
 
     def interrupt(self, reason: StopReason) -> None:
-        """Ask for the end; the first reason counts."""
+        """Request the end of the research; the first reason counts."""
         self.interruption = self.interruption or reason
 
     def check_interruption(self) -> None:
-        """Raise `Interrupted` if the run is to end."""
+        """Raise `Interrupted` if the research must end."""
         if self.interruption is not None:
             raise Interrupted(self.interruption)
 
@@ -96,14 +96,14 @@ class Inbox:
 
 
 class Unacceptable(ValueError):
-    """A message that cannot be taken: its field, the problem, and the remedy."""
+    """A message that cannot be accepted: its field, the problem, and the remedy."""
 
 
-# --- one function for each message; `pending` are replies that the run has yet to take up; each raises Unacceptable ---
+# --- one function per message; `pending` are replies that the run has not handled yet; each raises Unacceptable -------
 def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, round_: Any = None) -> Reply:
-    """Return answers to the questions of this round, in their order; none at all lets the run decide.
+    """Return answers to the questions of this round, in order; an empty list lets the run decide.
 
-    Answers to the questions of a plan that waits for approval make another plan; `round_` is its version then.
+    Answers to the questions of a plan that waits for approval lead to a new plan; `round_` is then its version.
     """
     planned = state.waiting is not None and state.waiting.kind is WaitKind.APPROVAL and bool(state.waiting.questions)
     waiting = _current_wait(state, pending, WaitKind.APPROVAL if planned else WaitKind.CLARIFICATION)
@@ -128,7 +128,7 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
 def read_approval(
     state: ResearchState, pending: Sequence[Reply], version: Any, phrase: Any = None, overrule: Any = False
 ) -> Reply:
-    """Return the approval of the newest plan; `overrule` overrules opinions on its queries, and nothing that binds."""
+    """Return the approval of the latest plan; `overrule` overrules opinions on its queries, not binding objections."""
     waiting = _current_wait(state, pending, WaitKind.APPROVAL)
     newest = waiting.plan_version
     if not isinstance(version, int) or isinstance(version, bool):
@@ -143,7 +143,7 @@ def read_approval(
 
 
 def _check_objections(plan: Plan, overrule: Any) -> None:
-    """Raise `Unacceptable` for a plan that is not judged yet, or has objections that stand against its approval."""
+    """Raise `Unacceptable` for a plan that is not judged yet, or whose objections block its approval."""
     if not isinstance(overrule, bool):
         raise Unacceptable("overrule: expected true or false")
     if plan.to_judge:
@@ -164,7 +164,7 @@ def read_rejection(state: ResearchState, pending: Sequence[Reply], reason: Any =
 
 
 def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any, version: Any = None) -> Reply:
-    """Return guidance for the planner, or the plan as a person edited it."""
+    """Return guidance for the planner, or the plan as edited by a person."""
     waiting = _current_wait(state, pending, WaitKind.APPROVAL)
     if version is not None and version != waiting.plan_version:
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
@@ -191,7 +191,7 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
 
 
 def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Reply:
-    """Return the meaning of a text for the present wait: answer, words of approval, or guidance for the planner."""
+    """Interpret a text for the current wait: as an answer, the approval phrase, or guidance for the planner."""
     if not isinstance(text, str) or not text.strip():
         raise Unacceptable(f"text: expected 1 to {ANSWER_CHARACTERS} characters")
     if state.waiting is not None and state.waiting.kind is WaitKind.CLARIFICATION:
@@ -207,7 +207,7 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
     if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
         raise Unacceptable(f"plan: version {state.approved_version} is approved already; the run goes by it")
     if waiting is None and state.resolved is None:
-        # Also the case for a moment after a continue-as-new of a waiting run.
+        # Also true for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")
     if waiting is None and state.plan.to_judge:
         raise Unacceptable(f"plan version {state.plan.version} is being judged: send this again in a moment")
@@ -226,7 +226,7 @@ def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
 
 
 def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits) -> list[PlanNode]:
-    """Return the nodes of a plan with the parts that a person wrote; unchanged parts remain at their place."""
+    """Return the nodes of a plan with the parts written by a person; unchanged parts reuse their nodes."""
     parts = plan.parts
     known = {normalized_text(node.text): node for node in parts}
     first = parts[0] if parts else PlanNode(id="", text="", kind=NodeKind.QUERY)
@@ -242,7 +242,7 @@ def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLi
         if key in found:
             raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")
         step_id = f"{first.kind.value}-{short_hash(first.iteration, text)}"
-        # A new part has the kind and the place of the others.
+        # A new part gets the kind and position of the others.
         new = {
             "id": sub_query_id(text) if first.needs_search else step_id,
             "text": text,

@@ -1,22 +1,22 @@
-"""Strategies decide the next unit. The driver owns all invariants."""
+"""Strategies decide the next unit; the driver owns all invariants."""
 
 from contracts.strategies import declaration, list_declared
 from workflows.strategies.protocol import Finished, ScopedStrategy, Strategy
 
 
 def _load(implementation: str) -> type[Strategy]:
-    """The class that a declaration names. The sandbox of the SDK controls `__import__`."""
+    """Load the class named by a declaration. `__import__` is used because the SDK's sandbox controls it."""
     module, _, name = implementation.partition(":")
     found: type[Strategy] = getattr(__import__(module, fromlist=[name]), name)
     return found
 
 
 _strategies: dict[str, type[Strategy]] = {strategy.name: _load(strategy.implementation) for strategy in list_declared()}
-"""Loaded with the workflow module, so that nothing is imported while a run is going on."""
+"""Loaded with the workflow module, so that nothing is imported during a run."""
 
 
 def strategy_of(name: str) -> Strategy:
-    """A strategy by name. Raises KeyError for one that is not declared in this process."""
+    """Return a strategy by name. Raises KeyError if it is not declared in this process."""
     if name not in _strategies:
         _strategies[name] = _load(declaration(name).implementation)
     return _strategies[name]()

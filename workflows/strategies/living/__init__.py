@@ -1,1 +1,1 @@
-"""The strategy `living`: a person approves a plan, then an agent researches while one report grows."""
+"""The `living` strategy: a person approves a plan, then an agent researches while one report grows."""

@@ -1,1 +1,1 @@
-"""The strategy `orchestrator`: it sends agents with a task each, side by side, and decides what to ask next."""
+"""The `orchestrator` strategy: it starts concurrent agents with a task each, and decides the next tasks."""

@@ -1,1 +1,1 @@
-"""The strategy `recursive`: a scope that a person authorizes, vetted sources, and a tree of executors."""
+"""The `recursive` strategy: a scope authorized by a person, vetted sources, and a tree of executors."""

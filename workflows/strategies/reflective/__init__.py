@@ -1,1 +1,1 @@
-"""The strategy `reflective`: one step at a time, a reflection after each."""
+"""The `reflective` strategy: one step at a time, with a reflection after each."""

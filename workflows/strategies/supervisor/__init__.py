@@ -1,1 +1,1 @@
-"""The strategy `supervisor`: its loop, its gates and its transitions."""
+"""The `supervisor` strategy: its loop, gates and transitions."""
