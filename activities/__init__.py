@@ -1,1 +1,1 @@
-"""activities"""
+"""Activities: everything in a run that is paid, fallible or touches the outside."""

@@ -87,8 +87,8 @@ async def attempt(
 ) -> AsyncIterator[AttemptHistory]:
     """Send heartbeats while the block runs, and raise its provider errors as `ApplicationError`.
 
-    An unavailable service is retried for `patience` seconds after the first attempt, a rate-limited one for
-    `longest_wait`; None: until the call times out.
+    An unavailable service (not a store of ours) is retried for `patience` seconds after the first attempt, a
+    rate-limited one for `longest_wait`; None: until the call times out.
     """
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
@@ -153,7 +153,7 @@ def application_error(
 
 
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
-    """Read the history from the last heartbeat; attempts before `number` that it lacks were lost."""
+    """Read the history from the last heartbeat; attempts before `number` that are missing from it count as lost."""
     history = AttemptHistory.model_validate(next((part for part in heartbeat_details if isinstance(part, dict)), {}))
     return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
 

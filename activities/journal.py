@@ -30,7 +30,7 @@ class CallJournal:
     renew_seconds: float = RENEW_SECONDS
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
-        """Return the stored answer to this exact request, else a new one; unusable answers are paid, so stored too.
+        """Return the stored answer to this exact request, else a new one; unusable ones, also paid, are stored too.
 
         Raises the errors of the engine, `CallInFlight` while another attempt has the lease, `ContentCorrupt` if the
         stored answer cannot be read.

@@ -381,7 +381,7 @@ def _providers(
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
 def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
-    """Estimate a run over all limits that it may choose for itself; None if it makes no paid call."""
+    """Estimate a run across all the limits it may choose for itself; None if it makes no paid call."""
     possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
     estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
     if not estimates:

@@ -25,7 +25,7 @@ from providers.storage.stored_notebooks import Notebooks
 MOST_WARNINGS, MOST_AUTHORS = 5, 50
 LONGEST_TITLE, LONGEST_NAME, LONGEST_LABEL = 500, 200, 100  # characters
 WAIT_SECONDS: Final = 180.0  # longest wait for a site that names a delay, or for other calls that read it
-MARGIN: Final = 8  # multiple of its limit to which page metadata is cut before cleaning
+MARGIN: Final = 8  # page metadata is cut to this multiple of its limit before it is cleaned
 
 
 @dataclass(frozen=True, eq=False)

@@ -262,7 +262,7 @@ class RecordsActivities:
 async def changed_state(
     sessions: SessionStore, notebooks: Notebooks, research_id: str, change: messages.StateChange
 ) -> dict[str, Any]:
-    """Apply a change to the stored state of a run; repeating it has no effect.
+    """Apply a change to the stored state of a run. Idempotent.
 
     Raises `ApplicationError` of type `SessionChanged` if the stored state is not the one that the change is based on,
     and the errors of the store.
@@ -291,5 +291,5 @@ async def changed_state(
 
 
 def is_news(place: int, known: int) -> bool:
-    """Return whether a queue place is worth a history event: any change in the first three, else one of 15 %."""
+    """Return whether a queue place is worth a history event: any change in the first three, else over 15 %."""
     return place != known if place <= 3 or not known else not 0.85 * known <= place <= known / 0.85

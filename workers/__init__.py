@@ -1,1 +1,1 @@
-"""workers"""
+"""Worker processes: settings, composition, pools, and the dev server."""

@@ -76,8 +76,8 @@ async def compose(
 ) -> AsyncIterator[PoolContents]:
     """Build the contents of the pools, and close them after the block; without a cluster, watch the dev server.
 
-    With `refresh`, first update the indexes of all corpora, for pools that read them. Raises
-    `NotConfigured`, `StorageFull` or OSError if a store cannot be opened, and `ServerError` from the block.
+    With `refresh`, first update the indexes of all corpora, for pools that read them. Raises `NotConfigured`,
+    `StorageFull` or OSError if a store cannot be opened, and `ServerError` from the block.
     """
     async with AsyncExitStack() as stack:
         if not settings.uses_cluster:

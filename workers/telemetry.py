@@ -36,7 +36,7 @@ HIDDEN = "[hidden]"
 NO_SECRETS = ("", "set", "not set")  # values of secret names that only report whether the secret is set
 SHORTEST_SECRET = 6  # a shorter value would also be replaced within ordinary words
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
-"""Histogram buckets from milliseconds to the deadline of a run; the SDK's own end after a minute."""
+"""Histogram buckets from milliseconds to a long run; the SDK's own buckets end at a minute."""
 LONG_LATENCIES = (
     "temporal_activity_schedule_to_start_latency",
     "temporal_activity_execution_latency",

@@ -31,7 +31,7 @@ SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
 }
 DATA_CONVERTER = DataConverter(payload_converter_class=cache(PydanticPayloadConverter))  # type: ignore[arg-type]
 """The SDK's converter for pydantic, one per process. The SDK would create one per run and two per task, each of which
-builds its type adapters again."""
+would rebuild its type adapters."""
 
 
 class ServerUnreachableError(ServerError):

@@ -33,7 +33,7 @@ WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
 }
 """Weights of authority, relevance, recency and content."""
 HALF_LIFE_DAYS: Final = {SourceType.WEB: 4 * 365.0, SourceType.ACADEMIC: 8 * 365.0, SourceType.NEWS: 30.0}
-"""Days in which recency halves."""
+"""Days after which recency halves."""
 DECLARED: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
 """Authority of a host by the operator's label."""
 HIGH_AUTHORITY: Final = 0.7  # no tier of user-generated content reaches it

@@ -137,7 +137,7 @@ def _under_heading(blocks: Blocks, text: str) -> Blocks:
 # --- the activities --------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class RevisionActivities:
-    """Joins drafts."""
+    """Joins separately written parts of a report."""
 
     content: ContentStore
 

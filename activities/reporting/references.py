@@ -53,7 +53,7 @@ WEB_ADDRESS: Final = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECA
 """Without a user name: `https://good.test@evil.test/` looks like another host than it leads to."""
 UNSAFE: Final = re.compile(r"[\s<>\\`\x00-\x1f]")
 TITLE_CHARACTERS: Final = 80
-"""Of a source, in the text of a link that cites it."""
+"""Of the title of a source, in a link that cites it."""
 ITEM: Final = (
     r"\^?+(?:(?:ev|src)-[^\s,;()\\\[\]【】［］（）]{1,80}+|(?:f|gap|sq)-[0-9a-f]{1,80}+"
     r"|[0-9]{1,3}+(?![0-9])(?:\s?[-–]\s?[0-9]{1,3}+)?+)"

@@ -381,7 +381,7 @@ def check_fences(text: str) -> None:
 def steps_between(
     before: LiveText, after: LiveText, most_characters: int, *, forced: bool = False
 ) -> tuple[list[LiveText], int]:
-    """Return the intermediate reports from one text to another, changed part by part, and the number of missed changes.
+    """Return the steps from one report to another, changed part by part, and the number of missed changes.
 
     Each differs from the one before it by at most `most_characters`; a part that exceeds them is not inserted or
     removed unless `forced`. Title and headings are those of `before`.
@@ -398,7 +398,7 @@ def steps_between(
 
 
 class _Way:
-    """The intermediate texts of one section on its way to another text."""
+    """The steps of one section towards another text."""
 
     def __init__(self, body: str, most_characters: int, *, forced: bool) -> None:
         self._texts, self._newest = [body], body
@@ -440,7 +440,7 @@ class _Way:
 
 
 def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: int) -> list[LiveText]:
-    """Return the intermediate reports to one without the sentences, items and blocks that cite any of these passages.
+    """Return the steps to a report without the sentences, items and blocks that cite any of these passages.
 
     Each differs from the one before it by at most `most_characters`, or by a single part that exceeds them.
     """
@@ -500,7 +500,7 @@ class LiveReportActivities:
 
     @activity.defn(name="split_draft")
     async def split_draft(self, request: SplitRequest) -> DraftSteps:
-        """Store each intermediate text to another one; figures that do not follow from a text are those of the last."""
+        """Store each step to another text; figures that do not follow from a text are those of the last."""
         async with attempt(RECORDS):
             target = await self.content.get_text(request.after.document)
             names = (name for name, _ in split_sections(parse_draft(target)) if name)
@@ -516,7 +516,7 @@ class LiveReportActivities:
 
     @activity.defn(name="withdraw_evidence")
     async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
-        """Store each intermediate text to one that cites none of the passages."""
+        """Store each step to a text that cites none of the passages."""
         async with attempt(RECORDS):
             base, before = await self._base(request)
             reports = await asyncio.to_thread(withdraw, before, request.evidence_ids, request.most_characters)

@@ -15,7 +15,7 @@ from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, Propos
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 
-STATEMENT_CHARACTERS: Final = 320  # of a finding that is replaced by the text of a passage
+STATEMENT_CHARACTERS: Final = 320  # longest text of a passage that replaces a statement
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 
@@ -115,7 +115,7 @@ def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[st
 
     def is_supported(given: list[ShownPassage]) -> bool:
         objection = find_objection(AskedClaim(fingerprint="", text=statement, passages=given), work.request.language)
-        return objection is None or objection[0] is not Verdict.PARTIAL  # partial: the rules are certain
+        return objection is None or objection[0] is not Verdict.PARTIAL  # `PARTIAL`: the rules are certain
 
     saying = [item for item, passage in zip(found, passages, strict=True) if is_supported([passage])]
     if saying:

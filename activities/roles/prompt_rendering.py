@@ -283,7 +283,7 @@ class PromptBlocks:
         return priority(1 - place, _recency(source.published_at, self.request.date), quality, person)
 
     def _unquoted(self, text: str, item: ContentItem) -> PromptBlock:
-        """Add an item of text without quotations; if it has summaries, only from their first level on, to use them."""
+        """Add an unquoted text as an item; if it has summaries, its levels start at the first, so that it is used."""
         levels = list(Level)
         summarized = (place for place, level in enumerate(levels) if summary_of(text, level, self.documents))
         return self._item(replace(item, levels=levels[next(summarized, 0) :], originals=lambda: [text]))

@@ -53,7 +53,7 @@ from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAns
 from providers.storage.stored_notebooks import Notebooks
 
 FEWEST_CHARACTERS: Final = 300
-"""Least characters of each source that an analysis considers, however small the context window."""
+"""Fewest characters of a source that an analysis considers, however small the context window."""
 ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
 log = structlog.get_logger()

@@ -188,7 +188,7 @@ def _words_of(content: str) -> str:
 def ground_turn(work: Work) -> tool_turns.TurnResult:
     """Check the calls of a turn, put the longer transcript into `work.texts`, and return a reference to it."""
     request, before = work.request, _transcript(work.role, work.request, work.documents)
-    # The journal sorts keys: a turn must be the same whether it is new or read from there.
+    # The journal sorts keys: a turn must be the same whether new or read from the journal.
     blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
     # Thoughts may mention the canary: only the model, which has it anyway, gets them back.
     aloud = [
@@ -236,7 +236,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
 
 
 def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tuple[ToolCall, Block]:
-    """Return the checked call, and its arguments as sent back to the model, after `accepted` calls of the turn."""
+    """Return the checked call and its arguments as sent back to the model; `accepted` calls precede it in the turn."""
     offered = {tool.name: tool for tool in tool_turns.offered_tools(work.role, work.request)}
     known = {tool.name for tool in work.role.tools}
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(block.get("name") or ""))[:64] or "unnamed"

@@ -60,7 +60,7 @@ Answers = Mapping[str, checking.ClaimAnswer]
 """Answers of checkers by the fingerprint of the claim."""
 
 MOST_PASSAGES: Final = 4
-"""Passages of one claim that a checker is shown."""
+"""Passages shown to a checker for one claim."""
 MOST_DOUBTFUL: Final = 20
 """Claims that a model may correct in one round."""
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
@@ -142,7 +142,7 @@ def _decide(found: FoundClaim, material: Material) -> ClaimVerdict | None:
 
 
 def ask(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
-    """Return the claims for a checker, each once, most important first, without those that are `known`."""
+    """Return the claims that need a checker, each once, most important first, without the `known` ones."""
     waiting = {
         each.fingerprint: each
         for each in sorted(claims, key=lambda each: -each.importance)
