@@ -87,7 +87,6 @@ class Evidence(Contract):
     heading: str = ""
     page: int | None = None
     """The page or slide on which it starts, from 1; None if its source has none."""
-    sub_query_id: str | None = None
     entry: str | None = None
     """Hash of the stored entry with the other fields; None if all are inline."""
 

@@ -120,7 +120,6 @@ class LibrarianInput(RoleInput):
     SUBJECT = "need"
 
     need: str
-    most_searches: int = MOST_SEARCHES
     asked: list[str] = []
     works: list[str] = []
     """Works mentioned by sources; they may become searches but are never opened."""
@@ -140,7 +139,7 @@ class LibrarianAnswer(RoleAnswer):
             raise UnfitAnswer("searches: at least one search with words is needed")
         if len(fresh) < len(self.searches):
             notes.append("searches that were empty or repeated were dropped")
-        return self.model_copy(update={"searches": first(fresh, request.most_searches, notes, "searches")})
+        return self.model_copy(update={"searches": first(fresh, MOST_SEARCHES, notes, "searches")})
 
 
 class ScanInput(AnalyzeInput):

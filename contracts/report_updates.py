@@ -78,9 +78,6 @@ class ReportUpdate(Contract):
     base: str
     """Hash of the section's text before it; an update applies only to that text, so never twice."""
     operations: list[Operation] = []
-    inserted: int = 0
-    removed: int = 0
-    """Both count characters of the draft's text."""
     kind: ReportKind = ReportKind.REPORT
     """`passages` if rules wrote it."""
 

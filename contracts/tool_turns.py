@@ -12,7 +12,7 @@ from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.outcome import Guidance
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
-from contracts.tools import MOST_CALLS, ToolAnswer, ToolCall, ToolSpec, refusal_of
+from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refusal_of
 
 TRANSCRIPT_TYPE: Final = "application/json"
 TEXT_CHARACTERS: Final = 4_000
@@ -33,7 +33,6 @@ class ToolTurnInput(RoleInput):
     """Names of the tools that may be called in this turn; empty: all of the role's tools."""
     reminder: str = ""
     """Text for the model after the answers; it stays in the transcript."""
-    most_calls: int = MOST_CALLS
 
 
 class TurnResult(RoleAnswer):

@@ -276,8 +276,8 @@ def write_element(element: Block) -> str:
     return write([element]).text.strip()
 
 
-def update_body(body: str, operations: Sequence[Operation], most_characters: int) -> tuple[str, int, int]:
-    """Return the text of a section after operations, and the characters inserted and removed.
+def update_body(body: str, operations: Sequence[Operation], most_characters: int) -> str:
+    """Return the text of a section after operations.
 
     Anchors are numbers in the text before any operation. Raises `UpdateRefused` for a change that is not allowed.
     """
@@ -293,7 +293,7 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
         raise UpdateRefused("operations: more than half of the section would go; replace less")
     if any(_longest_part(block) > most_characters for block in read_body(after)):
         raise UpdateRefused(f"text: a sentence, item or block of more than {most_characters} characters; divide it")
-    return after, inserted, removed
+    return after
 
 
 @lru_cache(maxsize=CACHED)
@@ -453,8 +453,8 @@ def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: i
 
 
 # --- the activities --------------------------------------------------------------------------------------------------
-def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -> tuple[LiveText, int, int]:
-    """Return the report after an update, and the characters inserted and removed.
+def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -> LiveText:
+    """Return the report after an update.
 
     Raises `UpdateRefused` for an update of another version of its section, or one that would break the report.
     """
@@ -462,11 +462,10 @@ def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -
     body = report.sections[place][1]
     if digest(body) != update.base:
         raise UpdateRefused(STALE)
-    changed, inserted, removed = update_body(body, update.operations, most_characters)
-    after = report.with_body(place, changed)
+    after = report.with_body(place, update_body(body, update.operations, most_characters))
     if read_live(after.text) != after:
         raise UpdateRefused("text: it changes the headings of the outline; write none at their level")
-    return after, inserted, removed
+    return after
 
 
 @dataclass(frozen=True, eq=False)
@@ -483,7 +482,7 @@ class LiveReportActivities:
             outcomes, draft, newest = list[AppliedUpdate](), base, 0
             for update in request.updates:
                 try:
-                    after, *_ = await asyncio.to_thread(apply_update, report, update, request.most_characters)
+                    after = await asyncio.to_thread(apply_update, report, update, request.most_characters)
                 except UpdateRefused as refusal:
                     outcomes.append(AppliedUpdate(refusal=str(refusal)))
                     continue

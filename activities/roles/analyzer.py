@@ -95,7 +95,7 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
     item = evidence_at(source.id, text, *place)
     hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
     heading = item.heading or line_of(next(hinted, ""), 120)
-    return item.model_copy(update={"heading": heading, "sub_query_id": work.request.sub_query.id})
+    return item.model_copy(update={"heading": heading})
 
 
 def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:

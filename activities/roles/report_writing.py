@@ -98,7 +98,7 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
     request, by_model = work.request, work.engine is EngineKind.MODEL
     answer = work.answer.fitted(request, work.warnings) if by_model else work.answer
     body = section_of(request, work.documents)
-    operations, inserted, removed = list[Operation](), 0, 0
+    operations = list[Operation]()
     try:
         for each in answer.operations:
             try:
@@ -111,7 +111,7 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
             else:
                 operations.append(clean)
         if operations:
-            _, inserted, removed = update_body(body, operations, request.most_characters)
+            update_body(body, operations, request.most_characters)
     except UpdateRefused as refusal:
         raise InvalidOutput(str(refusal)) from None
     cited = {key for each in operations for key in cited_evidence(read_body(each.text))}
@@ -121,8 +121,6 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
         heading=request.heading,
         base=digest(body),
         operations=operations,
-        inserted=inserted,
-        removed=removed,
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
     )
     left = [finding.id for finding in request.findings if not cited.intersection(finding.evidence_ids)]

@@ -21,7 +21,7 @@ from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
 from contracts.tokens import Level
-from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, ToolAnswer, ToolCall, ToolSpec
+from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, MOST_CALLS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import Message, RenderedPrompt
 from providers.tokens.allotment import ContentItem, estimated_tokens
@@ -252,8 +252,8 @@ def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> 
         problem = "the arguments are no JSON object"
     elif too_long:
         problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: shorten them"
-    elif accepted >= work.request.most_calls:
-        problem = f"at most {work.request.most_calls} calls are carried out in one turn: call it in the next one"
+    elif accepted >= MOST_CALLS:
+        problem = f"at most {MOST_CALLS} calls are carried out in one turn: call it in the next one"
     else:
         arguments, problem = _read_arguments(offered[name], remove_signs_of(given))
     call = ToolCall(id=str(block.get("id") or ""), name=name, arguments=arguments, problem=problem)

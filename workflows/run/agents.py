@@ -128,7 +128,7 @@ class Agents:
                 self._note("agent.finished", agent, stub.problem)
             elif agent in pending:
                 self._take_over(agent, task.result().model_copy(update={"stop_reason": reason}))
-                self._mark(self._change(agent, status=AgentStatus.CUT_OFF).task, NodeStatus.EXECUTING)
+                self._mark_unfinished(self._change(agent, status=AgentStatus.CUT_OFF).task)
             else:
                 self._take_over(agent, task.result())
 
@@ -155,7 +155,7 @@ class Agents:
                 workflow_id=f"{run.resolved.research_id}/{agent}{again}",
                 started_at=run.now_text(),
             )
-            self._mark(record.task, NodeStatus.EXECUTING)
+            self._mark_unfinished(record.task)
             request = agent_request(run.state, record, run.host.now().timestamp(), left)
             self._note("agent.started", agent, record.task.text, branch)
             call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
@@ -252,10 +252,10 @@ class Agents:
         for agent, share in zip(fresh, shares_of(left, len(fresh)), strict=True):
             self._change(agent, share=share)
 
-    def _mark(self, task: AgentTask, status: NodeStatus) -> None:
-        """Set a task's status in the plan; a task that was cut off is unfinished work of the run."""
+    def _mark_unfinished(self, task: AgentTask) -> None:
+        """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""
         plan = self._run.state.plan
-        mine = [node.model_copy(update={"status": status}) for node in plan.nodes if node.id == task.id]
+        mine = [node.model_copy(update={"status": NodeStatus.EXECUTING}) for node in plan.nodes if node.id == task.id]
         self._run.state.plan = plan.with_nodes(*mine)
 
     def _note(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:

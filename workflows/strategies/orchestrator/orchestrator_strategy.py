@@ -555,9 +555,7 @@ def _report_text(
     return "\n".join(lines)
 
 
-def report_of(
-    findings: Sequence[Finding], known: Sequence[str] = (), most_tokens: int = MOST_TOKENS
-) -> IntermediateReport:
+def report_of(findings: Sequence[Finding], known: Sequence[str] = ()) -> IntermediateReport:
     """Return the report of one agent; `known` are the documents of earlier reports, whose numbers never change.
 
     Where room is short the best-supported findings remain, in their order; the others are counted.
@@ -569,7 +567,7 @@ def report_of(
         marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
         doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
         lines.append(f"{finding.statement.rstrip()}{doubt} {marks}".rstrip())
-    room, chosen = most_tokens, list[int]()
+    room, chosen = MOST_TOKENS, list[int]()
     for place in sorted(range(len(lines)), key=lambda place: (findings[place].confidence in UNSURE, place)):
         size = math.ceil(len(f"{lines[place]}\n".encode()) / BYTES_PER_TOKEN)
         if size <= room:

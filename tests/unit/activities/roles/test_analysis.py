@@ -78,7 +78,7 @@ def test_evidence_is_the_stored_passage() -> None:
     assert (finding.evidence_ids, finding.source_ids) == ([evidence.id], [SOURCE])
     assert finding.id == addresses.finding_id(finding.statement, [evidence.id])
     expected = addresses.sub_query_id("what does vacuum do about wraparound")
-    assert (finding.sub_query_id, evidence.sub_query_id) == (expected, expected)
+    assert finding.sub_query_id == expected
 
 
 def test_invented_quotes_are_dropped_and_counted() -> None:

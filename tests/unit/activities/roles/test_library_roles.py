@@ -108,12 +108,12 @@ LABEL = label_of(VETTED[0].id, label_key(request_of(TREE_PLANNER)))
         ),
         (
             LIBRARIAN,
-            {"asked": ["vacuum wraparound"], "works": ["The Storage Handbook"], "most_searches": 3},
+            {"asked": ["vacuum wraparound"], "works": ["The Storage Handbook"]},
             [
                 "<need>\nhow wraparound is prevented\n</need>",
                 "<asked>\n- vacuum wraparound\n</asked>",
                 "<works>\n- The Storage Handbook\n</works>",
-                "Name at most 3 searches.",
+                "Name at most 4 searches.",
             ],
             [],
         ),

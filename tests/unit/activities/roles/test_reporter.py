@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.reporting.drafts import parse_draft
-from activities.reporting.updates import LiveText, first_text, write_body
+from activities.reporting.updates import LiveText, apply_update, first_text, measure_reports, write_body
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
 from activities.roles.report_writing import ground_update
@@ -106,7 +106,8 @@ def test_its_operations_become_an_update_that_cites_passages() -> None:
     update = result.update
     assert [each.text for each in update.operations] == [f"Every table is visited [{A.id}].", f"Known [{B.id}]."]
     assert (update.heading, update.base, update.kind) == (OUTLINE[0], digest(REPORT.sections[0][1]), ReportKind.REPORT)
-    assert (update.inserted, update.removed) == (len(f"\n\nEvery table is visited [{A.id}]."), len(" before"))
+    measured = measure_reports(REPORT, apply_update(REPORT, update, 800))
+    assert measured == (len(f"\n\nEvery table is visited [{A.id}]."), len(" before"))
     assert len(result.notes_left) == 1
 
 
@@ -162,6 +163,6 @@ async def test_rules_quote_the_notes_that_have_room(most: int, notes: int, quote
     """Of a passage without room its first sentences are quoted, and none is cut (S2-029)."""
     result = await by_rules(most_characters=most, findings=FINDINGS[:notes])
     assert [each.text for each in result.update.operations] == quoted
-    assert result.update.inserted <= most
+    assert sum(len(f"\n\n{each.text}") for each in result.update.operations) <= most
     assert len(result.notes_left) == notes - len(quoted)
     assert result.update.kind is ReportKind.PASSAGES
