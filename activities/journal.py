@@ -26,7 +26,6 @@ class CallJournal:
     """Makes paid calls under a lease, and stores each answer before returning it."""
 
     calls: CallStore
-    lease_seconds: float = LEASE_SECONDS
     renew_seconds: float = RENEW_SECONDS
 
     async def answer(self, engine: Engine, task: EngineTask) -> EngineAnswer:
@@ -38,7 +37,7 @@ class CallJournal:
         request = task.input
         # The key is the request, not its purpose: a run never pays for the same request twice.
         key = f"{request.tenant}/{request.research_id}/{answers.request_fingerprint(task)}"
-        begun = await self.calls.begin(key, request.research_id, self.lease_seconds)
+        begun = await self.calls.begin(key, request.research_id, LEASE_SECONDS)
         if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
             return self._take(begun, task)
@@ -86,7 +85,7 @@ class CallJournal:
         while True:
             await asyncio.sleep(self.renew_seconds)
             try:
-                await self.calls.renew(lease, self.lease_seconds)
+                await self.calls.renew(lease, LEASE_SECONDS)
             except ProviderError as error:
                 # Let the paid call finish: abandoning it would certainly lose the answer.
                 log.warning("journal.lease_not_renewed", error=type(error).__name__)

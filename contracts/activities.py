@@ -49,5 +49,3 @@ FINALIZE_VERIFICATION: Final = ActivitySpec(
 )
 APPLY_CORRECTIONS: Final = ActivitySpec("apply_corrections", messages.ApplyRequest, messages.ExtractedClaims)
 READ_DOCUMENT: Final = ActivitySpec("read_document", messages.DocumentPieceRequest, messages.DocumentPiece)
-
-ACTIVITIES: Final = tuple(each for each in tuple(globals().values()) if isinstance(each, ActivitySpec))

@@ -98,16 +98,13 @@ class Topology:
             **self.variables,
         }
 
-    async def start_workers(self, count: int = 1, pools: str = "") -> None:
-        """Start worker processes with all pools, or with some, separated by commas."""
+    async def start_workers(self, pools: str = "") -> None:
+        """Start a worker process with all pools, or with some, separated by commas."""
         command = (PYTHON, *RESEARCH, "worker", "--log-format", "json", *(("--pool", pools) if pools else ()))
         with (self.home / "workers.log").open("ab") as log:
-            for _ in range(count):
-                self._workers.append(
-                    await asyncio.create_subprocess_exec(
-                        *command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log
-                    )
-                )
+            self._workers.append(
+                await asyncio.create_subprocess_exec(*command, cwd=ROOT, env=self.environment(), stdout=log, stderr=log)
+            )
 
     async def kill_workers(self) -> None:
         for worker in self._workers:
@@ -143,12 +140,12 @@ class Topology:
     def in_flight(self) -> int:
         return sum(not call.delivered for call in self.model.calls)
 
-    async def quiet_moment(self, most_seconds: float = 3.0) -> None:
+    async def quiet_moment(self) -> None:
         """Wait until calls have just begun and none is being answered: an answer on its way is neither here nor there.
 
-        A run without further calls is not waited for any longer than that.
+        A run without further calls is waited for at most three seconds.
         """
-        end = time.time() + most_seconds
+        end = time.time() + 3.0
         while (now := time.time()) < end:
             open_calls = [call for call in self.model.calls if call.ended is None]
             answered = max((call.ended for call in self.model.calls if call.ended), default=0.0)

@@ -101,9 +101,8 @@ class WebWorld(LoopbackServer):
         *,
         faults: Faults = Faults(),
         latencies: Latencies = Latencies(),
-        port: int = 0,
     ) -> None:
-        super().__init__(port=port, host="0.0.0.0")
+        super().__init__(host="0.0.0.0")
         self.sites = manual_sites() if sites is None else sites
         self.faults = faults
         self.latencies = latencies

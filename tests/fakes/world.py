@@ -18,7 +18,8 @@ from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
-from contracts.activities import ACTIVITIES
+from contracts import activities
+from contracts.activities import ActivitySpec
 from contracts.evidence import Validators
 from contracts.messages import PrepareRequest, ReadRequest
 from contracts.names import CORPUS_SCHEME
@@ -49,6 +50,8 @@ from tests.fakes.model_engine import engine_over
 
 QUESTION = "How does the engine prevent transaction ID wraparound?"
 """What a run is asked where a test names nothing else."""
+ACTIVITIES = [each for each in vars(activities).values() if isinstance(each, ActivitySpec)]
+"""The activities that are no role."""
 READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 """When every page is read: a report says it, and is the same on every day."""
 
@@ -109,10 +112,9 @@ class World:
         configuration: ResearchConfiguration | None = None,
         providers: Mapping[str, SearchProvider] | None = None,
         web: CachedReader | None = None,
-        archive: ContentArchive | None = None,
     ) -> None:
         self.corpus = corpus or MemoryCorpus()
-        self.archive = archive
+        self.archive: ContentArchive | None = None
         self.content = ObstoreContentStore(folder / "content")
         self.shared = SqliteSharedStore(folder / "shared.sqlite3", durable=True)
         self.calls = CallStore(self.shared)

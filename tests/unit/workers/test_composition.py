@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from contracts.activities import ACTIVITIES
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
+from tests.fakes.world import ACTIVITIES
 from workers.composition import compose, configuration_of
 from workers.settings.loading import Settings
 from workers.settings.sections import FileSettings
