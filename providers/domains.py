@@ -1,4 +1,4 @@
-"""The domains that a run allows or denies: one decision for hits and for pages."""
+"""The domains that a run allows or denies: one check for search hits and for pages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from providers.errors import SourceUnreadable
 
 @dataclass(frozen=True)
 class Domains:
-    """Host names in their identity form (lower case, punycode) that are allowed (empty: all), and that are denied."""
+    """Host names in normal form (lower case, punycode) that are allowed (empty: all), and that are denied."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
 
     def admit(self, url: str) -> bool:
-        """Return whether the host of an address is within; a domain includes everything below it, label by label."""
+        """Return whether the host of an address is permitted; a domain includes its subdomains, label by label."""
         return self._refusing_list(url) is None
 
     def check(self, url: str) -> None:
-        """Raise `SourceUnreadable`, whose kind names the list, for an address that a page may not be read from."""
+        """Raise `SourceUnreadable`, whose kind names the list, for an address that may not be read."""
         name = self._refusing_list(url)
         if name is not None:
             message = f"the way to the page leads over a host that search.{name} keeps out"
@@ -44,6 +44,6 @@ ANYWHERE: Final = Domains()
 
 
 def domains_named(allow: Iterable[str], deny: Iterable[str]) -> Domains:
-    """Return the domains of these names, in any spelling; one that is no host name fits no host."""
+    """Return the domains with these names, in any spelling; an invalid host name matches no host."""
     names = ([host_of(f"https://{name.strip('.')}/") for name in given] for given in (allow, deny))
     return Domains(*map(tuple, names))

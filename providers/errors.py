@@ -1,25 +1,25 @@
 """All errors of the outside world as one tree: leaves name the event, parents the reaction.
 
 ProviderError
-├── Retryable                 trying again may help
+├── Retryable                 a retry may help
 │   ├── RateLimited           a service demands a pause of `retry_after` seconds
 │   ├── Unavailable           5xx, overloaded, connection reset, timeout
-│   │   └── StoreUnavailable  a store of ours does not answer: documents, sessions
+│   │   └── StoreUnavailable  our own store does not answer: documents, sessions
 │   │       └── SharedStateUnavailable  the store that workers share
 │   ├── CallInFlight          another attempt has the lease of this call (`retry_after`)
-│   └── StorageFull           no room left in the data folder
-├── Rejected                  trying again cannot help
-│   ├── NotConfigured         a key or an address is missing or wrong (the message names it to set)
-│   ├── InvalidCall           the provider refuses this very call
-│   ├── WorkerLost            every worker that tried this call died of it
+│   └── StorageFull           no space left in the data folder
+├── Rejected                  a retry cannot help
+│   ├── NotConfigured         a key or an address is missing or wrong (the message names the setting)
+│   ├── InvalidCall           the provider refuses this call
+│   ├── WorkerLost            every worker that tried this call died
 │   ├── UnusableText          a text from outside (`kind` is the typed reason)
-│   │   ├── InputUnprocessable   one that ended the processes working on it (timeout, memory, crash, failed)
+│   │   ├── InputUnprocessable   processing it failed or ended the process (timeout, memory, crash, failed)
 │   │   └── SourceUnreadable     a document that cannot be used
 │   ├── CorpusUnknown         no such corpus, or its folder is gone
 │   └── ContentMissing        a stored document is gone
-│       └── ContentCorrupt    a stored document differs from its hash
+│       └── ContentCorrupt    a stored document does not match its hash
 └── AnswerUnusable            a paid answer that cannot be used
-    ├── InvalidOutput         not of the schema (the message is fit for a repair prompt)
+    ├── InvalidOutput         does not match the schema (the message is fit for a repair prompt)
     ├── AnswerCut             stopped at the output cap
     └── AnswerRefused         the model declined
 """
@@ -31,13 +31,13 @@ from contracts.tokens import Level
 
 
 class ProviderError(Exception):
-    """Root of the tree. Messages have no secrets, page text or user text; `usage` is the cost of a failed call."""
+    """Root of the tree. Messages contain no secrets, page text or user text; `usage` is the cost of a failed call."""
 
     usage: Usage = Usage()
 
 
 class Retryable(ProviderError):
-    """Trying again may help."""
+    """A retry may help."""
 
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -55,23 +55,23 @@ class Unavailable(Retryable):
 
 
 class StoreUnavailable(Unavailable):
-    """A store of ours does not answer: of documents, or of sessions."""
+    """Our own store of documents or sessions does not answer."""
 
 
 class SharedStateUnavailable(StoreUnavailable):
-    """The store that workers share does not answer, or takes no changes."""
+    """The store that workers share does not answer, or rejects changes."""
 
 
 class CallInFlight(Retryable):
-    """Another attempt has the lease of this very call."""
+    """Another attempt has the lease of this call."""
 
 
 class Rejected(ProviderError):
-    """Trying again cannot help."""
+    """A retry cannot help."""
 
 
 class NotConfigured(Rejected):
-    """Something must be set first; the message names it."""
+    """A setting is missing or wrong; the message names it."""
 
 
 class InvalidCall(Rejected):
@@ -87,7 +87,7 @@ class InvalidCall(Rejected):
 
 
 class WorkerLost(Rejected):
-    """Every worker that tried this call died of it."""
+    """Every worker that tried this call died."""
 
 
 class UnusableText(Rejected):
@@ -102,7 +102,7 @@ class UnusableText(Rejected):
 
 
 class InputUnprocessable(UnusableText):
-    """Work on it ended its process or failed, and would do so again; `kind`: timeout, memory, crash or failed."""
+    """Processing it ended the process or failed, and would again; `kind`: timeout, memory, crash or failed."""
 
 
 class SourceUnreadable(UnusableText):
@@ -113,7 +113,7 @@ class SourceUnreadable(UnusableText):
     that of a key); of the web also too_little_text, asked_to_wait, certificate, http_status, robots, and those that
     start with `refused`: refused_url, refused_scheme, refused_host, refused_port, refused_address, refused_unresolved,
     refused_redirect, refused_private; refused_domains_allow and refused_domains_deny name the list of the run that
-    keeps it away from a page.
+    excludes it.
     """
 
 
@@ -139,7 +139,7 @@ class AnswerUnusable(ProviderError):
 
 
 class InvalidOutput(AnswerUnusable):
-    """The answer is not of the schema: the message is the problem."""
+    """The answer does not match the schema: the message is the problem."""
 
 
 class AnswerCut(AnswerUnusable):
@@ -151,11 +151,11 @@ class AnswerRefused(AnswerUnusable):
 
 
 class StorageFull(Retryable):
-    """No room is left where data is stored."""
+    """No space is left where data is stored."""
 
 
 class SummariesNeeded(Exception):
-    """No error of the outside world: these texts are to be summarised for these levels before the call is paid."""
+    """No external error: these texts must be summarised at these levels before the call is paid."""
 
     def __init__(self, texts: Sequence[tuple[str, Level]]) -> None:
         super().__init__(f"{len(texts)} texts are to be summarised")

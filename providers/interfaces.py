@@ -1,4 +1,4 @@
-"""The outside world as activities see it."""
+"""Protocols and values of the outside world, as activities see it."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,53 +21,53 @@ from providers.tokens.allotment import ContentItem
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a conversation, in blocks as the Messages API has them."""
+    """One message of a conversation, in content blocks of the Messages API."""
 
     role: str
     content: list[dict[str, Any]]
     author: str = ""
-    """The model at its endpoint that wrote it: its thoughts go back to no other one."""
+    """Endpoint and model that wrote it; its thinking blocks go back to no other model."""
 
 
 @dataclass(frozen=True)
 class RenderedPrompt:
-    """The prompt of a task, with its items whole or at other levels."""
+    """The prompt of a task, with its items whole or shortened."""
 
     prompt: str
     common_ends: tuple[int, ...] = ()
-    """Offsets at which parts end that are shared with the run's other calls of this role."""
+    """Offsets at the ends of parts shared with the run's other calls of this role."""
     messages: Sequence[Message] = ()
-    """Conversation of a role with tools since the prompt, which is then the first message."""
+    """Conversation since the prompt of a role with tools; the prompt is its first message."""
     items: Sequence[ContentItem] = field(default=(), compare=False, repr=False)
     """Parts that can be shortened."""
     stored_characters: int = 0
     """Characters of the stored texts of the sources."""
     considered_characters: int = 0
-    """Characters of these that were considered for the prompt."""
+    """Characters of those texts that were considered for the prompt."""
 
 
 @dataclass(frozen=True)
 class EngineTask:
-    """One role's work for an engine."""
+    """Task of one role for an engine."""
 
     role: RoleSpec[RoleInput, object]  # type: ignore[type-var]
     input: RoleInput
     documents: Mapping[str, str]
     """Stored texts by hash: every `DocumentRef` of the input, already loaded."""
     system: str
-    """The stable part of the prompt."""
+    """Stable part of the prompt."""
     whole: RenderedPrompt
-    """The prompt with all of its items."""
+    """The prompt with all of its items whole."""
     prompt_version: str
     render: Callable[[Mapping[str, Level]], RenderedPrompt] | None = field(default=None, compare=False, repr=False)
-    """The prompt with some items at other levels; None: it has one form."""
+    """Renders the prompt with some items at other levels; None if it has only one form."""
     narrower: Callable[[], "EngineTask"] | None = field(default=None, compare=False, repr=False)
-    """The same task with less text of each source, for windows in which not even its least content fits."""
+    """Makes the same task with less text of each source, for windows too small for its least content."""
 
 
 @dataclass(frozen=True)
 class EngineAnswer:
-    """An answer of the role's schema, and its cost."""
+    """An answer that matches the role's schema, and its cost."""
 
     content: RoleAnswer
     engine: EngineKind
@@ -75,9 +75,9 @@ class EngineAnswer:
     usage: Usage = field(default_factory=Usage)
     warnings: list[str] = field(default_factory=list)
     items: Sequence[ItemFidelity] = ()
-    """The items of the content, as they were shown to the model."""
+    """Items of the content, as shown to the model."""
     fidelity: CallFidelity | None = None
-    """Figures of the content; None where the prompt has no items."""
+    """Figures of the content; None if the prompt has no items."""
 
     @property
     def levels(self) -> dict[str, Level]:
@@ -86,14 +86,14 @@ class EngineAnswer:
 
 
 class Engine(Protocol):
-    """Does the roles: with a language model, or without."""
+    """Performs roles, with a language model or without."""
 
     kind: EngineKind
     paid: bool
-    """True if a call costs money and so is recorded in the journal."""
+    """True if calls cost money and so are recorded in the journal."""
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role. Raises `Retryable`, `Rejected` or `AnswerUnusable`."""
+        """Perform a role. Raises `Retryable`, `Rejected` or `AnswerUnusable`."""
 
     async def close(self) -> None:
         """Close connections and processes."""
@@ -115,10 +115,10 @@ class ContentStore(Protocol):
         """Return the text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
-        """Remove a document; true if it is gone, which it already may have been."""
+        """Remove a document; true if it is gone, even if it already was."""
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
-        """Remove every document whose hash is not among these; return their number."""
+        """Remove every document whose hash is not in `used`; return their number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,20 +129,20 @@ class ExtractedDocument(DocumentFacts):
     text: str
     raw: bytes
     way: list[str] = field(default_factory=list)
-    """Every address that got a request for it, in order; only pages of the web have a way."""
+    """Every address requested for it, in order; empty unless it is a web page."""
     cached: bool = False
-    """True if it came from the cache: no site got a request."""
+    """True if it came from the cache, without a request to any site."""
     stored: tuple[DocumentRef, DocumentRef] | None = None
-    """Its bytes and its text in the content store, if its reader has just put them there."""
+    """References to its bytes and its text, if the reader has just stored them."""
     validators: Validators | None = None
-    """None where no site gave any."""
+    """None if no site sent any."""
 
 
-NO_DOCUMENT: Final = "no_document"  # kind of a picture, a program, a setting: never listed as skipped
+NO_DOCUMENT: Final = "no_document"  # kind of pictures, programs and settings files, which are never listed as skipped
 
 
 Progress = Callable[[int, int], None]
-"""Called with the number of files that were read so far, and of all that have changed."""
+"""Callback with the number of files read so far, and of all that have changed."""
 
 
 class SearchProvider(Protocol):
@@ -151,20 +151,20 @@ class SearchProvider(Protocol):
     name: str
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order; none is an empty list. Raises `Retryable` or `Rejected`."""
+        """Return hits in rank order, empty if there are none. Raises `Retryable` or `Rejected`."""
 
 
 class Corpora(SearchProvider, Protocol):
-    """Named folders of documents, indexed."""
+    """Named, indexed folders of documents."""
 
     async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
-        """Bring the index up to date (only changed files are read). Raises `CorpusUnknown`, `StorageFull`."""
+        """Bring the index up to date, reading only changed files. Raises `CorpusUnknown`, `StorageFull`."""
 
     async def describe(self, name: str) -> CorpusSnapshot:
-        """Describe the present index. Raises `CorpusUnknown`."""
+        """Describe the current index. Raises `CorpusUnknown`."""
 
     async def skipped(self, name: str) -> list[SkippedFile]:
-        """Return skipped files, with reasons."""
+        """Return the skipped files with reasons."""
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
@@ -180,33 +180,33 @@ class SourceReader(Protocol):
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        """Read past every cache; None if the site has no other version than the `known` one. Raises as `read` does."""
+        """Read past every cache; None if the site has no version but the `known` one. Raises as `read` does."""
         ...
 
 
 @dataclass(frozen=True)
 class StoredValue:
-    """The value of a key in a shared store, and the time of the store's clock."""
+    """The value of a key in a shared store, with the time of the store's clock."""
 
     value: bytes | None
     now: float
-    """Seconds since the epoch by the store's own clock: the same one for every worker."""
+    """Seconds since the epoch by the store's own clock, the same for every worker."""
 
 
 class SharedStore(Protocol):
-    """Small values that all workers share: they change atomically and expire by the store's own clock.
+    """Small values shared by all workers; they change atomically and expire by the store's own clock.
 
-    Every method raises `SharedStateUnavailable` when the store cannot be used at the moment, and `StorageFull`.
+    Every method raises `SharedStateUnavailable` if the store cannot be used at the moment, and `StorageFull`.
     """
 
     async def get(self, key: str) -> StoredValue:
-        """Return the value, None where there is none or where it has expired."""
+        """Return the value; None if there is none or it has expired."""
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
+        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced."""
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that starts with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return their number."""
 
     async def close(self) -> None:
         """Close connections and files."""
@@ -233,7 +233,7 @@ class ContentArchive(Protocol):
 
 
 class SessionStore(Protocol):
-    """The record of runs: it outlives the engine's own retention."""
+    """Records of runs, which outlive the retention of the Temporal server."""
 
     async def save(self, research_id: str, state_json: str, *, closed: bool) -> None:
         """Write a checkpoint, atomically."""
@@ -245,7 +245,7 @@ class SessionStore(Protocol):
         """Return all sessions, newest first."""
 
     async def documents(self) -> dict[str, frozenset[str] | None]:
-        """Return by id the hashes of all documents of each session; None where a session cannot be read."""
+        """Return the document hashes of each session by id; None for a session that cannot be read."""
 
     async def delete(self, research_id: str) -> None:
         """Remove a session; no error if it is gone."""

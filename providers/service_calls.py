@@ -1,4 +1,4 @@
-"""Calls to services: keys and the ways that they may be sent, and times to wait."""
+"""Calls to services: keys, the connections that may carry them, and times to wait."""
 
 import ipaddress
 import re
@@ -11,23 +11,23 @@ from urllib.parse import urlsplit
 from providers.errors import NotConfigured
 
 HEADER_VALUE: Final = re.compile(r"[!-~]+")
-NO_KEY: Final = "no-key-needed"  # sent to endpoints of one's own, which ask for a credential's presence at most
+NO_KEY: Final = "no-key-needed"  # sent to self-hosted endpoints, which at most check that a credential is present
 
 
 def ensure_key(key: str, variable: str) -> None:
-    """Raise `NotConfigured`, which names the variable and never the value, for a text that cannot be a key."""
+    """Raise `NotConfigured`, naming the variable and never the value, for a text that cannot be a key."""
     if not HEADER_VALUE.fullmatch(key):
         raise NotConfigured(f"{variable} holds characters that no key has")
 
 
 def ensure_confidential(key: str, address: str, variable: str, key_variable: str) -> None:
-    """Raise `NotConfigured`, which names both variables, for a key that would cross a network in clear."""
+    """Raise `NotConfigured`, naming both variables, for a key that would cross a network unencrypted."""
     if key != NO_KEY and not is_confidential(address):
         raise NotConfigured(f"{variable}: {in_clear(key_variable)}")
 
 
 def in_clear(key_variable: str) -> str:
-    """Return the problem of an address that a key must not be sent to, and its remedy."""
+    """Return the problem of an address to which a key must not be sent, and its remedy."""
     return (
         f"begins with http:// and leads to another machine, so {key_variable} would be sent in clear: "
         f"write https://, or, if no key is needed there, unset {key_variable}"
@@ -35,7 +35,7 @@ def in_clear(key_variable: str) -> str:
 
 
 def is_confidential(address: str) -> bool:
-    """Return whether the way to an address is safe from readers: TLS, or this very machine."""
+    """Return whether the connection to an address is confidential: TLS, or this machine itself."""
     try:
         parts = urlsplit(address)
         host = (parts.hostname or "").removesuffix(".")
@@ -54,8 +54,8 @@ DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"  # IMF-fixdate, the form of RFC
 def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:
     """Return the seconds to wait, from 0 to 300, or None without a reliable header.
 
-    `retry-after-ms` counts before `retry-after`. A header that occurs twice contradicts itself and is ignored. A date
-    is measured against the response's own `Date`, so that a wrong clock here does no harm.
+    `retry-after-ms` takes precedence over `retry-after`. A header that occurs twice is ignored as contradictory. A date
+    is measured against the response's own `Date`, so that a wrong local clock does no harm.
     """
     values: dict[str, list[str]] = {}
     for name, value in headers:

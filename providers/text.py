@@ -1,4 +1,4 @@
-"""Words, stems, sentences, the data of a language, and translations."""
+"""Words, stems, sentences, data of languages, and translations."""
 
 import math
 import re
@@ -20,33 +20,33 @@ STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es
                             "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
                             "fi": "finnish", "ru": "russian"}  # fmt: skip
 LEAST_DOCUMENTS: Final = 20
-"""Fewer documents weigh words like so many: a word that both of two documents have would be worth nothing otherwise."""
-LEAST_LEAD: Final = 0.26  # by how many words of its own a language must lead English
-RUN_ENDS: Final = 100  # characters at either end of a long run without white space that the sentence splitter sees
+"""Smaller collections weigh words as if they had this many, or a word in both of two documents would weigh nothing."""
+LEAST_LEAD: Final = 0.26  # by how many distinctive words a language must lead English
+RUN_ENDS: Final = 100  # characters at each end of a long run without white space that the sentence splitter sees
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
-"""Longer than any word; the splitter would take quadratic time over it."""
+"""Longer than any word; the splitter would take quadratic time on it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LanguageData:
-    """A language: its words without meaning, and the sentences of reports."""
+    """A language: its stop words, and the sentences of reports."""
 
     code: str
     stop: frozenset[str]
     frame: frozenset[str]
     """Words of a question about the form of its answer."""
     empty: frozenset[str]
-    """Both of them."""
+    """Union of the two."""
     shared: frozenset[str]
-    """Words of meaning that other languages have without meaning: of English, "door", "standard", the C of a name."""
+    """Content words that are stop words of other languages: of English, "door", "standard", the C of a name."""
     openings: frozenset[str]
-    """First words of a sentence that needs the one before it."""
+    """First words of a sentence that depends on the one before it."""
     corrections: frozenset[str]
-    """First words of a sentence that limits the one before it."""
+    """First words of a sentence that qualifies the one before it."""
     forms: list[str]
-    """Words that ask for other forms of an answer: what something is, its settings, its steps."""
+    """Words that request other forms of an answer: a definition, settings, steps."""
     headings: list[str]
-    """Headings for the question as it was asked, and for each of the forms."""
+    """Headings for the question as asked, and for each of the forms."""
     brief: Mapping[str, str]
     """Sentences of the brief, by message id."""
     report: Mapping[str, str]
@@ -56,7 +56,7 @@ class LanguageData:
 
 @lru_cache(maxsize=len(KNOWN_LANGUAGES))
 def language_data(code: str) -> LanguageData:
-    """Return the data of a language; those of English for one that is not known."""
+    """Return the data of a language, or those of English for an unknown one."""
     base = code.split("-", maxsplit=1)[0].casefold()
     known = base if base in KNOWN_LANGUAGES else "en"
     data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known}.toml").read_text("utf-8"))
@@ -73,14 +73,14 @@ def _stemmer(language: str) -> object | None:
 
 @lru_cache(maxsize=50_000)
 def stem(word: str, language: str = "en") -> str:
-    """Return the stem of one word, case folded; the word itself where no stemmer fits the language."""
+    """Return the case-folded stem of a word; the folded word if the language has no stemmer."""
     stemmer = _stemmer(language)
     folded = fold(word)
     return folded if stemmer is None else str(stemmer.stemWord(folded))  # type: ignore[attr-defined]
 
 
 def fold(word: str) -> str:
-    """Return a word in small letters, with one kind of apostrophe."""
+    """Return a word in lower case, with one kind of apostrophe."""
     return word.casefold().replace("’", "'")
 
 
@@ -103,7 +103,7 @@ def word_keys(word: str, language: str) -> tuple[str, ...]:
 
 
 def meaning_words(text: str, language: str = "en") -> list[str]:
-    """Return the words that name a question's subject; capitals amid small letters are names (`WITHOUT ROWID`)."""
+    """Return the words that name a question's subject; capitals in a mixed-case text are names (`WITHOUT ROWID`)."""
     empty, names_stand_out = language_data(language).empty, not text.isupper()
     return [
         word
@@ -113,19 +113,19 @@ def meaning_words(text: str, language: str = "en") -> list[str]:
 
 
 def inverse_document_frequency(count: int, documents: int) -> float:
-    """Return the weight of a word that so many of the documents have, as BM25 has it."""
+    """Return the weight of a word that occurs in `count` of the documents, as in BM25."""
     others = max(0, max(documents, LEAST_DOCUMENTS) - count)
     return math.log(1 + (others + 0.5) / (count + 0.5))
 
 
 def question_stems(text: str, language: str = "en") -> list[str]:
-    """Return the distinct stems of the words of meaning, in their order; of frame words where there are none."""
+    """Return the distinct stems of the content words, in order; of frame words if there are none."""
     rest = [word for word in words(text) if fold(word) not in language_data(language).stop]
     return list(dict.fromkeys(stem(word, language) for word in meaning_words(text, language) or rest))
 
 
 def detect_language(text: str) -> str:
-    """Return the likely language by its words without meaning; English where they are unclear, `und` beyond Latin."""
+    """Return the likely language by its stop words; English if unclear, `ru` or `und` beyond Latin letters."""
     letters = [] if text.isascii() else [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
@@ -141,7 +141,7 @@ def detect_language(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def _speakers() -> dict[str, tuple[str, ...]]:
-    """Map each word without meaning to the languages that have it, with or without meaning."""
+    """Map each stop word to the languages that have it, as a stop word or a content word."""
     found: dict[str, list[str]] = {}
     for code in KNOWN_LANGUAGES:
         for word in language_data(code).empty | language_data(code).shared:
@@ -152,7 +152,7 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return the offsets of each sentence, in linear time: the middle of a long run without white space is hidden.
 
-    The splitter searches from each sign that may end a sentence to the next white space, and ends none before it.
+    The splitter searches from each possible end of a sentence to the next white space, and ends none before it.
     """
     plain = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
     return list(sent_spans(plain))
@@ -164,7 +164,7 @@ LIST_SIGN: Final = "; "
 
 
 def translate(text: str, code: str) -> str:
-    """Translate a sentence of ours by the list in `languages/*.toml`; one that is not listed stays unchanged."""
+    """Translate one of our sentences by the list in `languages/*.toml`; an unlisted one stays unchanged."""
     if code == "en":
         return text
     own = language_data(code)
@@ -181,7 +181,7 @@ def translate(text: str, code: str) -> str:
 
 @lru_cache(maxsize=1)
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    """Sentences by message id: first those without values, then those that start with words of their own."""
+    """Return sentence patterns by message id: those without values first, then those that begin with fixed words."""
     english = language_data("en")
     roles = {name: text for name, text in english.report.items() if name.startswith("role_")}
     found = []

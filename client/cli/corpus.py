@@ -19,7 +19,7 @@ SET_HOME: Final = "set RESEARCH_HOME to another folder"
 KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 NAME_CHARACTERS: Final = 48
 ELSEWHERE: Final = "published by another host"
-PROGRESS_STEP: Final = 320  # documents between two lines of progress, a multiple of what is read at once
+PROGRESS_STEP: Final = 320  # documents per line of progress; a multiple of the batch size of an index
 
 corpus = Commands(no_args_is_help=True, help="Folders of documents that runs may search.")
 commands = Commands()

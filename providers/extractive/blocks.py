@@ -10,18 +10,18 @@ from typing import Final
 LINE: Final = re.compile(
     r"[ \t]*(?:(?P<fence>```|~~~)|(?P<level>#{1,6})[ \t]+(?P<title>.*)|(?P<row>\|)|(?P<item>[-*+•]|\d{1,3}[.)])[ \t]+)"
 )
-"""A line by what it begins with; every other line is prose."""
+"""A line classified by its beginning; any other line is prose."""
 LABEL_CHARACTERS: Final = 90
-"""Up to this length, and without a full stop, a line of its own is a term, a caption or a heading in bold."""
+"""Up to this length and without a full stop, a line of its own is a term, a caption or a bold heading."""
 WRAPPED_CHARACTERS: Final = 60
-"""From this length a line that the next one goes on in small letters was wrapped by a program."""
+"""A first line of this length, or one continued in lower case, was wrapped by a program."""
 TOGETHER_CHARACTERS: Final = 700
-"""Up to this length a list is quoted with its introduction, and a table with its header."""
-LINES_OF_AN_INDEX: Final = 5  # from so many lines without a sentence a paragraph is an index or a list of links
+"""Up to this length, a list is quoted with its introduction and a table with its header."""
+LINES_OF_AN_INDEX: Final = 5  # a paragraph of this many lines, mostly without sentences, is an index or a list of links
 
 
 class Kind(StrEnum):
-    """The kinds of blocks."""
+    """Kinds of blocks."""
 
     PROSE = "prose"
     ITEM = "item"
@@ -37,13 +37,13 @@ class PassageBlock:
     start: int
     end: int
     path: tuple[str, ...]
-    """Headings above it, outermost first; the term or caption right above it is the last one."""
+    """Headings above it, outermost first, ending with a term or caption directly above it."""
     lead: tuple[int, int] | None = None  # the introduction of its list, or the header of its table
 
 
 @lru_cache(maxsize=16)
 def blocks_of(text: str) -> tuple[PassageBlock, ...]:
-    """Cut a text. Headings are in the paths of the blocks below them; tables of contents and indexes are skipped."""
+    """Cut a text. Headings become paths of the blocks below them; tables of contents and indexes are skipped."""
     found = _Cutter(text).cut()
     titles = {title.casefold() for block in found for title in block.path}
     return tuple(block for block in found if not _lists_links(text, block, titles))
@@ -51,14 +51,14 @@ def blocks_of(text: str) -> tuple[PassageBlock, ...]:
 
 @lru_cache(maxsize=16)
 def candidates_of(text: str) -> tuple[PassageBlock, ...]:
-    """Return what may be a passage: each block but listings, and short neighbours together."""
+    """Return the candidates for passages: every block but listings, and short neighbours merged."""
     blocks = blocks_of(text)
     return (*(block for block in blocks if block.kind is not Kind.CODE), *_together(blocks))
 
 
 @dataclass
 class _Cutter:
-    """Goes through the lines once; `run` is the block that is being read."""
+    """Cuts a text in one pass over its lines; `run` is the block being read."""
 
     text: str
     found: list[PassageBlock] = field(default_factory=list)
@@ -125,7 +125,7 @@ class _Cutter:
         return alone and line[0].isdigit() and _is_label(line)
 
     def _close(self) -> None:
-        """End the block that is being read: a paragraph, an item, or a line that is the label of what follows."""
+        """End the block being read: a paragraph, an item, or a line that labels what follows."""
         lines, kind = self.run, self.kind
         self.run, self.kind = [], Kind.PROSE
         if not lines:
@@ -165,7 +165,7 @@ def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
 
 
 def _together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
-    """Yield short neighbouring blocks of one section as one, so that a list comes with its introduction."""
+    """Yield short neighbouring blocks of a section merged into one, so that a list comes with its introduction."""
     for place, first in enumerate(blocks):
         start = first.lead[0] if first.lead else first.start
         last = place

@@ -37,7 +37,7 @@ ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
-    """Quote the passages of one sub-query that reach the floor."""
+    """Quote the passages for one sub-query whose coverage reaches the floor."""
     ranking = Ranking(task, documents, task.sub_query.text)
     passages = [one for one in ranking.passages() if one.coverage >= FLOOR]
     text = shorten(task.sub_query.text, TITLE_CHARACTERS)
@@ -63,7 +63,7 @@ def _finding(passage: Passage, text: str) -> ProposedFinding:
 
 
 def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
-    """Show the passages that were found, best first, and the words of the question that none of them has."""
+    """Show the passages found, best first, and the words of the question that none of them contains."""
     say = language_data(task.language).brief
     ranking = Ranking(task, documents, task.query)
     ids = {(item.source_id, item.start, item.end): item.id for item in task.evidence if item.source_id in ranking.texts}
@@ -92,7 +92,7 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
 
 
 def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnswer:
-    """Quote the first passage of each note, or its first sentences that have room; notes of a review are ignored."""
+    """Quote the first passage of each note, or as many of its sentences as fit; notes of a review are ignored."""
     texts = {source.id: documents.get(source.text.hash, "") for source in task.sources if source.text}
     passages = {item.id: (item, texts.get(item.source_id, "")[item.start : item.end]) for item in task.evidence}
     operations, room = list[Operation](), task.most_characters
@@ -108,7 +108,7 @@ def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnsw
 
 
 def _beginnings(text: str, marker: str) -> Iterator[str]:
-    """Give a passage as a block quote, whole and then by fewer and fewer sentences; a table or code only whole."""
+    """Yield a passage as a block quote, whole and then with ever fewer sentences; a table or code only whole."""
     yield "\n".join(_quote(text, marker))
     if not any(line.lstrip().startswith(("|", "```", "~~~")) for line in text.split("\n")):
         for _, end in reversed(sentence_spans(text)[:-1]):
@@ -134,14 +134,14 @@ def _uncovered(task: WriteInput, ranking: Ranking, found: Sequence[Passage], say
 
 
 def _caption(passage: Passage) -> str:
-    """Return where a passage is from: title, heading path, and the header of the table or the introduction above it."""
+    """Return the origin of a passage: title, heading path, and the table header or the introduction above it."""
     parts = list(dict.fromkeys((passage.source.title, *passage.path)))
     lead = " ".join(passage.lead.strip("| \n").replace("|", "·").split())
     return "*" + _escape(" › ".join(parts)) + (f" ({_escape(shorten(lead, TITLE_CHARACTERS))})" if lead else "") + "*"
 
 
 def _quote(text: str, marker: str) -> list[str]:
-    """Return a passage as a block quote of Markdown that shows it literally and ends with its marker."""
+    """Return a passage as a Markdown block quote that shows it literally and ends with its marker."""
     lines, fenced = [], False
     rows = text.lstrip().startswith("|") and "\n" in text.strip()
     for line in text.strip("\n").split("\n"):
@@ -154,7 +154,7 @@ def _quote(text: str, marker: str) -> list[str]:
         elif rows and plain.lstrip().startswith("|"):
             lines.append("|".join(_escape(cell) for cell in plain.replace("\\|", "¦").split("|")))
         elif plain.lstrip().startswith("|"):
-            if not plain.strip("|:- "):  # below the header of a table
+            if not plain.strip("|:- "):  # the rule below a table header
                 continue
             lines.append(" · ".join(_escape(cell.strip()) for cell in plain.strip("| ").split("|")) + "  ")
         elif title := HEADING.match(plain):
@@ -174,5 +174,5 @@ def _quote(text: str, marker: str) -> list[str]:
 
 
 def _escape(text: str) -> str:
-    """Return one line of a source as Markdown that shows it literally; inline code stays code."""
+    """Escape one line of a source so that Markdown shows it literally; inline code stays code."""
     return MARKUP.sub(lambda found: found[0] if found["code"] else f"\\{found[0]}", text)

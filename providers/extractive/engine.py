@@ -51,17 +51,17 @@ WORK: Final[Mapping[type[inputs.RoleInput], Work]] = {
     orchestrator.WorkInput: roles.work,
     living.LivingInput: roles.take_living_turn,
 }
-"""Functions of the roles by their input; some take stored texts by their hashes, or the transcript so far."""
+"""Functions of the roles by input type; some take stored texts by hash, or the transcript so far."""
 
 
 class ExtractiveEngine:
-    """Does every role without a language model: same input, same bytes. Free of cost and requests."""
+    """Performs every role without a language model: same input, same bytes; no cost, no requests."""
 
     kind = EngineKind.EXTRACTIVE
     paid = False
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role. Raises `InvalidCall` for a role that this engine does not know."""
+        """Perform a role. Raises `InvalidCall` for a role that this engine does not support."""
         work = work_of(type(task.input), task.role.module)
         if work is None:
             raise InvalidCall(f"the role {task.role.name} cannot be done without a model")
@@ -69,11 +69,11 @@ class ExtractiveEngine:
         return EngineAnswer(content=answer, engine=self.kind)
 
     async def close(self) -> None:
-        """No effect: the engine has no connections."""
+        """Do nothing: the engine has no connections."""
 
 
 def work_of(kind: type[inputs.RoleInput], module: str | None) -> Work | None:
-    """Return the function of a role: `draft` of its own module, else that of its input; None where it has none."""
+    """Return the function of a role: `draft` of its own module, else the one for its input; None if it has none."""
     own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
     return own or next((WORK[base] for base in kind.__mro__ if base in WORK), None)
 

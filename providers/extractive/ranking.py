@@ -1,8 +1,8 @@
-"""Ranking: the passages of the sources that share the rarest words with a question, best first. Pure.
+"""Ranking: passages of the sources that share the rarest words with a question, best first. Pure.
 
 A passage is a paragraph or its best sentences, a list item with its introduction, a table row with its header, or a few
-short blocks of one section. Its score is the share of the weight of the question's words, with gains for closeness and
-for words in its heading; whether it answers the question is not judged.
+short blocks of one section. Its score is the weighted share of the question's words, with a bonus for closeness and for
+words in its heading; it says nothing about whether the passage answers the question.
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,21 +27,21 @@ from providers.text import (
 )
 
 FLOOR: Final = 0.4
-"""Share of the weight of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
-DUPLICATE: Final = 0.7  # share of the words of meaning of the shorter of two passages from which they count as the same
-ABOVE: Final = 0.5  # weight of a word that is in the heading path, the title, or the introduction alone
+"""Weighted share of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
+DUPLICATE: Final = 0.7  # passages that share this much of the content words of the shorter one count as the same
+ABOVE: Final = 0.5  # weight of a word found only in the heading path, the title or the introduction
 CLOSE: Final = 0.15
-"""Gain for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
-HEADING: Final = 0.2  # gain for question words in the nearest heading
+"""Bonus for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
+HEADING: Final = 0.2  # bonus for question words in the nearest heading
 CHARACTER_COST: Final = 0.00006
-"""Loss for each character: of two passages that cover as much, the shorter one comes first."""
+"""Penalty per character: of two passages with equal coverage, the shorter one comes first."""
 MOST_SENTENCES: Final = 4
 PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 ANNOUNCED_CHARACTERS: Final = 900
-"""Up to this length a listing, a list or a table is quoted with the sentence that announces it."""
+"""Up to this length, a listing, a list or a table is quoted with the sentence that announces it."""
 WHOLE_DOCUMENT: Final = 150_000
-"""Characters up to which all of a document is ranked; of a longer one the sections that the search named."""
-CUT: Final = 60  # passages that are cut to their best sentences
+"""Up to this many characters, a document is ranked whole; of a longer one, the sections that the search named."""
+CUT: Final = 60  # number of passages that are cut to their best sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Passage:
     start: int
     end: int
     path: tuple[str, ...]
-    lead: str  # the introduction of its list or the header of its table, where the range is without it
+    lead: str  # the introduction of its list or the header of its table, if outside the range
     above: frozenset[str]  # keys of the title, the heading path and the lead
     coverage: float
     score: float
@@ -60,27 +60,27 @@ class Passage:
 
 @dataclass(frozen=True)
 class Question:
-    """The words of a question with their weights: the rarer a word among the documents, the heavier."""
+    """The words of a question with their weights: the rarer among the documents, the heavier."""
 
     weights: Mapping[str, float]
     pairs: Sequence[tuple[str, str]]
 
     @classmethod
     def of(cls, text: str, language: str, counts: Mapping[str, int], documents: int) -> "Question":
-        """Weigh by inverse document frequency, as BM25 does, to a sum of 1; `counts` are documents by stem."""
+        """Weigh by inverse document frequency, as in BM25, to a sum of 1; `counts` are documents by stem."""
         order = question_stems(text, language)
         weights = {key: inverse_document_frequency(counts.get(key, 0), documents) for key in order}
         whole = sum(weights.values()) or 1.0
         return cls({key: weight / whole for key, weight in weights.items()}, list(pairwise(order)))
 
     def coverage(self, body: Iterable[str], above: Iterable[str] = ()) -> float:
-        """Return the covered share of the weights; words that are above the passage alone count half."""
+        """Return the covered share of the weights; words found only above the passage count half."""
         inside = self.weights.keys() & set(body)
         outside = (self.weights.keys() & set(above)) - inside
         return sum(self.weights[key] for key in inside) + ABOVE * sum(self.weights[key] for key in outside)
 
     def closeness(self, found: Sequence[tuple[int, str]]) -> float:
-        """Return the share of neighbours in the question that are at most three words apart in a passage."""
+        """Return the share of neighbouring question words that are at most three words apart in a passage."""
         places: dict[str, list[int]] = {}
         for place, key in found:
             places.setdefault(key, []).append(place)
@@ -92,7 +92,7 @@ class Question:
 
 
 class Ranking:
-    """The passages of the sources of one task, against one question."""
+    """Passages of the sources of one task, ranked against one question."""
 
     def __init__(self, task: AnalyzeInput | WriteInput, documents: Mapping[str, str], query: str) -> None:
         self._language, self._exclude = task.language, task.exclude
@@ -108,7 +108,7 @@ class Ranking:
             counts, total = Counter(key for each in tokens.values() for key in set(each[1])), len(tokens)
         self.question = Question.of(query, self._language, counts, total)
         weights = self.question.weights
-        # The words of the question: offset, number of the word, key.
+        # The question's words in each source: offset, number of the word, key.
         self._found = {
             name: [
                 (start, number, key) for number, (start, key) in enumerate(zip(*each, strict=True)) if key in weights
@@ -118,7 +118,7 @@ class Ranking:
         self._known: dict[tuple[str, ...], frozenset[str]] = {}
 
     def passages(self) -> list[Passage]:
-        """Return every passage that shares a word with the question, best first; ties by place."""
+        """Return every passage that shares a word with the question, best first; ties by position."""
         rough = [
             (passage, block)
             for source in self._sources.values()
@@ -130,7 +130,7 @@ class Ranking:
         return sorted((one for one in cut if not mentions_any(self.text(one), self._exclude)), key=_order)
 
     def text(self, passage: Passage) -> str:
-        """Return the words of a passage."""
+        """Return the text of a passage."""
         return self.texts[passage.source.id][passage.start : passage.end]
 
     def keys(self, passage: Passage) -> frozenset[str]:
@@ -164,7 +164,7 @@ class Ranking:
         return Passage(source, start, end, path, lead, above, coverage, score)
 
     def _above(self, lines: tuple[str, ...]) -> frozenset[str]:
-        """Return the words of the question in the lines above a passage."""
+        """Return the question's words in the lines above a passage."""
         if lines not in self._known:
             keys = {key for line in lines for key in _keys(line, self._language)}
             self._known[lines] = frozenset(keys & self.question.weights.keys())
@@ -177,7 +177,7 @@ class Ranking:
         return (each for each in candidates_of(text) if any(hint.start <= each.start < hint.end for hint in hints))
 
     def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
-        """Cut a long paragraph to its best sentences, and add what belongs to them."""
+        """Cut a long paragraph to its best sentences, and add the context that they need."""
         text, start, end = self.texts[passage.source.id], passage.start, passage.end
         if end - start > PASSAGE_CHARACTERS and block.kind in (Kind.PROSE, Kind.ITEM):
             spans = [(start + first, start + last) for first, last in sentence_spans(text[start:end])]
@@ -211,7 +211,7 @@ class Ranking:
         return start, start + len(text[start:end].rstrip())
 
     def _with_predecessor(self, text: str, start: int, block: PassageBlock) -> int:
-        """Return where a passage starts whose first word needs the sentence before it."""
+        """Return the start of a passage, moved to the sentence before if its first word refers to it."""
         if block.kind is not Kind.PROSE or not _opens_with(text, start, language_data(self._language).openings):
             return start
         blocks = blocks_of(text)
@@ -223,7 +223,7 @@ class Ranking:
         return before.start + spans[-1][0] if spans else start
 
     def distinct(self, passages: Iterable[Passage], most: int) -> list[Passage]:
-        """Return the best passages without those that overlap a better one, or repeat it without other figures."""
+        """Return the best passages, without those that overlap a better one or repeat it without new figures."""
         kept: list[tuple[Passage, frozenset[str]]] = []
         for one in passages:
             if len(kept) == most:
@@ -250,14 +250,14 @@ def _opens_with(text: str, start: int, openings: frozenset[str]) -> bool:
 
 
 def _with_announced(text: str, end: int) -> int:
-    """Return the end of the listing, list or table that a passage announces with a colon, as far as there is room."""
+    """Return the end of the listing, list or table that a passage announces with a colon, as far as it fits."""
     if text[end - 1] != ":":
         return end
     blocks = blocks_of(text)
     place, last = bisect_right(blocks, end - 1, key=lambda each: each.start), end
     kind = blocks[place].kind if place < len(blocks) else Kind.PROSE
     while place < len(blocks) and blocks[place].kind is kind is not Kind.PROSE:
-        # The rule below the header of a table parts nothing.
+        # The rule below a table header separates nothing.
         if text[last : blocks[place].start].strip("|-: \t\n") or blocks[place].end - end > ANNOUNCED_CHARACTERS:
             break
         last = blocks[place].end
@@ -267,7 +267,7 @@ def _with_announced(text: str, end: int) -> int:
 
 @lru_cache(maxsize=16)
 def _tokens(text: str, language: str) -> tuple[list[int], list[str]]:
-    """Return the offsets and the keys of a text: each word, and each part of a compound."""
+    """Return offsets and keys of a text, one for each word and each part of a compound."""
     pairs = [(found.start(), key) for found in WORD.finditer(text) for key in word_keys(found[0], language)]
     return [start for start, _ in pairs], [key for _, key in pairs]
 

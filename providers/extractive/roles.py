@@ -1,4 +1,4 @@
-"""The roles without a model that judge no finding: they search in other forms, and name counts as reasons. Pure."""
+"""Roles without a model that judge no findings: they search in other forms, and give counts as reasons. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -21,16 +21,16 @@ from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
 QUERY_CHARACTERS: Final = 400
-SHORTEST_QUERY: Final = 10  # characters, which the gate after planning demands of all but the question itself
-GUIDED: Final = "guidance"  # facet of a query that a person or the operator wants
+SHORTEST_QUERY: Final = 10  # characters; the gate after planning requires them of all but the question itself
+GUIDED: Final = "guidance"  # facet of a query requested by a person or the operator
 SUBJECT_WORDS: Final = 8
-FEW_WORDS, MANY_WORDS = 4, 14  # words of meaning up to which a question is simple, and from which it is complex
-LONG_SENTENCE: Final = 32  # words on average from which sentences are hard to read
+FEW_WORDS, MANY_WORDS = 4, 14  # content words up to which a question is simple, and above which it is complex
+LONG_SENTENCE: Final = 32  # average words per sentence above which a text is hard to read
 
 
 # --- plan ------------------------------------------------------------------------------------------------------------
 def plan(task: roles.PlanInput) -> roles.PlannerAnswer:
-    """Propose the question as given, requests of people, and the words of the question in other forms."""
+    """Propose the question as given, requests of people, and the question's words in other forms."""
     queries = _queries(task, task.max_sub_queries)
     return roles.PlannerAnswer(
         research_brief="The question as it was asked, then its words in other forms: the best passages are shown.",
@@ -42,7 +42,7 @@ def plan(task: roles.PlanInput) -> roles.PlannerAnswer:
 
 
 def _queries(task: roles.BriefedInput, most: int, tried: Iterable[str] = ()) -> list[tuple[str, str, str]]:
-    """Return queries with their reasons and facets, none of them twice or among those that were tried."""
+    """Return queries with reasons and facets, without duplicates and queries already tried."""
     known = set(map(normalized_text, tried))
     question = " ".join(task.query.split())[:QUERY_CHARACTERS]
     subject = " ".join(meaning_words(question, task.language)[:SUBJECT_WORDS]) or question
@@ -63,7 +63,7 @@ def _queries(task: roles.BriefedInput, most: int, tried: Iterable[str] = ()) -> 
 
 
 def decompose(task: living.DecomposeInput) -> living.DecomposerAnswer:
-    """Propose the question, its words in other forms, and a heading for each of them; ask only without a subject."""
+    """Propose the question, its words in other forms, and a heading for each; ask only if there is no subject."""
     queries = _queries(task, task.most_queries)
     headings = iter(language_data(task.language).headings)
     asked = clarify(roles.ClarifyInput(query=task.query, language=task.language, rounds=task.rounds))
@@ -76,7 +76,7 @@ def decompose(task: living.DecomposeInput) -> living.DecomposerAnswer:
 
 
 def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
-    """Ask only where the question has no words of meaning, or where the request requires a clarification."""
+    """Ask only if the question has no content words, or if the request requires a clarification."""
     words = meaning_words(task.query, task.language)
     subject = " ".join(words[:SUBJECT_WORDS]) or task.query.strip()[:100]
     reason, question = "the question names a subject", ""
@@ -92,7 +92,7 @@ def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
 
 # --- gates and gaps --------------------------------------------------------------------------------------------------
 def reflect(task: roles.ReflectInput) -> roles.SupervisorAnswer:
-    """Follow the gate, which is never loosened."""
+    """Follow the gate; never loosen it."""
     if not task.gate_valid:
         action = Action.RETRY
     elif task.phase == Phase.SYNTHESIS:
@@ -110,7 +110,7 @@ def reflect(task: roles.ReflectInput) -> roles.SupervisorAnswer:
 
 
 def refine(task: roles.RefineInput) -> roles.RefinerAnswer:
-    """Search once more for suggestions of gaps that no search has tried: only they make another iteration."""
+    """Recommend another iteration only for gaps with a suggested query that was not tried yet."""
     tried = {normalized_text(text) for text in (*task.asked, task.query)}
     judged = [_judge(gap, tried) for gap in sorted(task.gaps, key=lambda gap: (gap.priority, gap.id))]
     worth = [each.gap_id for each in judged if each.addressable]
@@ -141,7 +141,7 @@ def _judge(gap: Gap, tried: set[str]) -> roles.GapAssessment:
 
 
 def review(task: ReviewInput, documents: Mapping[str, str]) -> ReviewerAnswer:
-    """Score a draft by what can be counted: sub-queries with findings, cited sentences, sources, words a sentence."""
+    """Score a draft by counts: sub-queries with findings, cited sentences, sources, words per sentence."""
     paragraphs = [part for part in documents.get(task.draft.hash, "").split("\n\n") if part.strip("#> \n")]
     sentences = [part[start:end] for part in paragraphs for start, end in sentence_spans(part)]
     sentences = [sentence for sentence in sentences if len(sentence.split()) > 3 and not sentence.startswith("#")]
@@ -167,7 +167,7 @@ def review(task: ReviewInput, documents: Mapping[str, str]) -> ReviewerAnswer:
 
 # --- steps of the strategy reflective --------------------------------------------------------------------------------
 def classify(task: reflective.ClassifyInput) -> reflective.CoordinatorAnswer:
-    """Classify by the number of words of meaning; research is always done."""
+    """Classify by the number of content words; research is always done."""
     count = len(meaning_words(task.query, task.language))
     complexity = reflective.Complexity.SIMPLE if count <= FEW_WORDS else reflective.Complexity.MODERATE
     if count > MANY_WORDS or task.query.count("?") > 1:
@@ -187,7 +187,7 @@ def investigate(task: reflective.InvestigateInput) -> reflective.QueriesAnswer:
 
 
 def plan_steps(task: reflective.PlanStepsInput) -> reflective.StepPlannerAnswer:
-    """Propose a step for each suggestion of a reflection, then for each form of the question that has none yet."""
+    """Propose a step for each suggestion of a reflection, then for each form of the question without one."""
     queries = _queries(task, task.most, tried=[step.title for step in task.steps])
     texts = [*task.suggested_changes, *(query for query, _, _ in queries)]
     return reflective.StepPlannerAnswer(
@@ -198,14 +198,14 @@ def plan_steps(task: reflective.PlanStepsInput) -> reflective.StepPlannerAnswer:
 
 
 def search_for_step(task: reflective.ResearchStepInput) -> reflective.ResearcherAnswer:
-    """Search for the step in its own words, once."""
+    """Search once for the step, in its own words."""
     if task.turn > 1:
         return reflective.ResearcherAnswer(reasoning="The step was searched for in its own words.")
     return reflective.ResearcherAnswer(queries=[task.description or task.step_title])
 
 
 def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.ReflectorAnswer:
-    """Continue while steps are planned; adjust where the last one has no finding and a gap is open."""
+    """Continue while steps are planned; adjust if the last one has no finding and a gap is open."""
     done = [step for step in task.steps if step.status is NodeStatus.COMPLETED]
     decision = reflective.ReflectionDecision.CONTINUE
     if not task.pending:
@@ -218,7 +218,7 @@ def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.Reflector
 
 # --- turns of the strategy orchestrator ------------------------------------------------------------------------------
 def take_in(task: orchestrator.IntakeInput, _: Transcript) -> TurnAnswer:
-    """Put the questions of the clarifier; without any, hand over to the plan."""
+    """Ask the clarifier's questions; without any, hand over to the plan."""
     if questions := clarify(task).questions:
         return scripted_turn((orchestrator.ASK_PERSON, orchestrator.AskArguments(questions=questions)))
     return scripted_turn((orchestrator.GENERATE_PLAN, NoArguments()))
@@ -234,14 +234,14 @@ def outline(task: orchestrator.OutlineInput) -> orchestrator.OutlinerAnswer:
 
 
 def orchestrate(task: orchestrator.OrchestrateInput, _: Transcript) -> TurnAnswer:
-    """Send an agent for each step that has none, all at once; then ask for the report."""
+    """Send an agent for each step without one, all at once; then request the report."""
     unserved = [number for number in task.unserved if 0 < number <= len(task.steps)]
     steps = [(number, task.steps[number - 1][:QUERY_CHARACTERS]) for number in unserved]
     tasks = [(orchestrator.RESEARCH_AGENT, orchestrator.AgentArguments(task=step, steps=[at])) for at, step in steps]
     if tasks and (not task.offered or orchestrator.RESEARCH_AGENT.name in task.offered):
         return scripted_turn(*tasks[:MOST_CALLS])
     if tasks and orchestrator.THINK.name in task.offered:
-        # After a failed agent a model has to think before it sends the next one, and this stands in for the model.
+        # After a failed agent a model has to think before it sends the next one; this takes the place of its thought.
         thought = orchestrator.ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent.")
         return scripted_turn((orchestrator.THINK, thought))
     return scripted_turn((orchestrator.ORCHESTRATOR_REPORT, NoArguments()))
@@ -259,7 +259,7 @@ def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
 
 
 def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
-    """Ask the queries in order, fetch and read the first pages, put the notes under the headings that they fit."""
+    """Search the queries in order, fetch and read the first pages, put the notes under the headings that they fit."""
     calls: list[tuple[ToolSpec[Any], Contract]] = [
         (living.WEB_SEARCH, living.WebSearchArguments(query=query[:QUERY_CHARACTERS])) for query in task.unasked
     ]
@@ -279,7 +279,7 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
 
 # --- sources and trees of the strategy recursive ---------------------------------------------------------------------
 def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
-    """Give the question and the requests of people as queries; their width is computed elsewhere."""
+    """Return the question and requests of people as queries; their width is computed elsewhere."""
     found = [query for query, _, facet in _queries(task, task.most_queries) if facet != OTHER_FORM]
     reason = "Only its size was judged, without a model."
     judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or found]
@@ -287,7 +287,7 @@ def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
 
 
 def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswer:
-    """Search for the need, for its words in other forms, and for the works that sources have mentioned."""
+    """Search for the need, its words in other forms, and the works that sources mention."""
     tried = {normalized_text(text) for text in task.asked}
     need = roles.PlanInput(query=task.need, language=task.language)
     works = [text for text in task.works if normalized_text(text) not in tried]
@@ -296,7 +296,7 @@ def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswe
 
 
 def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
-    """Give one executor a leaf for each source, the first ones where there is no room for all."""
+    """Propose a leaf for each source, or for the first ones if there is no room for all."""
     detail, task_type = task.goal[:DETAIL_CHARACTERS], TaskType.EXTRACT_KEY_FACTS
     sources = task.vetted[: task.most_leaves]
     return recursive.TreeAnswer(
@@ -305,7 +305,7 @@ def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
 
 
 def check_node(task: recursive.SelfCheckInput) -> recursive.SelfCheckAnswer:
-    """Call a node sufficient once something was found for its goal; else each of its gaps matters."""
+    """Judge a node sufficient once something was found for its goal; else each of its gaps matters."""
     found = task.draft is not None or bool(task.statements)
     return recursive.SelfCheckAnswer(
         sufficient=found,

@@ -1,1 +1,1 @@
-"""Functions run in child processes that can be killed: the child, the pool of children, calls that give up."""
+"""Functions run in child processes that can be killed: the child, and the pool of children."""

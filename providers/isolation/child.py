@@ -1,9 +1,9 @@
-"""The other end of `SubprocessPool`: a child process that runs plain functions under limits.
+"""The child side of `SubprocessPool`: a process that runs plain functions under limits.
 
 Frames in both directions are eight bytes of length and a body. In: the pickle of `(function, arguments, processor
 seconds)`. Out: the line `ready` once; then for each call the line `value`, `raised` or `failed` and JSON: the result,
-name and arguments of one of the errors `RAISED`, or type and place of any other. The parent unpickles none of it: a
-document may have taken over its reader.
+the name and arguments of an error in `RAISED`, or the type and place of any other. The parent unpickles none of it,
+because a document may have compromised the child that parses it.
 """
 
 import contextlib
@@ -26,9 +26,9 @@ from pydantic_core import to_json
 from providers.errors import ContentMissing, InvalidCall, SourceUnreadable
 
 LENGTH: Final = struct.Struct(">Q")
-RECURSION_LIMIT: Final = 10_000  # the walk of a page takes three frames for each of 512 levels
+RECURSION_LIMIT: Final = 10_000  # walking a page takes three frames for each of 512 levels
 RAISED: Final = (SourceUnreadable, InvalidCall, ContentMissing)
-"""Errors that leave a child as they were raised: their messages contain no words of a page."""
+"""Errors that reach the parent as they were raised: their messages contain no text of a page."""
 
 
 def read_frame(stream: BinaryIO) -> Any | None:
@@ -48,7 +48,7 @@ def write_frame(stream: BinaryIO, body: bytes) -> None:
 
 
 def run(function: str, arguments: tuple[Any, ...]) -> bytes:
-    """Run `module:name` and return its answer. Unexpected errors leave type and place: messages may contain a page."""
+    """Run `module:name` and return its answer. Unexpected errors give type and place: messages may contain a page."""
     try:
         module, _, name = function.partition(":")
         value = getattr(importlib.import_module(module), name)(*arguments)
@@ -64,18 +64,18 @@ def run(function: str, arguments: tuple[Any, ...]) -> bytes:
 
 
 def listen(stream: BinaryIO, calls: "queue.SimpleQueue[Any]") -> None:
-    """Pass calls on; when the parent closes the pipe or dies, end this process at once, in the middle of any work."""
+    """Queue calls; when the parent closes the pipe or dies, end this process at once, even during a call."""
     while (call := read_frame(stream)) is not None:
         calls.put(call)
     os._exit(0)
 
 
 def main() -> None:
-    """Serve calls until the parent goes: `python -m providers.isolation.child MEMORY_BYTES`."""
+    """Serve calls until the parent ends: `python -m providers.isolation.child MEMORY_BYTES`."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not get between the frames
+    os.dup2(2, 1)  # output of libraries must not get between the frames
     for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", int(sys.argv[1]))):
-        with contextlib.suppress(ValueError, OSError):  # a platform that lacks one does without it
+        with contextlib.suppress(ValueError, OSError):  # a platform may lack one of them
             limit = getattr(resource, name)
             resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
     sys.setrecursionlimit(RECURSION_LIMIT)

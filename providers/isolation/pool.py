@@ -1,6 +1,6 @@
-"""Killable child processes for work that may hang, crash or eat memory.
+"""Killable child processes for work that may hang, crash or exhaust memory.
 
-Native parsers cannot be interrupted from Python, so threads are no answer: a child is killed and replaced.
+Native parsers cannot be interrupted from Python, so threads do not help: a child is killed and replaced.
 """
 
 import asyncio
@@ -20,23 +20,23 @@ from providers.isolation.child import LENGTH, RAISED
 MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 START_GRACE_SECONDS: Final = 30.0
-"""Time for a child to start, apart from the time of its first call: the interpreter has to load."""
+"""Time for a child to start, in addition to that of its first call: the interpreter has to load."""
 RECYCLE_AFTER: Final = 1_000
-"""Calls after which a child is replaced. Loading its code takes as long as a hundred pages."""
+"""Calls after which a child is replaced. Loading its code takes as long as reading a hundred pages."""
 STRINGS: Final = TypeAdapter(list[str])
 
 T = TypeVar("T")
 
 
 def ended_by(kind: str) -> InputUnprocessable:
-    """Make the error for a text whose child was killed or died."""
+    """Return the error for a text whose child was killed or died."""
     return InputUnprocessable(kind, f"work on a text from outside ended its process: {kind}")
 
 
 class SubprocessPool:
     """At most `size` children that run `module:function` with plain arguments, each call under its own limits.
 
-    Children are replaced after a kill and after `recycle_after` calls, and get no environment variables of the parent.
+    Children are replaced after a kill and after `recycle_after` calls, and inherit no environment variables.
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class SubprocessPool:
         await self.close()
 
     async def call(self, function: str, *arguments: Any, returns: TypeAdapter[T], seconds: float | None = None) -> T:
-        """Run one function; cancelling the caller kills the child. `seconds` replaces both limits of time.
+        """Run a function; cancelling the caller kills the child. `seconds` replaces both time limits.
 
-        `returns` is the type of its result, which arrives as JSON: write `Base64UrlBytes` for bytes.
-        A text that ends two children is given up: the first one may have died because the machine had no memory left.
+        `returns` is the type of its result, which arrives as JSON: use `Base64UrlBytes` for bytes.
+        A text is given up after it ended two children: the first may have died because the machine ran out of memory.
         Raises the errors of `RAISED` as the function raised them, `InputUnprocessable` for anything else.
         """
         cpu_seconds, wall_seconds = (self._cpu_seconds, self._wall_seconds) if seconds is None else (seconds, seconds)
@@ -95,8 +95,8 @@ class SubprocessPool:
         return found
 
     async def close(self) -> None:
-        """End all children and wait for them. Calls that still run are to be cancelled by their owners first."""
-        self._recycle_after = 0  # one that is not cancelled ends its own child
+        """End all children and wait for them. The owners of running calls have to cancel them first."""
+        self._recycle_after = 0  # a call that is not cancelled ends its own child
         while self._idle:
             await self._idle.pop().kill()
 
@@ -118,17 +118,17 @@ class SubprocessPool:
 
 
 class _Child:
-    """One running child and the number of its calls."""
+    """One running child and its number of calls."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.calls = 0
 
     async def call(self, call: tuple[Any, ...], wall_seconds: float) -> bytes:
-        """Return the answer. Raises `InputUnprocessable`, after which the child is of no further use."""
+        """Return the answer. Raises `InputUnprocessable`, after which the child has to be killed."""
         body = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
         assert self.process.stdin is not None
-        self.process.stdin.writelines((LENGTH.pack(len(body)), body))  # reading the answer reports a death
+        self.process.stdin.writelines((LENGTH.pack(len(body)), body))  # a dead child shows when the answer is read
         try:
             if self.calls == 0:
                 async with asyncio.timeout(START_GRACE_SECONDS):
@@ -142,7 +142,7 @@ class _Child:
             code = await self.process.wait()
             if code == -signal.SIGXCPU:
                 raise ended_by("timeout") from None
-            # Only the kernel's memory killer sends SIGKILL, and a child itself at its limit of memory.
+            # SIGKILL comes only from the kernel's OOM killer, or from a child at its own memory limit.
             raise ended_by("memory" if code == -signal.SIGKILL else "crash") from None
 
     async def kill(self) -> None:
@@ -152,7 +152,7 @@ class _Child:
         await self.process.wait()
 
     async def _frame(self) -> bytes:
-        """Return the body of the next frame. Raises `InputUnprocessable` for one too large."""
+        """Return the body of the next frame. Raises `InputUnprocessable` if it is too large."""
         pipe = self.process.stdout
         assert pipe is not None
         (length,) = LENGTH.unpack(await pipe.readexactly(LENGTH.size))
@@ -162,7 +162,7 @@ class _Child:
 
 
 def read_answer(answer: bytes, returns: TypeAdapter[T]) -> T | ProviderError:
-    """Return the result that an answer states, or the error. Raises `InputUnprocessable` for a malformed answer."""
+    """Return the result or the error in an answer. Raises `InputUnprocessable` for a malformed answer."""
     kind, _, content = answer.partition(b"\n")
     try:
         if kind == b"value":
@@ -176,5 +176,5 @@ def read_answer(answer: bytes, returns: TypeAdapter[T]) -> T | ProviderError:
 
 
 def import_path() -> str:
-    """Return the places where the child finds the same modules; its working directory is never one of them."""
+    """Return the import path of the child; its working directory is never part of it."""
     return os.pathsep.join(str(Path(entry).absolute()) for entry in sys.path)

@@ -1,1 +1,1 @@
-"""Models behind the Messages API: requests fitted to limits, failover, prices and answers read without trust."""
+"""Models behind the Messages API: fitting requests to limits, failover, prices, and untrusted answers."""

@@ -1,7 +1,7 @@
-"""Replies of models: read from the wire, checked against the role's schema, and written for the journal of paid calls.
+"""Model replies: read from the wire, checked against the role's schema, and written for the journal of paid calls.
 
-An answer of a schema is the input of the answer tool, else the first JSON object in the text that fits, repaired if
-needed. A problem has lines `path: message` without any words of the answer: they go into the prompt of a repair.
+A structured answer is the input of the answer tool, else the first JSON object in the text that fits, repaired if
+needed. A problem has lines `path: message` without any text of the answer, because it goes into a repair prompt.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.chat import ANSWER_TOOL, ChatReply, shown_name
 
 Role = RoleSpec[Any, Any]
-MAX_ANSWER_CHARACTERS: Final = 200_000  # three times the longest cap of a role; repaired in two seconds at most
+MAX_ANSWER_CHARACTERS: Final = 200_000  # three times the longest output cap of a role; repaired in at most two seconds
 COMPLETE: Final = {"end_turn", "stop_sequence", "tool_use"}
 CUT: Final = {"max_tokens", "model_context_window_exceeded", "pause_turn", "length"}
 REFUSED: Final = {"refusal", "content_filter"}
@@ -34,15 +34,15 @@ THOUGHTS_AT_START: Final = re.compile(
     r"|(?!\s*(?:\{|```))(?:(?!<think).)*?</think(?:ing)?>(?=[ \t]*(?:[\n{#]|\Z))",
     re.DOTALL,
 )
-"""Thoughts before an answer, with their opening mark or, where a server put that into the prompt, without it. Marks
-within a JSON object or a sentence are words like others."""
+"""Thoughts before an answer, with their opening tag or, where a server put that into the prompt, without it. Tags in a
+JSON object or a sentence are ordinary text."""
 
 
 # --- from the wire ---------------------------------------------------------------------------------------------------
 def read_reply(body: bytes, requested_model: str) -> ChatReply:
-    """Read a response of status 200. Raises `Unavailable` when the body is no message: no answer was given.
+    """Read a response of status 200. Raises `Unavailable` if the body is not a message: no answer was given.
 
-    A message nested too deeply to be read was still answered and billed: it becomes an empty reply.
+    A message nested too deeply to parse was still answered and billed: it becomes an empty reply.
     """
     try:
         message = _read_json(body)
@@ -69,7 +69,7 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
 
 
 def read_usage(usage: Any) -> tuple[Usage, list[str]]:
-    """Read the counts of an answer, with a warning for figures that are absent or absurd; caches may be missing."""
+    """Read the token counts of an answer, with a warning for absent or absurd ones; those of caches may be missing."""
     given = usage if isinstance(usage, dict) else {}
     fields = {
         "input": given.get("input_tokens"),
@@ -93,7 +93,7 @@ def read_usage(usage: Any) -> tuple[Usage, list[str]]:
 
 
 def is_count(value: Any) -> TypeGuard[int]:
-    """Return true for a whole number from 0 to a million million."""
+    """Return true for a whole number from 0 to 10¹²."""
     return type(value) is int and 0 <= value <= 10**12
 
 
@@ -101,17 +101,17 @@ def _read_json(body: bytes) -> Any:
     try:
         return from_json(body)
     except ValueError:
-        # Lone surrogates, bytes that are no UTF-8, and endless numbers are not strict JSON. The answer was paid.
+        # Lone surrogates, invalid UTF-8 and endless numbers are not strict JSON, but the answer was paid for.
         return _encodable(json.loads(body.decode("utf-8", "replace"), parse_int=_integer))
 
 
 def _integer(digits: str) -> int:
-    """Read the first 19 characters of an integer, as 64 bits have; Python refuses to read more than 4,300."""
+    """Read the first 19 digits of an integer, as many as 64 bits have; Python refuses to read more than 4,300."""
     return int(digits[:19])
 
 
 def _encodable(value: Any) -> Any:
-    """Replace lone surrogates, which JSON may spell and UTF-8 cannot carry."""
+    """Replace lone surrogates, which JSON can spell and UTF-8 cannot encode."""
     text = json.dumps(value, ensure_ascii=False)
     return json.loads(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
 
@@ -119,12 +119,12 @@ def _encodable(value: Any) -> Any:
 # --- answers of a schema ---------------------------------------------------------------------------------------------
 @lru_cache(maxsize=64)
 def schema_text(answer: type[RoleAnswer]) -> str:
-    """Return the JSON schema of an answer, fields in the order of their declaration."""
+    """Return the JSON schema of an answer, with fields in the order of their declaration."""
     return json.dumps(answer.model_json_schema())
 
 
 def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
-    """Read an answer, with warnings. Raises `AnswerRefused`, `AnswerCut` (also if readable), `InvalidOutput`."""
+    """Read an answer, with warnings. Raises `AnswerRefused`, `AnswerCut` (even if readable), `InvalidOutput`."""
     check_end(reply)
     if isinstance(reply.tool_input, dict) and not role.plain_text:
         return _validated(role, reply.tool_input), []
@@ -144,7 +144,7 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
 
 
 def check_end(reply: ChatReply) -> None:
-    """Raise `AnswerRefused` or `AnswerCut` for a reply with such a stop reason."""
+    """Raise `AnswerRefused` or `AnswerCut` if the stop reason is one of theirs."""
     if reply.stop_reason in REFUSED:
         raise AnswerRefused("the model declined to answer")
     if reply.stop_reason in CUT:
@@ -160,7 +160,7 @@ def without_thoughts(text: str) -> tuple[str, list[str]]:
 
 
 def _without_fence(text: str) -> str:
-    """The text without a code fence around all of it."""
+    """Remove a code fence around the whole text."""
     opening, _, inner = text.partition("\n")
     body = inner.removesuffix("```")
     fenced = opening.startswith("```") and len(body) < len(inner) and "```" not in body
@@ -168,7 +168,7 @@ def _without_fence(text: str) -> str:
 
 
 def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, list[str]]:
-    """The first object in the text that fits the schema. Raises `InvalidOutput` with the first problem."""
+    """Return the first object in the text that fits the schema. Raises `InvalidOutput` with the first problem."""
     problem: InvalidOutput | None = None
     for value, warnings in _objects(text.rstrip("` \n"), may_close=may_close):
         try:
@@ -179,7 +179,7 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
 
 
 def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
-    """JSON objects of a text in order, each with the liberties taken to read it; the last one may be a repaired one."""
+    """Yield the JSON objects of a text in order, with warnings about how each was read; the last may be repaired."""
     decoder, place = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
     for _ in range(20):  # more objects than any answer needs
         start = OBJECT_START.search(text, place)
@@ -188,7 +188,7 @@ def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
         try:
             value, place = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as error:
-            # What is not just the beginning of an answer: at most closing brackets are missing.
+            # Only whole answers are repaired, not mere beginnings: at the end, only closing brackets may be missing.
             at_end = error.pos >= len(text)
             whole = may_close and error.msg == "Expecting ',' delimiter" if at_end else "}" in text[-200:]
             if whole and not error.msg.startswith("Unterminated string"):
@@ -209,13 +209,13 @@ def _validated(role: Role, value: Any) -> RoleAnswer:
 
 # --- turns of roles with tools ---------------------------------------------------------------------------------------
 def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
-    """The tools that may be called in this turn, as the Messages API takes them; none for a role without tools."""
+    """Return the tools that may be called in this turn, in Messages API form; none for a role without tools."""
     tools = offered_tools(task.role, task.input) if isinstance(task.input, ToolTurnInput) else []
     return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
 
 
 def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
-    """Read a turn, with warnings. Raises `AnswerRefused`, `InvalidOutput`, `AnswerCut`: a cut call is not made."""
+    """Read a turn, with warnings. Raises `AnswerRefused`, `InvalidOutput`, `AnswerCut`: a cut-off call is not made."""
     check_end(reply)
     content: list[dict[str, Any]] = []
     warnings: list[str] = []
@@ -233,7 +233,7 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
 
 # --- the journal of paid calls ---------------------------------------------------------------------------------------
 def request_fingerprint(task: EngineTask) -> str:
-    """SHA-256, in hexadecimal, over everything that decides the answer: equal requests are paid only once."""
+    """Return the SHA-256, in hexadecimal, of all that determines the answer: equal requests are paid only once."""
     role, request = task.role, task.input
     parts: dict[str, Any] = {
         "role": [role.name, schema_text(role.answer), role.plain_text, role.output_tokens],
@@ -246,7 +246,7 @@ def request_fingerprint(task: EngineTask) -> str:
 
 
 def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
-    """Write an answer for the journal, an unusable one too: it was paid, and another request would pay again."""
+    """Write an answer for the journal, even an unusable one: it was paid for, and another request would pay again."""
     if isinstance(answer, EngineAnswer):
         return json.dumps(to_jsonable_python(answer), sort_keys=True)
     problem = {"unusable": type(answer).__name__, "problem": str(answer)}
@@ -254,7 +254,7 @@ def answer_to_json(answer: EngineAnswer | AnswerUnusable) -> str:
 
 
 def answer_from_json(text: str, role: Role) -> EngineAnswer:
-    """Read a journal entry. Raises the stored `AnswerUnusable`, or `ContentCorrupt` if it is no answer of the role."""
+    """Read a journal entry. Raises the stored `AnswerUnusable`, or `ContentCorrupt` if it does not fit the role."""
     try:
         entry = json.loads(text)
         if "unusable" not in entry:

@@ -28,8 +28,8 @@ from providers.models.chat import (
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
-CONNECT_SECONDS: Final = 10.0  # a silent endpoint of several is given up after this long
-RETRY_SECONDS: Final = 1.0  # pause after a call that was given up for its silence, which was the wait
+CONNECT_SECONDS: Final = 10.0  # connection timeout, after which another endpoint can be tried
+RETRY_SECONDS: Final = 1.0  # pause after a call timed out in silence, which was a wait already
 MAX_REPLY_BYTES: Final = 8_000_000
 STATUS_OF_STREAM_ERROR: Final = {
     "invalid_request_error": 400,
@@ -38,14 +38,14 @@ STATUS_OF_STREAM_ERROR: Final = {
     "rate_limit_error": 429,
     "overloaded_error": 529,
 }
-"""Status that the Messages API gives an error outside of a stream; others may pass."""
+"""HTTP status of these errors outside of a stream; any other error counts as transient."""
 EPHEMERAL: Final[CacheControlEphemeralParam] = {"type": "ephemeral"}
 
 
 class ExplicitClient(AsyncAnthropic):
-    """The SDK's client without anything from the environment: no credentials, no address, no headers, no retries.
+    """The SDK's client with nothing from the environment: no credentials, no address, no headers, no retries.
 
-    A subclass does not search the machine for credentials; headers of `ANTHROPIC_CUSTOM_HEADERS` are removed again.
+    The SDK does not search for credentials in a subclass; headers of `ANTHROPIC_CUSTOM_HEADERS` are removed again.
     """
 
     def __init__(self, *, api_key: str, base_url: str, http_client: httpx2.AsyncClient) -> None:
@@ -61,7 +61,7 @@ class ExplicitClient(AsyncAnthropic):
 
 
 class AnthropicChat:
-    """One connection pool to one endpoint."""
+    """A connection pool to one endpoint."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class AnthropicChat:
         places: EndpointPlaces = DEFAULT_PLACES,
         silence_seconds: float | None = None,
     ) -> None:
-        """Open the pool; `places` name the settings for messages, `silence_seconds` is the longest silence of a call.
+        """Open the pool; `places` name the settings for messages, `silence_seconds` is the timeout for silence.
 
-        Without it each request has its own. Raises `NotConfigured` when the public API is meant and no key is
-        there, key or address cannot be one, or the key would be sent unencrypted.
+        Without it each request has its own. Raises `NotConfigured` if the public API has no key, if the key or the
+        address is invalid, or if the key would be sent unencrypted.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
@@ -83,14 +83,14 @@ class AnthropicChat:
         if api_key:
             ensure_key(api_key, places.credential)
             ensure_confidential(api_key, base_url, places.address, places.credential)
-        # At its debug level the SDK logs whole requests, page text included.
+        # At debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
         self._places = places
         self._silence_seconds = silence_seconds
         connections = httpx2.AsyncClient(
             trust_env=False,
             follow_redirects=False,
-            # A connection serves the next phase of a run, some seconds later.
+            # A connection is reused by the next phase of a run, some seconds later.
             limits=httpx2.Limits(max_connections=250, keepalive_expiry=60.0),
             verify=trusted_certificates(),
         )
@@ -102,12 +102,12 @@ class AnthropicChat:
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`.
 
-        An endpoint that hangs is not waited for as long as one that writes: whatever arrives, be it a ping, ends a
+        An endpoint that hangs times out sooner than one that writes: anything that arrives, even a ping, ends a
         silence.
         """
         seconds, allowed = request.timeout_seconds, self._silence_seconds
         silence = min(request.silence_seconds if allowed is None else allowed, seconds)
-        # Plain text unless it is marked: not every endpoint reads blocks here.
+        # Plain text unless it is marked for the cache: not every endpoint reads blocks here.
         system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]
         sending = self._client.messages.with_streaming_response.create(
             model=request.model,
@@ -137,9 +137,9 @@ class AnthropicChat:
 
     @asynccontextmanager
     async def _translate_errors(self, request: ChatRequest, silence: float) -> AsyncIterator[None]:
-        """Raise every failure of the block as an error of our tree (statuses: `model_errors.error_for_status`)."""
+        """Translate every failure of the block into an error of our tree (statuses: `chat.error_for_status`)."""
         try:
-            # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
+            # Timeouts of the transport measure silence; a body that trickles needs a limit on the whole.
             async with asyncio.timeout(request.timeout_seconds):
                 yield
         except TimeoutError:
@@ -164,7 +164,7 @@ class AnthropicChat:
 
 
 def _prompt(request: ChatRequest) -> list[MessageParam]:
-    """The prompt in blocks, with cache marks at the ends of the last two parts that other requests begin with."""
+    """Return the prompt in blocks, with cache marks at the ends of the last two parts shared with other requests."""
     if not request.cache or not request.common_ends:
         return [{"role": "user", "content": request.prompt}]
     ends = [0, *request.common_ends, len(request.prompt)]
@@ -177,9 +177,9 @@ def _prompt(request: ChatRequest) -> list[MessageParam]:
 
 
 def _conversation(request: ChatRequest) -> list[MessageParam]:
-    """The whole conversation, with cache marks at the ends of the last two messages of the user.
+    """Return the whole conversation, with cache marks at the ends of the last two user messages.
 
-    The older mark is where the turn before was cached, which an endpoint finds by itself only behind few blocks.
+    The older mark is where the previous turn was cached, which an endpoint finds by itself only within a few blocks.
     """
     opening = {"role": "user", "content": [{"type": "text", "text": request.prompt}]}
     messages = [opening, *({"role": one["role"], "content": list(one["content"])} for one in request.messages)]
@@ -191,7 +191,7 @@ def _conversation(request: ChatRequest) -> list[MessageParam]:
 
 
 def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
-    """The role's tools, or the schema as output format or as input of the one answer tool."""
+    """Return the role's tools, or the schema as output format or as input of the answer tool."""
     if request.tools:
         choice = {"type": "any"} if request.must_call else {"type": "auto"}
         return {"tools": [dict(tool) for tool in request.tools], "tool_choice": choice}
@@ -214,7 +214,7 @@ DELTA_FIELDS: Final = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
-"""Type of a delta → its field, whose pieces make up the field of that name of the block."""
+"""Field of each type of delta; its pieces are joined in the block's field of that name."""
 
 
 class StreamError(Exception):
@@ -226,10 +226,10 @@ class StreamError(Exception):
 
 
 def message_of(stream: bytes) -> bytes:
-    """Return the message as the endpoint would have sent it without a stream, as JSON.
+    """Return, as JSON, the message that the endpoint would have sent without streaming.
 
-    Raises `StreamError` for an error event, and `Unavailable` for a stream that cannot be read or lacks its end: then
-    no answer was given.
+    Raises `StreamError` for an error event, and `Unavailable` for a stream that is unreadable or incomplete: no answer
+    was given.
     """
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
@@ -256,14 +256,14 @@ def message_of(stream: bytes) -> bytes:
                     content = [_closed(blocks[place]) for place in sorted(blocks)]
                     return json.dumps(message | {"content": content}).encode()
                 case _:
-                    pass  # pings, ends of blocks, and what later versions of the API add
+                    pass  # pings, ends of blocks, and additions of later versions of the API
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise Unavailable("the model endpoint answered with status 200 but with an unreadable event stream") from None
     raise Unavailable("the model endpoint's answer ended in the middle")
 
 
 def _closed(block: dict[str, Any]) -> dict[str, Any]:
-    """The block with the input of its tool: text that is no JSON stays a text, which the schema refuses."""
+    """Return the block with its tool input; text that is not valid JSON stays text, which the schema refuses."""
     partial = block.pop("partial_json", "")
     if not partial:
         return block

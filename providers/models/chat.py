@@ -1,4 +1,4 @@
-"""One exchange with a language model, in the terms of the Messages API and free of any client library."""
+"""One exchange with a language model, in terms of the Messages API and independent of any client library."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,13 @@ from providers.service_calls import retry_after_seconds
 
 ANSWER_TOOL = "give_answer"  # name of the tool whose input is the answer of a role without tools of its own
 SILENCE_SECONDS: Final = 25.0
-"""A call that sends nothing for so long is made again; the Messages API sends a ping every few seconds, and a run may
-lose 45 s to an outage."""
-FAILOVER_SILENCE_SECONDS: Final = 10.0  # the same where another endpoint can answer in place of this one
+"""Timeout for a call that sends nothing, after which it is retried; the Messages API sends a ping every few seconds,
+and a run may lose 45 s to an outage."""
+FAILOVER_SILENCE_SECONDS: Final = 10.0  # the same if another endpoint can answer instead
 
 
 class ChatMode(StrEnum):
-    """Ways to request an answer of a JSON schema, from the strongest guarantee to the weakest."""
+    """Ways to request an answer that matches a JSON schema, the strongest guarantee first."""
 
     NATIVE = "native"  # the schema is the output format of the request
     TOOL = "tool"  # the schema is the input of one tool
@@ -26,16 +26,16 @@ class ChatMode(StrEnum):
 
 
 class ToolUse(StrEnum):
-    """Tool support of an endpoint, from the strongest to none."""
+    """Tool support of an endpoint, the strongest first."""
 
-    FORCED = "forced"  # a request can demand that a tool is called
+    FORCED = "forced"  # a request can demand a tool call
     OFFERED = "offered"  # the model may call tools
     NONE = "none"
 
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One request. `max_tokens` counts everything that the model generates, `timeout_seconds` the whole exchange."""
+    """A request. `max_tokens` counts everything that the model generates, `timeout_seconds` the whole exchange."""
 
     model: str
     system: str
@@ -45,16 +45,16 @@ class ChatRequest:
     json_schema: Mapping[str, Any] | None = None
     mode: ChatMode = ChatMode.TEXT
     common_ends: tuple[int, ...] = ()
-    """Places where parts of the prompt end that other requests of the run begin with, in characters."""
+    """Offsets in characters at the ends of prompt parts with which other requests of the run begin, too."""
     cache: bool = False
-    """Mark the stable beginnings (system, common part, conversation so far) for the endpoint's cache."""
+    """Mark the stable prefixes (system, common part, conversation so far) for the endpoint's cache."""
     messages: Sequence[Mapping[str, Any]] = ()
     """`role` and `content` of each message after the prompt; the last one is the user's."""
     tools: Sequence[Mapping[str, Any]] = ()
-    """Tools of the role, as the Messages API has them; excludes `json_schema`."""
+    """Tools of the role, in Messages API form; excludes `json_schema`."""
     must_call: bool = False  # demand a call of a tool; some endpoints accept tools but cannot force one
     silence_seconds: float = SILENCE_SECONDS
-    """Longest silence of an endpoint without a setting of its own."""
+    """Timeout for silence, unless the endpoint has a setting of its own."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class ChatReply:
     tool_input: object | None  # input of `ANSWER_TOOL`; None if the model did not call it
     stop_reason: str | None
     usage: Usage
-    """Billed tokens, yet without their price; the cost is None for absent or absurd figures."""
+    """Billed tokens, not priced yet; the cost is None for absent or absurd figures."""
     model: str
     warnings: list[str] = field(default_factory=list)
     blocks: list[dict[str, Any]] = field(default_factory=list)  # the content blocks, unchanged
@@ -75,7 +75,7 @@ class Chat(Protocol):
     """A connection to one endpoint. Its methods raise `Retryable` or `Rejected`."""
 
     async def complete(self, request: ChatRequest) -> ChatReply:
-        """Send one request, once; every reply that arrives is returned."""
+        """Send one request, once; return every reply that arrives."""
         ...
 
     async def close(self) -> None:
@@ -87,7 +87,7 @@ class Chat(Protocol):
 ADDRESS_VARIABLE: Final = "ANTHROPIC_BASE_URL"
 MODEL_VARIABLE: Final = "RESEARCH_MODEL"
 PASSING_STATUSES: Final = {408, 409, 425, 499}
-"""Timeout, conflict, too early, connection closed by the client: the same request may succeed later."""
+"""Timeout, conflict, too early, connection closed by the client: a retry may succeed."""
 REFUSALS: Final[Mapping[str, str]] = {
     "context_too_long": r"prompt is too long|context (length|window|size|limit)|too many (input )?tokens|too large",
     "output_too_long": r"max_(completion_|output_)?tokens",
@@ -96,13 +96,13 @@ REFUSALS: Final[Mapping[str, str]] = {
     r"|\btools?\b",
     "unknown_model": r"\bmodel\b",
 }
-"""Kinds of `InvalidCall` by patterns of the endpoint's message, in lower case; the first that occurs counts."""
+"""Kinds of `InvalidCall` by patterns of the endpoint's message in lower case; the first match counts."""
 ODD_IN_NAMES: Final = re.compile(r"[^\w.:/@-]")
 
 
 @dataclass(frozen=True)
 class EndpointPlaces:
-    """Settings that an operator changes for an endpoint."""
+    """Names of the settings that an operator changes for an endpoint."""
 
     credential: str = "ANTHROPIC_API_KEY"
     address: str = ADDRESS_VARIABLE
@@ -115,7 +115,7 @@ DEFAULT_PLACES: Final = EndpointPlaces()
 def error_for_status(
     status: int, headers: Iterable[tuple[str, str]], detail: str, model: str, places: EndpointPlaces
 ) -> ProviderError:
-    """Translate an error response; `detail`, the endpoint's own wording, is searched and never repeated."""
+    """Translate an error response; `detail`, the endpoint's own wording, is searched but never repeated."""
     said = detail[:4_000].lower()
     if status == 429:
         return RateLimited("the model endpoint asks to wait (429)", retry_after=retry_after_seconds(headers))
@@ -132,7 +132,7 @@ def error_for_status(
 
 
 def shown_name(model: str) -> str:
-    """Make a name fit for messages, reports and logs: requests and endpoints may name anything."""
+    """Make a name safe for messages, reports and logs: requests and endpoints may name anything."""
     return ODD_IN_NAMES.sub("?", model)[:80]
 
 

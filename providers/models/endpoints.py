@@ -1,7 +1,7 @@
-"""Model endpoints: capabilities by host and model name, the models that may do a role, and prices of calls.
+"""Model endpoints: capabilities by host and model name, candidate models for a role, and prices of calls.
 
-Prices of the configuration come first, then those in the wheel of `genai-prices`, whose updater is never started. A
-model without a price costs None, never 0.
+Configured prices come first, then those in the wheel of `genai-prices`, whose updater is never started. A model
+without a price costs None, never 0.
 """
 
 import re
@@ -27,13 +27,13 @@ DEFAULT_ENDPOINT: Final = "default"
 
 @dataclass(frozen=True)
 class ModelDirectory:
-    """Endpoints by name, one of them `default`, and names of models by tier in order of preference."""
+    """Endpoints by name, one of them `default`, and model names by tier in order of preference."""
 
     endpoints: Mapping[str, "ModelEndpoint"]
     tiers: Mapping[Tier, Sequence[str]] = field(default_factory=dict)
 
     def candidates(self, named: str | None, tier: Tier) -> list["ModelCandidate"]:
-        """List the models for a role of this tier: the one that the call names first, then the configured ones."""
+        """List the models for a role of this tier: the one named by the call first, then the configured ones."""
         written = dict.fromkeys([*([named] if named else []), *self.tiers.get(tier, ())])
         places = [split_name(name, self.endpoints) for name in written]
         return [
@@ -44,17 +44,17 @@ class ModelDirectory:
 
 @dataclass(frozen=True)
 class ModelEndpoint:
-    """One Messages API."""
+    """An endpoint of the Messages API."""
 
     name: str
     host: str  # `host` or `host:port`
-    chat: Chat | None  # None for one that cannot be used
+    chat: Chat | None  # None if it cannot be used
     capabilities: Callable[[str], "EndpointCapabilities"]  # capabilities of a model there, by its name
-    remedy: str = ""  # what to set so that it can be used
+    remedy: str = ""  # what to set to make it usable
 
     @property
     def service(self) -> str:
-        """Name among all outside services, by which limits and pauses are shared."""
+        """Name among all outside services, under which limits and pauses are shared."""
         return f"model/{self.name}"
 
 
@@ -78,12 +78,12 @@ class ModelCandidate:
 
     @property
     def shown(self) -> str:
-        """The name, fit for a message."""
+        """The name, safe for a message."""
         return shown_name(self.name)
 
 
 def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
-    """Endpoint and model of `NAME` or `endpoint:NAME`; a model's own name may contain a colon."""
+    """Return endpoint and model of `NAME` or `endpoint:NAME`; a model's own name may contain a colon."""
     head, colon, rest = written.partition(":")
     known = head == DEFAULT_ENDPOINT or head in endpoints
     return (head, rest) if colon and rest and known else (DEFAULT_ENDPOINT, written)
@@ -93,13 +93,13 @@ class EndpointCapabilities(StrictContract):
     """Capabilities of one model at one endpoint; all sizes are in tokens."""
 
     mode: ChatMode = ChatMode.TOOL
-    """The strongest way to request an answer of a schema."""
+    """Strongest way to request an answer that matches a schema."""
     tools: ToolUse = ToolUse.FORCED
     """Support for the tools of a role."""
     reasoning_tokens: int = Field(default=4_000, ge=0, le=200_000)
-    """Room for hidden reasoning, above the visible answer."""
+    """Room for hidden reasoning, in addition to the visible answer."""
     reasons: bool = False
-    """The model reasons by itself before it answers, so it needs no tool to think with."""
+    """The model reasons before it answers, so it needs no thinking tool."""
     window: int = Field(default=32_000, ge=2_000, le=10_000_000)
     """Prompt and answer together."""
     output_limit: int | None = Field(default=None, ge=200, le=1_000_000)
@@ -107,10 +107,10 @@ class EndpointCapabilities(StrictContract):
     searches_web: bool = False
     """The endpoint has a web search of its own."""
     token_factor: float = Field(default=1.0, ge=0.3, le=5)
-    """Tokens for the same text, compared with the older tokenizers."""
+    """Tokens for a text, relative to the older tokenizers."""
     silence_seconds: float | None = Field(default=None, ge=1, le=3_600)
-    """Time after which a call that sends nothing is given up: more for a slow endpoint of one's own. None: 25 s, and 10
-    where another endpoint can answer."""
+    """Timeout for a call that sends nothing: longer for a slow endpoint of your own. None: 25 s, or 10 s if another
+    endpoint can answer."""
 
 
 CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(
@@ -120,7 +120,7 @@ CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(
 
 
 def capabilities_of(base_url: str, model: str = "", own: EndpointCapabilities | None = None) -> EndpointCapabilities:
-    """Merge the table's entries for the endpoint's host and for the model, and over them the values set in `own`."""
+    """Merge the table's entries for the endpoint's host and for the model; values set in `own` override them."""
     name = without_date(model).lower()
     known: dict[str, Any] = dict(CAPABILITIES["hosts"].get(urlsplit(base_url).hostname or "", {}))
     for entry in CAPABILITIES["models"]:
@@ -132,7 +132,7 @@ def capabilities_of(base_url: str, model: str = "", own: EndpointCapabilities | 
 
 
 def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
-    """Capabilities after a refusal of this kind; None if no weaker request is left to try."""
+    """Return the capabilities after a refusal of this kind; None if no weaker request is left to try."""
     if kind == "unsupported_caching" and request.cache:
         return known.model_copy(update={"caching": False})
     if kind != "unsupported_parameter":
@@ -146,9 +146,9 @@ def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> En
 
 # --- prices -----------------------------------------------------------------------------------------------------------
 MILLION: Final = 1_000_000
-PROVIDER: Final = "anthropic"  # other makers' names are not looked up: a server of one's own may call anything `qwen3`
+PROVIDER: Final = "anthropic"  # names of other vendors are not looked up: any server may call anything `qwen3`
 CACHE_READ_FACTOR, CACHE_WRITE_FACTOR = 0.1, 1.25
-"""Of the input price, for configured prices (five-minute cache; the provider's page on prompt caching)."""
+"""Factors on the configured input price (five-minute cache; the provider's page on prompt caching)."""
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
 
 
@@ -158,13 +158,13 @@ def without_date(model: str) -> str:
 
 
 class PriceTable:
-    """Prices by model name; those of the configuration come first."""
+    """Prices by model name; configured ones come first."""
 
     def __init__(self, configured: Mapping[str, ModelPrice] = MappingProxyType({})) -> None:
         self._configured = configured
 
     def cost_usd(self, model: str, usage: Usage, *, written: str | None = None) -> float | None:
-        """US dollars for a call, or None; an entry for `written`, `endpoint:NAME`, comes before the model's own."""
+        """Return the cost of a call, or None; a price for `written`, `endpoint:NAME`, precedes the model's own."""
         if usage.cost_usd is None:
             return None
         own = self._own(model, written)
@@ -176,7 +176,7 @@ class PriceTable:
         return (weighed * own.input + usage.output_tokens * own.output) / MILLION
 
     def highest(self, model: str, *, written: str | None = None) -> ModelPrice | None:
-        """The highest prices that a call can have, long prompts and cache writes included; None if unknown."""
+        """Return the highest prices of a call, long prompts and cache writes included; None if unknown."""
         own = self._own(model, written)
         if own is not None:
             return ModelPrice(input=own.input * CACHE_WRITE_FACTOR, output=own.output)
@@ -191,8 +191,8 @@ class PriceTable:
 
 
 def _library_prices(model: str, usage: Usage) -> tuple[float, float] | None:
-    """US dollars for input and output of one call; None for a model that the library does not know."""
-    # Half a second of processor time, which a process without a model does not need to spend.
+    """Return US dollars for input and output of one call; None for a model that the library lacks."""
+    # The import takes half a second of processor time, which a process without a model does not need to spend.
     import genai_prices  # noqa: PLC0415
 
     billed = genai_prices.Usage(

@@ -1,6 +1,6 @@
-"""Requests that fit into a model's context window. Pure.
+"""Fitting requests into a model's context window. Pure.
 
-`fit_request` shows the whole content of a task if there is room, else its items at the levels that `allot` gives them.
+`fit_request` shows the whole content of a task if there is room, else its items at the levels chosen by `allot`.
 """
 
 import json
@@ -29,8 +29,8 @@ from providers.tokens.allotment import (
     fidelity_of,
 )
 
-REPAIR_TOKENS: Final = 200  # of the longest reasons for a repair
-FITTING_ROUNDS: Final = 3  # attempts to allot the room, each with what the one before took around the items
+REPAIR_TOKENS: Final = 200  # for the longest reasons of a repair
+FITTING_ROUNDS: Final = 3  # attempts to allot the room, each with the overhead that the last one had around the items
 BREVITY_TOKENS: Final = 20
 BREVITY: Final = "\n\nKeep the whole answer under {words} words."
 JSON_INSTRUCTION: Final = """
@@ -46,19 +46,19 @@ Do the work again and avoid them."""
 
 @dataclass(frozen=True)
 class FittedRequest:
-    """A request that fits, and what of its content it shows."""
+    """A request that fits, and the content that it shows."""
 
     request: ChatRequest
-    estimate: int  # input tokens, rather too many than too few
-    items: Sequence[ItemFidelity]  # the items of the content; empty where all are whole
-    fidelity: CallFidelity | None  # None where the content has no items
+    estimate: int  # input tokens, erring on the high side
+    items: Sequence[ItemFidelity]  # the items of the content; empty if all are whole
+    fidelity: CallFidelity | None  # None if the content has no items
     warnings: list[str]
 
 
 def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
-    """Make the request of a task in the strongest mode that the model supports.
+    """Build the request of a task in the strongest mode that the model supports.
 
-    Raises `SummariesNeeded` where texts that it shortens are to be summarised and it refers to no summaries yet, and
+    Raises `SummariesNeeded` if texts that it shortens are to be summarised and the task refers to no summaries yet, and
     `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit.
     """
     capabilities, tools = candidate.capabilities, tool_definitions(task)
@@ -106,8 +106,8 @@ def _fit(
 ) -> tuple[RenderedPrompt, dict[str, Level], int, tuple[int, int]]:
     """Show the content whole, or its items at the levels that fit; `besides` and `repair` are the text around it.
 
-    Returns the prompt, the levels of shortened items, the tokens of all, and the room for them and for the answer. A
-    first call leaves room for the reasons of a repair, so that the repair shows what the first call showed.
+    Returns the prompt, the levels of shortened items, the total tokens, and the room for them and for the answer. A
+    first call reserves room for the reasons of a repair, so that the repair shows the same content.
     """
     whole, factor, others = task.whole, candidate.capabilities.token_factor, estimated_tokens(besides + repair)
 
@@ -123,7 +123,7 @@ def _fit(
         room, output = room_for(task, candidate, SMALLEST_OUTPUT)
     if used + spare > room:
         for _ in range(FITTING_ROUNDS if task.render else 0):
-            # Marks of a prompt follow from its content: what is around the items is a little different each time.
+            # The marks of a prompt depend on its content, so the overhead around the items differs a little each time.
             frame = used + spare - factor * sum(item.size(levels.get(item.id, Level.FULL)) for item in whole.items)
             try:
                 levels = allot(whole.items, room - frame, factor)
@@ -141,7 +141,7 @@ def _fit(
 
 
 def _require_summaries(items: Sequence[ContentItem], levels: dict[str, Level]) -> None:
-    """Raise `SummariesNeeded` if a summary may replace texts of lowered items; short ones do without."""
+    """Raise `SummariesNeeded` if summaries may replace texts of lowered items; short texts need none."""
     lowered = [item for item in items if levels.get(item.id) in SUMMARY_LEVELS]
     texts = dict.fromkeys((text, levels[item.id]) for item in lowered for text in item.originals())
     long = [(text, level) for text, level in texts if summary_characters(len(text), level) >= SHORTEST_SUMMARY]
@@ -157,7 +157,7 @@ def _shortening(items: Sequence[ItemFidelity], figures: CallFidelity, candidate:
 
 
 def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list[ModelCandidate]:
-    """Return the candidates in their order, those with room for the whole content first."""
+    """Return the candidates in order, those with room for the whole content first."""
     if not task.whole.items:
         return list(candidates)
     schema = "" if task.role.plain_text else schema_text(task.role.answer)
@@ -172,7 +172,7 @@ def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list
 
 
 def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> InvalidCall:
-    """Error for a prompt that does not fit: need, room and remedy."""
+    """Return the error for a prompt that does not fit: need, room and remedy."""
     (room, _), settings = room_for(task, candidate, SMALLEST_OUTPUT), task.input.tokens
     managed = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
     fewer = "protect fewer sources" if task.input.protected_source_ids else "lower limits.max_sources_per_query"
@@ -185,20 +185,20 @@ def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> Invali
 
 
 def window_of(task: EngineTask, candidate: ModelCandidate) -> int:
-    """Tokens of a model's window: as the run's settings have it, else as it is known."""
+    """Return the tokens of a model's window: as set for the run, else as known."""
     own = task.input.tokens.model_context_overrides
     return own.get(candidate.name) or own.get(candidate.model) or candidate.capabilities.window
 
 
 def room_for(task: EngineTask, candidate: ModelCandidate, share: float = LARGEST_OUTPUT) -> tuple[int, int]:
-    """Divide a model's window into tokens for the prompt and for all output of a task; `share` is for the output."""
+    """Divide a model's window into tokens for the prompt and for all output of a task, which gets `share`."""
     needed = task.role.output_tokens + candidate.capabilities.reasoning_tokens
     window = window_of(task, candidate)
     return available_tokens(window, needed, candidate.capabilities.output_limit, task.input.tokens, share)
 
 
 def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the conversation for one model: thoughts go back unchanged, and only to their author."""
+    """Return the conversation for one model: thinking blocks go back unchanged, and only to their author."""
     shown: list[dict[str, Any]] = []
     for message in messages:
         blocks = [block for block in message.content if message.author == author or block.get("type") not in THOUGHTS]

@@ -1,4 +1,4 @@
-"""The engine that does roles with language models: one answered request per task, from the first model that answers.
+"""The engine that uses language models: one answered request per task, from the first model that answers.
 
 `LanguageModelEngine.answer` tries the models of a tier in order; `_exchange` fits the task to one model and sends it.
 """
@@ -20,15 +20,15 @@ from providers.models.endpoints import EndpointCapabilities, ModelCandidate, Mod
 from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
 from providers.shared.limits import Limiter
 
-SHORTEST_SECONDS: Final = 0.05  # with less time left no further model is tried
-SHARE_OF_ONE: Final = 0.7  # share of the remaining time for a model after which another one can be tried
+SHORTEST_SECONDS: Final = 0.05  # with less time left, no other model is tried
+SHARE_OF_ONE: Final = 0.7  # share of the remaining time for a model if another one can be tried after it
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
 NARROWED: Final = "less text of each source was considered: use a model with a larger window"
 Failures = list[tuple[ModelCandidate, ProviderError]]
 
 
 class LanguageModelEngine:
-    """Does any role. Offers a model the role's own tools, or none but the one that takes the answer."""
+    """Performs any role. Offers a model the role's own tools, or only the one that takes the answer."""
 
     kind = EngineKind.MODEL
     paid = True
@@ -38,10 +38,10 @@ class LanguageModelEngine:
         self._prices = prices
         self._limiter = limiter
         self._weakened: dict[str, EndpointCapabilities] = {}
-        """Capabilities by model after refusals of a parameter."""
+        """Capabilities by model, after refusals of a parameter."""
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role with at most one answered request: a model that fails without an answer is replaced by the next.
+        """Perform a role with at most one answered request: a model that fails without an answer gives way to the next.
 
         Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
@@ -81,13 +81,13 @@ class LanguageModelEngine:
                 await endpoint.chat.close()
 
     def _candidates(self, task: EngineTask) -> list[ModelCandidate]:
-        """Models for the task in order of preference. Raises `NotConfigured`."""
+        """Return the models for the task in order of preference. Raises `NotConfigured`."""
         candidates = [
             replace(each, capabilities=self._weakened.get(each.key, each.capabilities))
             for each in self._directory.candidates(task.input.model, task.role.tier)
         ]
         if isinstance(task.input, SummarizeInput):
-            return candidates[:1]  # the run has an order of its own
+            return candidates[:1]  # a run has its own order of models for summaries
         if not candidates:
             raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
         able = [each for each in candidates if not task.role.tools or each.capabilities.tools is not ToolUse.NONE]
@@ -99,12 +99,12 @@ class LanguageModelEngine:
     async def _exchange(
         self, task: EngineTask, candidate: ModelCandidate, until: float, silence: float
     ) -> tuple[ChatReply, FittedRequest]:
-        """Make one answered request within the rate limit; refusals of a parameter come before it and are free."""
+        """Make one answered request within the rate limit; earlier ones, refused for a parameter, are free."""
         chat = candidate.endpoint.chat
         if chat is None:
             raise NotConfigured(f"{candidate.endpoint.remedy} (for the model {candidate.shown})")
         while True:
-            # In a thread: cutting long pages down takes a while, in which other calls go on.
+            # In a thread: shortening long pages takes a while, in which other calls continue.
             fitted = await asyncio.to_thread(fit_request, task, candidate)
             expected = fitted.estimate + fitted.request.max_tokens // 4  # few answers come near their cap
             try:
@@ -123,11 +123,11 @@ class LanguageModelEngine:
     async def _read(
         self, task: EngineTask, candidate: ModelCandidate, reply: ChatReply, fitted: FittedRequest, failures: Failures
     ) -> EngineAnswer:
-        # The price is that of the requested name.
+        # Priced by the requested name.
         cost = self._prices.cost_usd(candidate.model, reply.usage, written=candidate.name)
         usage = reply.usage.model_copy(update={"cost_usd": cost})
         try:
-            # Repairing the JSON of a long text takes up to two seconds, in which other calls go on.
+            # Repairing the JSON of a long text takes up to two seconds, in which other calls continue.
             read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)
             content, liberties = await asyncio.to_thread(read, reply)
         except AnswerUnusable as error:
@@ -142,7 +142,7 @@ class LanguageModelEngine:
 
 
 def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, fitted: FittedRequest) -> InvalidCall:
-    """The refusal with the figures and the setting that remedy it."""
+    """Return the refusal with its figures and the setting that remedies it."""
     place = f"models.endpoints.{candidate.endpoint.name}"
     message = str(error)
     if error.kind == "context_too_long":
@@ -156,7 +156,7 @@ def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, 
 
 
 def _may_follow(task: EngineTask, error: ProviderError, failed: ModelCandidate, following: ModelCandidate) -> bool:
-    """Return whether a model may be tried after this error of another: a long prompt only fits a larger window."""
+    """Return whether a model may be tried after another's error: a long prompt fits only a larger window."""
     if isinstance(error, InvalidCall):
         larger = window_of(task, following) > window_of(task, failed)
         return error.kind in FAILURES_OF_ONE_MODEL or (error.kind == "context_too_long" and larger)

@@ -1,4 +1,4 @@
-"""Summaries of an engine: checked before they are used, and shared by the runs of a tenant."""
+"""Summaries by an engine: checked before use, and shared by the runs of a tenant."""
 
 import re
 from typing import Any, Final
@@ -15,7 +15,7 @@ CITATION: Final = re.compile(r"\[\^?(?:(?:ev|src|f|gap|sq)-[^\]]{1,80}|\d{1,3}(?
 
 
 class SummarizingEngine:
-    """Does every role with another engine; a summary that can be used is made once for all runs of a tenant."""
+    """Performs every role with another engine; a usable summary is made once for all runs of a tenant."""
 
     kind = EngineKind.MODEL
     paid = True
@@ -25,7 +25,7 @@ class SummarizingEngine:
         self._cache = cache
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
-        """Do one role, a summary from the cache at no cost.
+        """Perform a role; a summary in the cache costs nothing.
 
         Raises as the engine does, and `InvalidOutput` for a summary that cannot be used.
         """
@@ -51,7 +51,7 @@ class SummarizingEngine:
 
 
 class _Texts:
-    """Writes summaries into the cache as JSON."""
+    """Encodes summaries for the cache as JSON."""
 
     async def encode(self, value: str) -> str:
         return SummarizerAnswer(summary=value).model_dump_json(include={"summary"})
@@ -61,10 +61,9 @@ class _Texts:
 
 
 def checked_summary(task: EngineTask, answer: EngineAnswer) -> str:
-    """Return the words of a summary.
+    """Return the text of a summary.
 
-    Raises `InvalidOutput` for one that is empty or too long, or has the canary or a citation that its text does not
-    have.
+    Raises `InvalidOutput` if it is empty or too long, or has the canary or a citation that its text does not have.
     """
     request: Any = task.input
     summary, original = str(getattr(answer.content, "summary", "")).strip(), task.documents[request.text.hash]

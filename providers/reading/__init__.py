@@ -1,1 +1,1 @@
-"""Reading: from the address of a document to its bytes, and from these to its canonical text."""
+"""Reading: from the address of a document to its bytes, and from them to its canonical text."""

@@ -1,8 +1,8 @@
-r"""The canonical text of a document, of which every quote is a slice: a light Markdown, the same on every reading.
+r"""The canonical text of a document, of which every quote is a slice: light Markdown, the same on every reading.
 
-`#` lines are headings; blank lines part blocks; a paragraph is one line; the term of a definition is on the line above
-its text; tables are Markdown rows; code is between fences; `^` and `_` mark superscripts and subscripts (`2^32`).
-Navigation, scripts, hidden text and invisible characters are gone; NFC; `\n` line ends.
+`#` lines are headings; blank lines separate blocks; a paragraph is one line; the term of a definition is on the line
+above its text; tables are Markdown rows; code is between fences; `^` and `_` mark superscripts and subscripts (`2^32`).
+Navigation, scripts, hidden text and invisible characters are removed; NFC; `\n` line ends.
 """
 
 import re
@@ -25,13 +25,13 @@ UNSEEN: Final = re.compile(f"[{INVISIBLE}{CONTROL}]+")
 PLAIN: Final = re.compile(r"[\t\n -~]*")
 LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
-LITERAL_MARK: Final = "\ue001"  # precedes words of a page that would read as markup, until the text is written
+LITERAL_MARK: Final = "\ue001"  # precedes text of a page that would read as markup, until it is written
 TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
 MARKS: Final = re.compile("[\ue001\ue002]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"
-"""The line before each page. A document that writes such marks itself only misplaces its own pages and terms."""
+"""Line before each page. A document that contains such marks itself only misplaces its own pages and terms."""
 
-TEXT_LIMIT: Final = 2_000_000  # characters of the text of one document; whole blocks beyond it are dropped
+TEXT_LIMIT: Final = 2_000_000  # characters of a document's text; whole blocks beyond it are dropped
 LIST_DEPTH: Final = 5
 
 MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
@@ -67,7 +67,7 @@ class TextBlock:
 
 @dataclass(frozen=True, kw_only=True)
 class DocumentFacts:
-    """The statements of a document about itself, empty where it has none, and notes of its reader."""
+    """Statements of a document about itself, empty if it has none, and notes of its reader."""
 
     title: str = ""
     media_type: str = ""
@@ -76,11 +76,11 @@ class DocumentFacts:
     publisher: str | None = None
     published_at: str | None = None
     pages: list[int] = field(default_factory=list)
-    """Offset in the text at which each page or slide begins; empty where there are none."""
+    """Offset in the text at which each page or slide begins; empty if there are none."""
     warnings: list[str] = field(default_factory=list)
     """Missing or shortened parts: one short line each, without page text."""
     links: list[str] = field(default_factory=list)
-    """Addresses of the web that the content refers to, without those of navigation."""
+    """Web addresses to which the content refers, without those of navigation."""
 
     def facts(self) -> dict[str, Any]:
         """Return the facts by name."""
@@ -116,7 +116,7 @@ def canonical_text(
 
 
 def cut_warning(text: str) -> str:
-    """Return the warning about a long document of which this is the text that is read."""
+    """Return the warning about a long document of which only this text is read."""
     return f"the text is long: only its first {len(text):,} characters are read"
 
 
@@ -126,7 +126,7 @@ def clean(text: str) -> str:
         return text
     text = with_few_marks(UNSEEN.sub("", LINE_END.sub("\n", text)))
     composed = normalize("NFC", text)
-    # Composing can leave more marks on a letter than allowed: some are written as two.
+    # NFC can exceed the marks allowed on a letter, because it writes some of them as two.
     return text if composed == text else with_few_marks(composed)
 
 
@@ -151,7 +151,7 @@ def _plain(found: re.Match[str]) -> str:
 
 
 class _Writer:
-    """Writes the blocks of a Markdown text one after another, and their offsets."""
+    """Writes the blocks of a Markdown text one after another, and notes their offsets."""
 
     def __init__(self, limit: int, *, escaped: bool) -> None:
         self.parts: list[str] = []
@@ -201,7 +201,7 @@ class _Writer:
     def _continue(self, words: str) -> None:
         if words[:1] == "\ue000" and (number := words.strip("\ue000")).isdecimal() and number.isascii():
             self._close()
-            # Pages before it that are not marked begin here, too.
+            # Unmarked pages before it begin here, too.
             start = self._length + 2 if self.blocks else 0
             self.pages += [start] * min(int(number) - len(self.pages), 1_000)
         elif words.startswith(TERM_MARK):
@@ -238,7 +238,7 @@ class _Writer:
             self._in_table = True
 
     def _code(self, lines: Iterator[str], fence: str) -> None:
-        """Write a fenced block, whose lines are taken from these."""
+        """Write a fenced block, taking its lines from `lines`."""
         mark, indent = fence.strip(), len(fence) - len(fence.lstrip())
         block = takewhile(lambda line: line.lstrip("> ").rstrip() != mark, lines)
         code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in block)
@@ -248,7 +248,7 @@ class _Writer:
         self._add(code, before=own + "\n", after="\n" + own)
 
     def _add(self, words: str, *, before: str = "", after: str = "", level: int = 0, close: bool = False) -> None:
-        """Append a block; `close` puts it on the very next line."""
+        """Append a block; `close` puts it on the next line, without a blank one between."""
         if not words:
             return
         gap = ("\n" if close else "\n\n") if self.blocks else ""
@@ -276,7 +276,7 @@ YEARS: Final = range(1000, 2101)
 
 
 def iso_date(value: str | None) -> str | None:
-    """Return the date at the start of a value, or None: ISO 8601 and the like, a mail's, `May 17, 2024`."""
+    """Return the date at the start of a value, or None: ISO 8601 and similar, mail dates, `May 17, 2024`."""
     written = (value or "").strip()[:LONGEST_DATE]
     found = COMPACT.match(written) or ISO_LIKE.match(written)
     try:
@@ -288,6 +288,6 @@ def iso_date(value: str | None) -> str | None:
             return None
         year, month, day = map(int, [*parts, "1", "1"][:3])
         date(year, month, day)
-    except (ValueError, IndexError, TypeError, OverflowError):  # the parser of mail dates raises all of these
+    except (ValueError, IndexError, TypeError, OverflowError):  # the parser of mail dates raises all of them
         return None
     return "-".join(parts) if year in YEARS else None

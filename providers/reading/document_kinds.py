@@ -1,4 +1,4 @@
-"""Kinds of documents, recognised by their bytes, their name and the type that a server declares."""
+"""Kinds of documents, recognised by their bytes, their name and the declared type."""
 
 import codecs
 import re
@@ -16,7 +16,7 @@ from providers.errors import SourceUnreadable
 
 
 class DocumentKind(StrEnum):
-    """The kinds that can be read. The values are media types."""
+    """Kinds that can be read; the values are media types."""
 
     HTML = "text/html"
     MARKDOWN = "text/markdown"
@@ -38,7 +38,7 @@ HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON,
 ARCHIVES: Final = frozenset(
     (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
 )
-BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}  # kinds that are read from bytes, all others from decoded text
+BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}  # kinds read from bytes; all others from decoded text
 
 SUFFIXES: Final = {
     **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),
@@ -46,13 +46,13 @@ SUFFIXES: Final = {
     **dict.fromkeys((".csv", ".tsv"), DocumentKind.CSV),
     ".log": DocumentKind.LOG,
 }
-"""Kinds of text that look alike: the name decides."""
+"""Kinds of text that look alike, so the name decides."""
 NO_DOCUMENTS: Final = frozenset(
     """.css .js .mjs .ts .tsx .jsx .json .jsonl .xml .xsl .xsd .svg .yaml .yml .toml .ini .cfg .sql .py .pyi
     .c .h .cc .cpp .hpp .cs .java .go .rs .rb .pl .pm .sh .bat .ps1 .lua .r .m .swift .kt .php .map .lock .ics .vcf
     .mbox .bib .tex .ps .po .pot .diff .patch .pikchr .dtd .sgml .proto .graphql .zip .jar .tar .bz2 .xz .7z""".split()
 )
-"""Suffixes of files that are text or archives, but no documents."""
+"""Suffixes of text files and archives that are not documents."""
 DOCUMENTS: Final = frozenset(
     """.html .htm .xhtml .md .markdown .txt .text .rst .adoc .pdf .doc .docx .odt .rtf .xls .xlsx .xlsb .ods .csv .tsv
     .ppt .pptx .odp .epub .eml .msg .ipynb .log""".split()
@@ -62,7 +62,7 @@ REMEDIES: Final = {
     ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx",
     ".odp": ".pptx", ".msg": ".eml",
 }  # fmt: skip
-"""Suffix of a format that is not read → the one to save it as."""
+"""Suffix of an unsupported format → the one to save it as."""
 DECLARED: Final = {
     **{str(kind): kind for kind in DocumentKind if kind is not DocumentKind.LOG},
     "application/xhtml+xml": HTML, "text/x-markdown": DocumentKind.MARKDOWN, "application/ld+json": JSON,
@@ -75,7 +75,7 @@ OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 BINARY_MAGICS: Final = (
     b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"\x7fELF", b"MZ", b"Rar!", b"7z\xbc\xaf", b"BZh", b"\x1f\x8b",
 )  # fmt: skip
-"""Beginnings of files that can have few control characters."""
+"""Magic numbers of files that may contain few control characters."""
 BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HTML_OPENING: Final = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
@@ -87,7 +87,7 @@ META_CHARSET: Final = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE
 )
 LARGEST_FILE_BYTES: Final = 20_000_000  # no larger file is opened
-OPENING_BYTES: Final = 1_024  # bytes of a body that decide whether it agrees with the declared type
+OPENING_BYTES: Final = 1_024  # bytes of a body that are compared with the declared type
 WINDOW_BYTES: Final = 4_096
 CHARSET_WINDOW_BYTES: Final = 65_536
 MISMATCH: Final = "the content is not of the type that the server declares"
@@ -119,7 +119,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
 
 
 def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
-    """Recognise a body of the web, as declared unless its bytes contradict that. Raises as `sniff` does."""
+    """Recognise the body of a web response, as declared unless its bytes contradict that. Raises as `sniff` does."""
     stated = None if declared is None else DECLARED[declared]
     packed = _packed_kind(body, "")
     if packed is None:
@@ -139,7 +139,7 @@ def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
 
 
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return media type and charset of a `Content-Type`. Raises `SourceUnreadable` wrong_type if it is not read."""
+    """Return media type and charset of a `Content-Type`. Raises `SourceUnreadable` wrong_type if unsupported."""
     stated = MEDIA_TYPE.match(header.strip()) if header else None
     if header and (stated is None or stated[0].lower() not in DECLARED):
         raise SourceUnreadable("wrong_type", f"documents of the type {header[:80]} are not read")
@@ -149,7 +149,7 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
 
 
 def decode(raw: bytes, *, charset: str | None = None) -> str:
-    """Decode text: byte order mark, UTF-8, the declared character set, then a guess. Undecodable bytes are U+FFFD."""
+    """Decode text: byte order mark, UTF-8, declared character set, then a guess. Undecodable bytes become U+FFFD."""
     if raw.startswith(BYTE_ORDER_MARKS):
         return str(webencodings.decode(raw, "utf-8", "replace")[0])
     meta = META_CHARSET.search(raw[:WINDOW_BYTES])
@@ -161,13 +161,13 @@ def decode(raw: bytes, *, charset: str | None = None) -> str:
                 return str(webencodings.decode(raw, encoding, "strict")[0])
     utf8 = raw.decode("utf-8", "replace")
     if 4 * utf8.count("\ufffd") < len(utf8) - len(utf8.encode("ascii", "ignore")):
-        return utf8  # UTF-8 with some damage: most of what is beyond ASCII fits
+        return utf8  # UTF-8 with some damage: most of its part beyond ASCII is valid
     guess = from_bytes(raw[:CHARSET_WINDOW_BYTES]).best()
     return raw.decode(guess.encoding if guess else "windows-1252", "replace")
 
 
 def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
-    """Return the kind of a PDF or of an archive; None for anything else. Raises `SourceUnreadable`."""
+    """Return the kind of a PDF or an archive; None for anything else. Raises `SourceUnreadable`."""
     if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
         return PDF
     if raw.startswith(OLE_MAGIC):
@@ -178,7 +178,7 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
         return None
     if not zipfile.is_zipfile(BytesIO(raw)):
         raise SourceUnreadable("malformed", "a damaged archive")
-    import kreuzberg  # noqa: PLC0415  the process that fetches does without it
+    import kreuzberg  # noqa: PLC0415  the fetching process does without it
 
     found = kreuzberg.detect_mime_type(raw)
     if found not in ARCHIVES:
@@ -196,7 +196,7 @@ def _is_notebook(raw: bytes) -> bool:
 
 
 def _is_binary(raw: bytes) -> bool:
-    """Return true for a binary signature, or more than a fiftieth of control characters among the first bytes."""
+    """Return true for a binary signature, or if over 2 % of the first bytes are control characters."""
     window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
     return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(BYTE_ORDER_MARKS))

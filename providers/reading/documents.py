@@ -1,6 +1,6 @@
 """From the bytes of a document of any kind to its canonical text, in a child process.
 
-`kreuzberg` turns every kind into Markdown, without optical character recognition or any model; `canonical_text`
+`kreuzberg` turns every kind into Markdown, without optical character recognition or models; `canonical_text`
 rewrites it. All functions raise `SourceUnreadable`.
 """
 
@@ -37,23 +37,23 @@ from providers.reading.document_kinds import BINARY, HTML, PDF, TEXT, DocumentKi
 from providers.reading.html_page import is_name, language_code, read_html
 from providers.text import KNOWN_LANGUAGES, detect_language
 
-PAGE_BYTES: Final = 3_000_000  # of a page of HTML or Markdown; other documents have 20 MB
-WEB_TEXT_CHARACTERS: Final = 200_000  # of one web page (reliability-and-security 2.2)
+PAGE_BYTES: Final = 3_000_000  # limit of a page of HTML or Markdown; other documents have 20 MB
+WEB_TEXT_CHARACTERS: Final = 200_000  # limit of one web page (reliability-and-security 2.2)
 MOST_PDF_PAGES: Final = 5_000
-NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips what is deeper
-RENDERED: Final = 3  # times the limit of a text that are rendered: a plain text of 20 MB would take too long
+NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips deeper ones
+RENDERED: Final = 3  # multiple of the text limit that is rendered: a plain text of 20 MB would take too long
 MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethrough"])
 PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable(
     ["emphasis", "escape", "entity", "link", "image", "autolink"]
 )
-"""Paragraphs, underlined headings, lists and code of a plain text; signs within its words are no markup."""
+"""Paragraphs, underlined headings, lists and code of a plain text; characters within its words are not markup."""
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n){0,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
-LANGUAGE_SAMPLE: Final = 4_000  # characters whose language is detected
-LEAST_FOR_LANGUAGE: Final = 200  # characters; of fewer the page's own statement is more reliable
+LANGUAGE_SAMPLE: Final = 4_000  # characters used to detect the language
+LEAST_FOR_LANGUAGE: Final = 200  # characters; below that the page's own statement is more reliable
 
 
 def extract(raw: bytes, name: str) -> Extraction:
-    """Extract a file; `name` decides between kinds of text that look alike, and is the title if there is none."""
+    """Extract a file; `name` decides between kinds of text that look alike, and is the fallback for the title."""
     found = _extract(raw, sniff(raw, name))
     if not found.text:
         raise SourceUnreadable("no_text", "the document has no text, perhaps only scanned pages")
@@ -62,7 +62,7 @@ def extract(raw: bytes, name: str) -> Extraction:
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
-    """Extract a document of the web, perhaps without text, up to `WEB_TEXT_CHARACTERS`."""
+    """Extract a web document, perhaps without text, up to `WEB_TEXT_CHARACTERS`."""
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
     found = _extract(body, kind, charset=charset, limit=WEB_TEXT_CHARACTERS)
     pages = [start for start in found.pages if start < len(found.text)]
@@ -70,7 +70,7 @@ def read_page(body: bytes, declared: str | None, charset: str | None, url: str) 
 
 
 def web_addresses(links: list[str], url: str) -> list[str]:
-    """Return the first addresses of the web that links of a page lead to, each once, without the page itself."""
+    """Return the first web addresses to which a page links, each once, without the page itself."""
     page, found = canonical_url(url), dict[str, None]()
     for link in links:
         with suppress(ValueError):
@@ -96,10 +96,10 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
     if kind is HTML:
         return _read_html(text, kind, limit)
     if kind in {DocumentKind.MARKDOWN, TEXT}:
-        # The library's own reader of Markdown loses words of lists and joins their paragraphs; that of HTML does not.
+        # The library's Markdown reader loses words of lists and joins their paragraphs; its HTML reader does not.
         text, parser = clean(text), PLAIN_TEXT if kind is TEXT else MARKDOWN
         most, length = RENDERED * limit, len(text)
-        if length > most:  # at a line end, except within a line that is longer than half of it
+        if length > most:  # at a line end, except within a line longer than half of it
             text = text[: text.rfind("\n", most // 2, most) + 1 or most]
         head = FRONT_MATTER.match(text) if kind is DocumentKind.MARKDOWN else None
         stated = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
@@ -162,7 +162,7 @@ def _markdown(raw: bytes, media_type: str) -> Any:
 
 
 def _language(text: str, declared: str | None) -> str | None:
-    """Return the language of a text: templates often declare one that the text is not in."""
+    """Return the language of a text, detected because templates often declare a wrong one."""
     if declared is not None and (len(text) < LEAST_FOR_LANGUAGE or declared not in KNOWN_LANGUAGES):
         return declared
     found = detect_language(text[:LANGUAGE_SAMPLE])
@@ -170,7 +170,7 @@ def _language(text: str, declared: str | None) -> str | None:
 
 
 def _page_offsets(text: str, pages: list[str]) -> list[int]:
-    """Return the offset of the first words of each page that occur in the text after the page before."""
+    """Return the offset of each page: that of its first words which occur after the previous page."""
     offsets: list[int] = []
     place = 0
     for page in pages:
@@ -185,7 +185,7 @@ def _page_offsets(text: str, pages: list[str]) -> list[int]:
 
 
 def _without_invisible_text(raw: bytes) -> bytes:
-    """Remove text of render mode 3 from the pages of a PDF without an image: with one it is recognised from a scan."""
+    """Remove text of render mode 3 from PDF pages without an image; on pages with one, it is the OCR of a scan."""
     try:
         with closing(pypdfium2.PdfDocument(raw)) as document:
             if len(document) > MOST_PDF_PAGES:

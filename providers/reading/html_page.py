@@ -17,7 +17,7 @@ Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
 MOST_TAGS: Final = 200_000
 MOST_ATTRIBUTES: Final = 1_000
-"""Of one tag. These figures and the next: reliability-and-security 2.2, before any parser."""
+"""Per tag. Source of these figures and the next: reliability-and-security 2.2, before any parser."""
 DEEPEST: Final = 512
 TAG: Final = re.compile(r"<[a-zA-Z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
 QUOTED: Final = re.compile(r"\"[^\"]*+\"|'[^']*+'")
@@ -35,16 +35,16 @@ BLOCKS: Final = frozenset(
 )
 """Written as `div`."""
 RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code"}
-"""Of all other elements, such as links and emphasis, only the words are written."""
+"""Of all other elements, such as links and emphasis, only the text is written."""
 NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
 SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
 INLINE: Final = frozenset(("code", "br"))
 DEEPEST_WRITTEN: Final = 40
-"""`kreuzberg` drops what is nested deeper than 60; what is deeper than this is written as a sequence of blocks."""
+"""`kreuzberg` drops elements nested deeper than 60; below this level they are written as a sequence of blocks."""
 LAYOUT: Final = ("table", "h1", "h2", "h3", "h4", "pre", "dl", "section", "article", "form")
-"""Elements in the cells of tables that only arrange a page."""
+"""Elements in table cells that show a table only arranges the page."""
 PARTS_OF_TABLES: Final = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th"))
-LONGEST_CELL: Final = 1_500  # characters in a cell of a table without headers; more of them are columns of a page
+LONGEST_CELL: Final = 1_500  # characters in a cell of a table without headers; longer cells are columns of a page
 
 NAVIGATION_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
 NAVIGATION: Final = frozenset(
@@ -56,14 +56,14 @@ NAVIGATION: Final = frozenset(
 PERHAPS_NAVIGATION: Final = frozenset(
     "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
 )
-"""Parts of classes and ids of navigation, if it is mostly links."""
-MOSTLY_LINKS: Final = 0.5  # share of the words that are words of links
+"""Parts of classes and ids that mean navigation if the element is mostly links."""
+MOSTLY_LINKS: Final = 0.5  # share of the words that belong to links
 CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
 BOXES: Final = frozenset(
     """note tip warning caution important danger hint attention admonition example figure sidebar footnote footnotes
     informalexample equation alert""".split()
 )
-"""Classes of boxes inside a section: a heading in one begins no section."""
+"""Classes of boxes inside a section; a heading in one begins no section."""
 TITLES: Final = frozenset(("fancy_title", "page-title", "pagetitle", "doc-title", "doctitle"))
 LEAST_MAIN_CHARACTERS: Final = 200
 READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
@@ -73,7 +73,7 @@ ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split()
 LONGEST_FACT: Final = 300
 LONGEST_LINK: Final = 500
 LONGEST_NAME: Final = 70
-"""Characters. These statements are invisible, so a message to a model must not pass for a name."""
+"""Limits in characters: these statements are invisible, so a message to a model must not pass for a name."""
 MOST_AUTHORS: Final = 20
 AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator")
 PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher")
@@ -120,24 +120,24 @@ def check_size(markup: str) -> None:
 
 
 class _Writer:
-    """One walk over a page that writes its words and those of its elements that Markdown knows."""
+    """Walks a page once, and writes its text and those of its elements that Markdown has."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._mains: list[tuple[int, int, int]] = []
-        """Of each main element: the first and the last part, and its characters."""
+        """First part, last part and number of characters of each main element."""
         self._characters = self._titles = 0
         self._nesting = self._boxes = self._preformatted = 0
-        """Elements around the present place."""
+        """Elements around the current position."""
         self._layout: set[Element] = set()
-        """Tables that arrange the page."""
+        """Tables that only arrange the page."""
         self._links: list[tuple[int, str]] = []
-        """Place among the parts, and address."""
+        """Index among the parts, and address."""
 
     def content(self) -> tuple[str, list[str]]:
-        """Return the one main element, if it is long enough, else the whole page; and its links.
+        """Return the only main element, if it is long enough, else the whole page; and its links.
 
-        Links are in their order, each once.
+        Links are in order, each once.
         """
         start, end, characters = self._mains[0] if len(self._mains) == 1 else (0, 0, 0)
         if characters < LEAST_MAIN_CHARACTERS:
@@ -146,7 +146,7 @@ class _Writer:
         return "".join(self._parts[start:end]), list(links)
 
     def write(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write an element's content; return its words, and those of links. Raises `SourceUnreadable` too_large."""
+        """Write an element's content; return its words and those of links. Raises `SourceUnreadable` too_large."""
         if depth > DEEPEST:
             raise SourceUnreadable("too_large", f"elements are nested deeper than {DEEPEST}")
         if element.tag == "a" and 0 < len(address := element.get("href", "")) <= LONGEST_LINK:
@@ -162,7 +162,7 @@ class _Writer:
         tag = element.tag
         if not isinstance(tag, str) or (tag in DROPPED and not _is_button_of_heading(element)) or is_hidden(element):
             return 0, 0
-        if tag == "caption" and element.getparent().tag == "table":  # written above it
+        if tag == "caption" and element.getparent().tag == "table":  # already written above it
             return 0, 0
         names = f"{element.get('class', '')} {element.get('id', '')}".lower().split()
         role, may_be_dropped = element.get("role"), tag not in CONTENT
@@ -209,7 +209,7 @@ class _Writer:
         self._boxes -= boxed
         self._add_tag(written, f"</{written}>")
         if written and written not in INLINE and not self._preformatted:
-            self._parts.append(" ")  # a cell is one line: the words after a block in it are no part of its last word
+            self._parts.append(" ")  # a cell is one line: text after a block in it must not join its last word
         return found
 
     def _tag_for(self, element: Element, names: list[str]) -> str:
@@ -226,14 +226,14 @@ class _Writer:
         return tag if tag in KEPT else RENAMED.get(tag, "")
 
     def _add_tag(self, written: str, tag: str) -> None:
-        """Write a tag, or a break between blocks where elements are nested too deep to be written."""
+        """Write a tag, or a break between blocks if elements are nested too deep to be written."""
         if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
             self._parts.append(tag)
         elif written:
             self._parts.append("<hr>")
 
     def _begin_table(self, table: Element, depth: int) -> None:
-        """Write the caption of a table above it, and note one that only arranges the page."""
+        """Write the caption of a table above it, and note a table that only arranges the page."""
         if self._nesting + 4 > DEEPEST_WRITTEN or not _is_data(table):
             self._layout.add(table)
         for caption in table.iterchildren("caption"):
@@ -243,7 +243,7 @@ class _Writer:
                 self._parts.append("</p>")
 
     def _script(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write a superscript or subscript as text: `^32`, `_i`. Marks of footnotes go, ordinals stay unchanged."""
+        """Write a superscript or subscript as text: `^32`, `_i`. Footnote marks are dropped, ordinals unchanged."""
         start = len(self._parts)
         words, linked = self.write(element, depth)
         inner = "".join(self._parts[start:]).strip()
@@ -255,7 +255,7 @@ class _Writer:
         return words, linked
 
     def _text(self, text: str | None) -> int:
-        """Write a text with its white space collapsed; return its number of words."""
+        """Write a text with collapsed white space; return its number of words."""
         if not text:
             return 0
         split = text.split()
@@ -273,7 +273,7 @@ class _Writer:
 
 
 def is_hidden(element: Element) -> bool:
-    """Return whether an attribute of an element itself hides it: `hidden`, or a style."""
+    """Return whether an element hides itself: by `hidden`, or by a style."""
     style = element.get("style", "").lower().replace("!important", "")
     return element.get("hidden") is not None or any(map(_hides, style.split(";")))
 
@@ -287,12 +287,12 @@ def _hides(declaration: str) -> bool:
 
 
 def _is_button_of_heading(element: Element) -> bool:
-    """Return whether an element is the button that opens the text below a heading: its words are the heading's."""
+    """Return whether an element is the button that opens the text below a heading: its text is the heading."""
     return element.tag == "button" and next(element.iterancestors(*HEADINGS, "dt", "summary"), None) is not None
 
 
 def _is_data(table: Element) -> bool:
-    """Return whether a table has data rather than the layout of a page."""
+    """Return whether a table contains data rather than the layout of a page."""
     if table.get("role") in {"presentation", "none"} or next(table.iterdescendants(*LAYOUT), None) is not None:
         return False
     if next(table.iter("th"), None) is not None:
@@ -331,6 +331,6 @@ def language_code(value: str | None) -> str | None:
 
 
 def is_name(words: str) -> bool:
-    """Return whether a statement can be a name, or a list of names, rather than a message."""
+    """Return whether a text can be a name, or a list of names, rather than a message."""
     parts = words.replace(";", ",").split(",")
     return bool(words) and max(map(len, parts)) <= LONGEST_NAME and len(words) <= LONGEST_FACT and "://" not in words

@@ -1,4 +1,4 @@
-"""Readers: of the web, and of all sources by their address with a cache before the web."""
+"""Readers: of the web, and of all sources by their address, with a cache in front of the web."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,17 +24,17 @@ from providers.shared.cache import PAGE, Cache
 
 DEFAULT_TENANT: Final = "default"
 LEAST_TEXT: Final = 20
-"""Characters of a page: one that needs scripts, or asks whether a person is reading, often says less."""
+"""Least characters of a page: one that needs scripts, or checks for a human, often has less."""
 POLICY: Final = FetchPolicy(
     "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
     most_bytes=LARGEST_FILE_BYTES,
     seconds=60,
 )
-"""Figures: reliability-and-security 2.2."""
+"""Source of these figures: reliability-and-security 2.2."""
 EXTRACTION: Final = TypeAdapter(Extraction)
 DOCUMENT: Final = TypeAdapter(ExtractedDocument)
 CACHED: Final = TypeAdapter(tuple[DocumentRef, DocumentRef, dict[str, Any]])
-"""The bytes and the text of a cached page in the content store, and its other fields."""
+"""Bytes and text of a cached page in the content store, and its other fields."""
 KILLED: Final = {
     "timeout": ("timeout", "reading took too long"),
     "memory": ("memory", "reading needed too much memory"),
@@ -43,7 +43,7 @@ KILLED: Final = {
 }
 
 Visit = Callable[[str, float], AbstractAsyncContextManager[object]]
-"""Takes a host (`name`, or `name:port`), and the seconds that it demands between two visits. Raises `RateLimited`."""
+"""Visit to a host (`name`, or `name:port`), given the seconds it demands between two visits. Raises `RateLimited`."""
 
 
 class WebReader:
@@ -64,9 +64,9 @@ class WebReader:
     async def read_again(
         self, url: str, known: Validators | None, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        """Fetch and extract a document; its URL is the last one of the redirects. None for the `known` one.
+        """Fetch and extract a document; its URL is that of the last redirect. None for the `known` one.
 
-        Only hosts of the domains get a request; every host on the way is visited once, until the document is here.
+        Only hosts of the domains get requests; every host on the way is visited once, until the document has arrived.
         Raises `SourceUnreadable` as `Egress.fetch`, domains, robots and extraction do, and too_little_text;
         `Unavailable`, `RateLimited`.
         """
@@ -96,7 +96,7 @@ class WebReader:
 
 
 async def extract_in_child(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
-    """Extract a document by a function of `documents` in a child process. Raises `SourceUnreadable`."""
+    """Extract a document with a function of `documents` in a child process. Raises `SourceUnreadable`."""
     try:
         return await pool.call(f"providers.reading.documents:{function}", *arguments, returns=EXTRACTION)
     except InputUnprocessable as error:
@@ -104,7 +104,7 @@ async def extract_in_child(pool: SubprocessPool, function: str, *arguments: obje
 
 
 def as_unreadable(error: ProviderError) -> SourceUnreadable:
-    """Translate what ended a child into the reason that a document cannot be used; raise what is no fault of it."""
+    """Translate the end of a child into the reason that a document cannot be used; raise any other error again."""
     if isinstance(error, SourceUnreadable):
         return error
     if isinstance(error, InputUnprocessable):
@@ -113,7 +113,7 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
 
 
 class CachedReader:
-    """Reads documents of a corpus from there, and a page from its site once a day. Failures are not cached.
+    """Reads documents of a corpus from there, and each web page at most once a day. Failures are not cached.
 
     It is its own codec for the cache.
     """
@@ -125,10 +125,10 @@ class CachedReader:
         self._cache = cache
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Return the document, `cached` if no site got a request. Raises as the reader does, and `StorageFull`.
+        """Return the document, `cached` if no site was contacted. Raises as the reader does, and `StorageFull`.
 
-        A page is cached for all runs, and returned only to those whose domains allow every address on its way. The
-        domains restrict the web alone.
+        A page is cached for all runs, but returned only to those whose domains allow every address on its way. The
+        domains restrict only the web.
         """
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
@@ -143,7 +143,7 @@ class CachedReader:
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
     ) -> ExtractedDocument | None:
-        """Read a document past the cache; None if it is the `known` one. Raises as `read` does."""
+        """Read a document without the cache; None if it is the `known` one. Raises as `read` does."""
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
         return await self._reader.read_again(url, known, domains)

@@ -1,4 +1,4 @@
-"""The rules that sites set for robots: robots.txt, as RFC 9309 has it, fetched like any other document."""
+"""Rules of sites for robots: robots.txt according to RFC 9309, fetched like any other document."""
 
 import asyncio
 import re
@@ -16,21 +16,21 @@ from providers.errors import Retryable, SourceUnreadable
 from providers.reading.egress.client import Egress, FetchPolicy
 
 FRESH_SECONDS: Final = 24 * 3600.0
-FAILURE_SECONDS: Final = 30.0  # a failure is remembered: a silent site costs one deadline, not one for each page
-LONGEST_DELAY_SECONDS: Final = 10.0  # obeyed between two requests (reliability-and-security 2.3)
+FAILURE_SECONDS: Final = 30.0  # a failure is cached: a silent site costs one deadline, not one for each page
+LONGEST_DELAY_SECONDS: Final = 10.0  # maximum obeyed between two requests (reliability-and-security 2.3)
 MOST_SITES: Final = 1_000
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
-"""Failures after which everything may be read: the site has no such file for us. After any other nothing may."""
+"""Failures after which everything may be read: the site has no such file for us. After any other, nothing may be."""
 AGENT_LINE: Final = re.compile(r"[ \t]*user[ -]?agent", re.IGNORECASE)
 MOST_WORK: Final = 1_000_000
-"""User agents times lines: the time of the parser grows with it, to minutes for a file made for that."""
-# RFC 9309 2.5 demands that at least 500 KiB are read.
+"""User agents times lines: the parser's time grows with it, to minutes for a malicious file."""
+# RFC 9309 2.5 requires at least 500 KiB to be read.
 POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", most_bytes=500 * 1024, seconds=10, is_document=False)
 
 
 @dataclass(frozen=True)
 class _Known:
-    """The rules of a site (None: it has none), or the failure to fetch them, for some seconds."""
+    """Rules of a site (None: it has none), or the failure to fetch them, valid for some seconds."""
 
     seconds: float
     rules: Protego | None = None
@@ -38,7 +38,7 @@ class _Known:
 
 
 class Robots:
-    """The rules of sites, each fetched once a day; a request waits for the rules of its own site only."""
+    """Rules of sites, each fetched once a day; a request waits only for the rules of its own site."""
 
     def __init__(self, egress: Egress, agent: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._egress = egress
@@ -47,7 +47,7 @@ class Robots:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, url: httpx2.URL) -> float:
-        """Return the site's delay in seconds. Raises `SourceUnreadable` robots, or why its rules are unknown."""
+        """Return the site's delay in seconds. Raises `SourceUnreadable` robots, or the failure to fetch its rules."""
         site = f"{url.scheme}://{url.netloc.decode('ascii')}"
         async with self._locks.setdefault(site, asyncio.Lock()):
             known = self._known.get(site)

@@ -23,7 +23,7 @@ ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a sea
 def provider_choices(
     values: Mapping[str, str], order: Sequence[str] | None = None, *, model: Mapping[str, str] | None = None
 ) -> list[ProviderChoice]:
-    """List every provider of `order`: available or not, with the reason, and the host that its queries go to.
+    """List every provider of `order`: available or not, with the reason, and the host that gets its queries.
 
     `values` are variables by name, `model` those of a model whose endpoint searches the web. Raises KeyError for an
     unknown provider.
@@ -81,11 +81,11 @@ def choose(
 ) -> list[ProviderChoice]:
     """Return the providers of a run. Raises ValueError for an unknown name.
 
-    Named ones: these alone, in their order, unavailable ones with their reason. One that has none of the types is used
-    for the first of them nevertheless, and its responses warn.
+    With `names`, these alone, in their order, unavailable ones with their reason. One that has none of the types is
+    still used for the first of them, and its responses warn.
 
-    Else every available one that has one of the types, and the `broken` ones, unavailable. Without a provider of the
-    web at large, the fallbacks count as web. If none is available, all that could be set up, with their reasons.
+    Otherwise every available one that has one of the types, and the `broken` ones as unavailable. Without a general web
+    provider, the fallbacks count as web. If none is available, all that could be set up, with their reasons.
     """
     if names is not None:
         known = {choice.name: choice for choice in choices}
@@ -105,26 +105,26 @@ def choose(
 
 
 def advice(choices: Sequence[ProviderChoice]) -> list[str]:
-    """Advise on better searches, given the providers of a run; empty if one of them searches the web at large."""
+    """Return advice for better searches with a run's providers; empty if one of them searches the whole web."""
     web = [choice.name for choice in choices if choice.available and SourceType.WEB in choice.source_types]
     return [ADVICE] if web and all(search_declaration(name).fallback for name in web) else []
 
 
 def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Sequence[SourceType]) -> ProviderChoice:
-    """Return the choice, with further types where it has none of these."""
+    """Return the choice, with more types if it has none of these."""
     if set(choice.source_types) & set(types):
         return choice
     return choice.model_copy(update={"source_types": [*choice.source_types, *added]})
 
 
 async def probe(provider: SearchProvider) -> str | None:
-    """Return the reason why a provider cannot be reached, or None; one without an address (a folder) always can."""
+    """Return the reason why a provider cannot be reached, or None; a folder, without an address, always can be."""
     address: str | None = getattr(provider, "address", None)
     return None if address is None else await probe_address(address.replace("{language}", "en"))
 
 
 async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str | None:
-    """Connect and hang up, sending no query. Return the reason if that fails within `seconds`."""
+    """Connect and close without sending a query. Return the reason if that fails within `seconds`."""
     parts = urlsplit(address)
     try:
         host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]

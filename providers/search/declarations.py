@@ -1,6 +1,6 @@
-"""Search providers as data: everything that the product knows of one before its code is loaded.
+"""Search providers as data: everything that the product needs of one before its code is loaded.
 
-A package from outside the product declares its provider under the entry point group `ENTRY_POINTS`.
+A package outside the product declares its provider under the entry point group `ENTRY_POINTS`.
 """
 
 import tomllib
@@ -22,7 +22,7 @@ from providers.service_calls import ensure_confidential, ensure_key
 
 ENTRY_POINTS: Final = "durable_research.search_providers"
 BY_MODEL: Final = "anthropic"
-"""The provider that searches through a model's endpoint; it is set up by the settings of models."""
+"""The provider that searches through a model's endpoint; it is configured by the settings of models."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class SearchDeclaration:
 
     name: str
     label: str
-    """Its name in messages to people."""
+    """Name in messages to people."""
     implementation: str
     """`module:Class`; the class is called with an HTTP client, this declaration, and its variables by name."""
     source_types: tuple[SourceType, ...] = (SourceType.WEB,)
     address: str = ""
-    """URL of the service; empty where the operator runs it and must name the address."""
+    """URL of the service; empty if the operator runs it and must name the address."""
     address_variable: str = ""
     """Variable that sets another address."""
     key_variable: str = ""
@@ -44,20 +44,20 @@ class SearchDeclaration:
     key_header: str = "authorization"
     """Header that carries the key; in `authorization` it is a bearer token."""
     other_variables: tuple[str, ...] = ()
-    """Further required variables; none of them is a secret."""
+    """Other required variables; none of them is a secret."""
     filters: frozenset[str] = frozenset()
-    """Those of `domains_allow`, `domains_deny`, `language` and `dates` that the service applies. Hits outside the
+    """Filters among `domains_allow`, `domains_deny`, `language` and `dates` that the service applies. Hits outside the
     domains are removed in any case; for the other filters the response has a warning."""
     languages: str = ""
-    """Languages that it knows by their ISO 639 code; empty where it knows all, or none."""
+    """Languages that it supports, by ISO 639 code; empty if it supports all, or none."""
     own_languages: Mapping[str, str] = field(default_factory=dict)
     """ISO 639 code → code of the service."""
     paid: bool = False
     """A search may be charged; the amount depends on the account's plan and is unknown."""
     fallback: bool = False
-    """It is used for web pages only where no other provider of the web at large is set up."""
+    """It is used for web pages only if no provider of the whole web is set up."""
     refused_hint: str = ""
-    """Advice for a call that the service refuses."""
+    """Advice shown when the service refuses a call."""
 
     @property
     def required_variables(self) -> tuple[str, ...]:
@@ -71,12 +71,12 @@ class SearchDeclaration:
         return tuple(filter(None, dict.fromkeys((self.key_variable, *self.other_variables, self.address_variable))))
 
     def language_code(self, language: str | None) -> str | None:
-        """Return its code of a language; None for one that it does not know."""
+        """Return its code of a language; None for an unsupported one."""
         own = self.own_languages.get(language or "", language)
         return own if own in {*self.languages.split(), *self.own_languages.values()} else None
 
     def problem(self, values: Mapping[str, str]) -> str | None:
-        """Return why it cannot be used with these variables, else None; their values are not shown."""
+        """Return the reason why it cannot be used with these variables, or None; their values are not shown."""
         missing = [variable for variable in self.required_variables if not values.get(variable)]
         if missing:
             return f"set {' and '.join(missing)}"
@@ -113,7 +113,7 @@ _declared: Final = {provider.name: provider for provider in BUILT_IN}
 
 
 def declare_installed() -> None:
-    """Declare the providers of installed packages. Raises ValueError, which names the one with a problem."""
+    """Declare the providers of installed packages. Raises ValueError, which names the faulty one."""
     for entry in entry_points(group=ENTRY_POINTS):
         problem = f"the search provider {entry.name} of an installed package"
         try:
@@ -128,12 +128,12 @@ def declare_installed() -> None:
 
 
 def declared_names() -> tuple[str, ...]:
-    """Return the names of all providers in the order of their use; the model's endpoint comes last."""
+    """Return the names of all providers in order of use; the model's endpoint comes last."""
     return (*(name for name in _declared if name != BY_MODEL), BY_MODEL)
 
 
 def search_declaration(name: str) -> SearchDeclaration:
-    """Return the provider of a name. Raises KeyError for one that is not declared."""
+    """Return the declaration of a provider. Raises KeyError for an undeclared name."""
     return _declared[name]
 
 

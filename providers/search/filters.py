@@ -1,4 +1,4 @@
-"""The filters of a search request: domains, days of publication, and a language."""
+"""Filters of a search request: domains, days of publication, and a language."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,28 +9,28 @@ from contracts.request import SourceType
 from providers.domains import Domains, domains_named
 from providers.search.declarations import SearchDeclaration
 
-EARLIEST: Final = "1970-01-01"  # in place of no first day where a service requires both ends
+EARLIEST: Final = "1970-01-01"  # replaces a missing first day if a service requires both ends
 
 
 @dataclass(frozen=True)
 class Days:
-    """The first and the last day of publication in ISO 8601, None where there is no bound."""
+    """First and last day of publication in ISO 8601; None if there is no bound."""
 
     first: str | None
     last: str | None
 
     @property
     def given(self) -> bool:
-        """True if there is a bound at all."""
+        """True if there is any bound."""
         return self.first is not None or self.last is not None
 
     def both(self) -> tuple[str, str]:
-        """Return both ends, for services that require them: an open one is long ago, or today."""
+        """Return both ends, for services that require them: an open end becomes long ago, or today."""
         first = self.first or min(EARLIEST, self.last or EARLIEST)
         return first, self.last or max(datetime.now(UTC).date().isoformat(), first)
 
     def exclude(self, published: str) -> bool:
-        """Return true if a day, month or year, as `iso_date` gives it, lies outside as a whole."""
+        """Return true if a day, month or year, as `iso_date` returns it, lies entirely outside."""
         early = self.first is not None and published < self.first[: len(published)]
         return early or (self.last is not None and published > self.last[: len(published)])
 
@@ -51,7 +51,7 @@ def filters_of(request: SearchRequest) -> Filters:
 
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
-    """List the parts of a request that the provider cannot do, one line each. Every provider has web pages."""
+    """List the parts of a request that the provider cannot fulfil, one line each. Every provider has web pages."""
     typed, days = request.source_type, request.published_from or request.published_to
     lines = []
     if typed is not SourceType.WEB and typed not in provider.source_types:

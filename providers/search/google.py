@@ -20,14 +20,14 @@ LONGEST_PAGE = 10
 MOST_SITES = 20  # domains that fit into a query: Google reads 32 words of it
 DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
-"""Threads of its own: a search that hangs must not delay the loop's few default ones, which read and store."""
+"""Separate threads: a search that hangs must not delay the loop's few default ones, which read and store."""
 
 
 class GoogleSearch(WebSearch):
-    """A programmable search engine (GOOGLE_CSE_ID); days restrict by the date on a page, and drop undated ones."""
+    """A programmable search engine (GOOGLE_CSE_ID); days filter by the date on a page, and drop undated pages."""
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request."""
+        """Make one search request."""
         domains = filters.domains
         allow = domains.allow if len(domains.allow) <= MOST_SITES else ()
         deny = domains.deny[: MOST_SITES - len(allow)]
@@ -44,11 +44,11 @@ class GoogleSearch(WebSearch):
         }
         answer = await self._call(parameters)
         if text_at(answer, "kind"):
-            answer.setdefault("items", [])  # which are missing where nothing was found
+            answer.setdefault("items", [])  # missing if nothing was found
         return self.respond(request, list_at(answer, "items"), _result)
 
     async def _call(self, parameters: Mapping[str, Any]) -> Any:
-        """Make the call of the library in a thread, with our errors."""
+        """Call the library in a thread, and translate its errors."""
         try:
             async with asyncio.timeout(self.answer_seconds):
                 return await asyncio.get_running_loop().run_in_executor(THREADS, self._send, parameters)
@@ -73,11 +73,11 @@ class GoogleSearch(WebSearch):
 
     @cached_property
     def _service(self) -> Any:
-        """The interface, by the description that comes with the library."""
+        """The interface, from the description that comes with the library."""
         return build(
             "customsearch",
             "v1",
-            http=object(),  # each request has its own; without any the library would look for credentials
+            http=object(),  # each request has its own; without this the library would look for credentials
             client_options={"api_endpoint": f"{self.address}/", "universe_domain": "googleapis.com"},
             static_discovery=True,
         )

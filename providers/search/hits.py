@@ -1,4 +1,4 @@
-"""From the results of a service to hits: only addresses that can be read, only text that can be shown."""
+"""From a service's results to hits: only addresses that can be read, only text that can be shown."""
 
 import html
 import re
@@ -20,14 +20,14 @@ LONGEST_SNIPPET: Final = 1_000
 LONGEST_NAME: Final = 120
 MOST_AUTHORS: Final = 20
 TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>|&#[0-9]{100,};?")
-"""Markup, and numbers of characters so long that Python refuses to read them."""
+"""Markup, and numeric character references too long for Python to read."""
 DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
-"""Whole or not at all: a part may be the beginning of many identifiers."""
+"""Matched whole or not at all: a part may be the beginning of many identifiers."""
 
 
 @dataclass(frozen=True)
 class RawResult:
-    """One result as the service gave it, untrusted."""
+    """One result as the service sent it, untrusted."""
 
     url: str | None
     title: str | None = None
@@ -40,13 +40,13 @@ class RawResult:
 
 
 def text_at(value: Any, *path: str) -> str | None:
-    """Return the text at a path of a service's answer; None if there is none, or anything else."""
+    """Return the text at a path of a service's answer; None if it is missing or not text."""
     found = _at(value, path)
     return found if isinstance(found, str) else None
 
 
 def list_at(value: Any, *path: str) -> list[Any] | None:
-    """Return the list at a path of a service's answer; None if there is none."""
+    """Return the list at a path of a service's answer; None if it is missing or no list."""
     found = _at(value, path)
     return found if isinstance(found, list) else None
 
@@ -63,9 +63,9 @@ def hit_limit(request: SearchRequest) -> int:
 
 
 def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult | None]) -> list[SearchHit]:
-    """Return the hits of a request; the rank of a hit is its place in the service's own list.
+    """Return the hits of a request; the rank of a hit is its position in the service's own list.
 
-    Results are dropped without a usable address, if repeated, and outside the domains and days of the request, even if
+    Drops results without a usable address, duplicates, and results outside the domains and days of the request, even if
     the service was given these.
     """
     filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
@@ -98,7 +98,7 @@ def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult |
 
 
 def usable_url(text: str | None) -> str | None:
-    """Return an absolute http(s) address without a fragment; None for anything else, or for a misleading one."""
+    """Return an absolute http(s) address without a fragment; None for anything else, or for a misleading address."""
     url = (text or "").strip().replace(" ", "%20")
     if len(url) > LONGEST_URL or UNSEEN.search(url) or re.search(r"[\s\\]", url):
         return None
@@ -114,13 +114,13 @@ def usable_url(text: str | None) -> str | None:
 
 def plain(text: str | None, longest: int) -> str:
     """Return one line without markup, control, bidirectional or invisible characters, of limited length."""
-    # Markup is removed from up to eight times the length, so that what remains is long enough.
+    # Markup is removed from up to eight times the length, so that enough text remains.
     line = one_line(clean(html.unescape(TAG.sub("", (text or "")[: longest * 8]))))
     return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
 def shorten_query(text: str, characters: int, words: int | None = None) -> str:
-    """Cut a query at a word to the limits of a service."""
+    """Cut a query at a word boundary to the limits of a service."""
     query = " ".join(one_line(clean(text)).split(" ")[:words])
     if len(query) <= characters:
         return query

@@ -1,4 +1,4 @@
-"""Search services of one plain request each: Tavily, Brave Search, SearXNG, and Wikipedia or another MediaWiki."""
+"""Search services with one plain request each: Tavily, Brave Search, SearXNG, and Wikipedia or another MediaWiki."""
 
 import re
 from datetime import UTC, date, datetime
@@ -13,20 +13,20 @@ from providers.search.filters import Days, Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import MALFORMED, WebSearch
 
-LONGEST_PAGE: Final = 20  # results of one request, of Tavily and of Brave
+LONGEST_PAGE: Final = 20  # results per request, of Tavily and of Brave
 SEARXNG_TYPES: Final = {"news": "news", "science": "academic", "scientific publications": "academic"}
-"""Category of a result → type of the source; anything else is the web."""
+"""Category of a result → source type; anything else is the web."""
 SEARXNG_CATEGORIES: Final = {SourceType.WEB: "general", SourceType.NEWS: "news", SourceType.ACADEMIC: "science"}
 SEARXNG_COMMAND: Final = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
 """Syntax of an instance at the beginning of a word: engines, redirects, languages, time limits."""
 LANGUAGE_PLACE: Final = "{language}"
-"""Part of an address in place of the language; an address without it is that of one wiki."""
+"""Placeholder of the language in an address; an address without it is that of one wiki."""
 WIKIPEDIA_PASSING: Final = ("internal_api_error", "maxlag", "readonly", "search-error", "cirrussearch-")
-"""Beginnings of the codes of errors that may be gone at the next attempt."""
+"""Prefixes of error codes that may be gone at the next attempt."""
 
 
 def read_result(result: dict[str, Any], *, snippet: str, published: str, source_type: str) -> RawResult:
-    """Read a result whose snippet and date have these names."""
+    """Read a result whose snippet and date have the given names."""
     url, title, words, day = (text_at(result, name) for name in ("url", "title", snippet, published))
     return RawResult(url, title, words, day, source_type=source_type)
 
@@ -35,10 +35,10 @@ class TavilySearch(WebSearch):
     """Tavily: a POST with a bearer token."""
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request."""
+        """Make one search request."""
         kind = "news" if request.source_type is SourceType.NEWS else "web"
         lists = {"include_domains": filters.domains.allow, "exclude_domains": filters.domains.deny}
-        # The service takes no domain of one label, such as `gov`: the hits are filtered afterwards.
+        # The service takes no domain with a single label, such as `gov`: the hits are filtered afterwards.
         taken = {name: list(hosts) for name, hosts in lists.items() if hosts and all("." in host for host in hosts)}
         partly = len(taken) < sum(map(bool, lists.values()))
         days = {"start_date": filters.days.first, "end_date": filters.days.last}
@@ -61,12 +61,12 @@ class TavilySearch(WebSearch):
 class BraveSearch(WebSearch):
     """Brave Search: a GET with a subscription token.
 
-    Days restrict by the day on which Brave found a page. A single domain becomes `site:` in the query; several are
+    Days filter by the day on which Brave found a page. A single domain becomes `site:` in the query; several are
     filtered afterwards.
     """
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request."""
+        """Make one search request."""
         domains, days = filters.domains, filters.days
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
         language = self.declaration.language_code(filters.language)
@@ -80,7 +80,7 @@ class BraveSearch(WebSearch):
         }
         answer = await self.get(f"/res/v1/{kind}/search", parameters)
         if kind == "web" and "type" in answer:
-            answer = answer.get("web", {"results": []})  # which is missing where nothing was found
+            answer = answer.get("web", {"results": []})  # missing if nothing was found
         read = partial(read_result, snippet="description", published="page_age", source_type=kind)
         return self.respond(request, list_at(answer, "results"), read)
 
@@ -88,11 +88,11 @@ class BraveSearch(WebSearch):
 class SearxngSearch(WebSearch):
     """SearXNG, which the operator runs: a GET without a key.
 
-    Types of sources are its categories. Days are a range back from today, which skips engines that know no dates.
+    Source types are its categories. Days become a range back from today, which skips engines without dates.
     """
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request."""
+        """Make one search request."""
         allowed, academic = filters.domains.allow, request.source_type is SourceType.ACADEMIC
         site = f" site:{allowed[0]}" if len(allowed) == 1 and not academic else ""
         back = time_range(filters.days)
@@ -114,7 +114,7 @@ class SearxngSearch(WebSearch):
 
 
 def time_range(days: Days) -> str | None:
-    """Return the shortest range that reaches back to the first day; None where none does."""
+    """Return the shortest range that reaches back to the first day; None if none does."""
     if days.first is None:
         return None
     back = (datetime.now(UTC).date() - date.fromisoformat(days.first)).days
@@ -130,10 +130,10 @@ class WikipediaSearch(WebSearch):
     """Articles of the Wikipedia in the requested language, English by default, or of the one wiki at an address."""
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request."""
+        """Make one search request."""
         address = self.address.replace(LANGUAGE_PLACE, self.declaration.language_code(filters.language) or "en")
         one_wiki = filters.language and LANGUAGE_PLACE not in self.address
-        # All articles have one host: outside the domains there is nothing to find.
+        # All articles have one host: nothing can be found outside the domains.
         if self.address == self.declaration.address and not filters.domains.admit(address):
             outside = f"{urlsplit(address).hostname} is outside the domains: no search was made"
             return SearchResponse(provider=self.name, warnings=[outside])

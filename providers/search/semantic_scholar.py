@@ -1,4 +1,4 @@
-"""Semantic Scholar: papers by relevance, through its library, which sends over our connections."""
+"""Semantic Scholar: papers by relevance, through its library, over our own connections."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,15 +18,15 @@ FIELDS = "title abstract authors year publicationDate venue externalIds url open
 
 
 class Library(AsyncSemanticScholar):  # type: ignore[misc]
-    """The library's client; its own property `debug` would set up the logging of the whole process."""
+    """The library's client; its own property `debug` would configure the logging of the whole process."""
 
     debug = False
 
 
 class OneRequest(ApiRequester):  # type: ignore[misc]
-    """Sends the library's request through `WebSearch.fetch`, and keeps the answer.
+    """Sends the library's request through `WebSearch.fetch`, and stores the answer.
 
-    The library's own way returns an empty answer for the statuses 401, 408 and 503, and drops a whole page for one
+    The library itself returns an empty answer for the statuses 401, 408 and 503, and drops a whole page for one
     unexpected date.
     """
 
@@ -38,24 +38,24 @@ class OneRequest(ApiRequester):  # type: ignore[misc]
     async def get_data_async(
         self, url: str, parameters: str, headers: Mapping[str, str], payload: object = None
     ) -> dict[str, Any]:
-        """Return an answer without papers. Raises what `fetch` does."""
+        """Return an answer without papers. Raises as `fetch` does."""
         del headers, payload
         self.answer = await self._service.fetch("GET", url, params=dict(parse_qsl(parameters.lstrip("&"))))
         return {"total": 0, "data": []}
 
 
 class SemanticScholarSearch(WebSearch):
-    """A key only raises limits; unknown days count by their year; domains are those of the copy that can be read."""
+    """A key only raises limits; unknown days count by their year; domains are those of the copy that is readable."""
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request."""
-        # The library puts the text into a query string as it is; the service finds nothing for words with a hyphen.
+        """Make one search request."""
+        # The library puts the text into a query string unchanged; the service finds nothing for hyphenated words.
         query = quote_plus(shorten_query(request.text.replace("-", " "), 1_000))
         most = LONGEST_PAGE if filters.domains.given else hit_limit(request)
         sent = OneRequest(self)
         days = f"{filters.days.first or ''}:{filters.days.last or ''}" if filters.days.given else None
         library = Library(api_url=self.address, retry=False)
-        library._requester = sent  # noqa: SLF001 - the only place where a timeout and typed errors can come in
+        library._requester = sent  # noqa: SLF001 - the only way to add a timeout and typed errors
         await library.search_paper(
             query,
             fields=FIELDS,

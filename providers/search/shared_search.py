@@ -1,4 +1,4 @@
-"""A search provider behind the limits of its service, the operator's price and the cache of all workers."""
+"""A search provider behind the limits of its service, the operator's price and the cache shared by all workers."""
 
 import json
 from typing import Final
@@ -12,16 +12,16 @@ from providers.shared.limits import Limiter
 NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"} | {
     "patience_seconds"
 }
-"""Fields that do not shape the answer: the caller and its reason; the tenant is part of the cache's own key."""
+"""Fields that do not affect the answer: the caller and its reason; the tenant is part of the cache's own key."""
 
 
 class SharedSearch:
-    """A provider as all workers share it: from the cache if possible, marked cached and free, else under limits."""
+    """A provider shared by all workers: from the cache if possible, marked cached and free, else under limits."""
 
     def __init__(
         self, provider: SearchProvider, service: str, limiter: Limiter, cache: Cache, cost_usd: float | None = None
     ) -> None:
-        """`cost_usd` is the operator's price of a request, in US dollars; None leaves the provider's own figure."""
+        """Set the operator's price of a request in US dollars; None leaves the provider's own figure."""
         self.name = provider.name
         self._provider = provider
         self._service = service
@@ -30,11 +30,11 @@ class SharedSearch:
         self._cost_usd = cost_usd
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order; of callers that wait for one answer, one pays. Raises `ProviderError`."""
+        """Return hits in rank order; of callers waiting for one answer, one pays. Raises `ProviderError`."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
         key = request.model_dump(mode="json", exclude=NOT_IN_KEY)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
-        # Services of one name may be at several addresses.
+        # Services with the same name may be at several addresses.
         identity = json.dumps([self.name, getattr(self._provider, "instance", ""), key], sort_keys=True)
         found = await self._cache.get_or_make(kind, request.tenant, identity, lambda: self._ask(request), self)
         return found.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if found.hit else found.value
@@ -45,9 +45,9 @@ class SharedSearch:
         return answer if self._cost_usd is None else answer.model_copy(update={"cost_usd": self._cost_usd})
 
     async def encode(self, value: SearchResponse) -> str:
-        """The response as JSON."""
+        """Return the response as JSON."""
         return value.model_dump_json()
 
     async def decode(self, text: str) -> SearchResponse:
-        """Inverse of `encode`. Raises ValueError."""
+        """Invert `encode`. Raises ValueError."""
         return SearchResponse.model_validate_json(text)

@@ -1,4 +1,4 @@
-"""Base of the search services: one request limited in time and size, never redirected, and errors by their kind."""
+"""Base of the search services: one request limited in time and size, never redirected, with typed errors."""
 
 import asyncio
 import json
@@ -19,9 +19,9 @@ from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
 from providers.service_calls import retry_after_seconds
 
-ANSWER_SECONDS: Final = 10.0  # a search that takes longer fails, and the run asks its next provider
+ANSWER_SECONDS: Final = 10.0  # a slower search fails, and the run tries its next provider
 CONNECT_SECONDS: Final = 5.0
-MOST_BYTES: Final = 8_000_000  # of one answer, unpacked: 10,000 results fit in
+MOST_BYTES: Final = 8_000_000  # per answer, unpacked: enough for 10,000 results
 MOST_CONNECTIONS: Final = 50
 MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
@@ -31,8 +31,8 @@ BAD_KEY: Final = re.compile(
 
 
 def web_client(user_agent: str) -> httpx2.AsyncClient:
-    """Open the connections that all search services share, independent of the environment."""
-    # Below this level the libraries log whole URLs, and with them what a person searches for.
+    """Open the connections shared by all search services, independent of the environment."""
+    # Below this level the libraries log whole URLs, and with them a person's searches.
     for library in ("httpx2", "httpcore2", "httpx", "httpcore", "googleapiclient", "semanticscholar"):
         logging.getLogger(library).setLevel(logging.WARNING)
     return httpx2.AsyncClient(
@@ -45,15 +45,15 @@ def web_client(user_agent: str) -> httpx2.AsyncClient:
 
 
 class WebSearch(ABC):
-    """Base of the providers: a service at its address, with its key in a header, so that no URL contains it.
+    """Base of the providers: a service at its address, with its key in a header so that no URL contains it.
 
-    `instance` separates services of one name at several addresses, for the cache.
+    `instance` distinguishes, for the cache, services of one name at several addresses.
     """
 
     answer_seconds = ANSWER_SECONDS
 
     def __init__(self, client: httpx2.AsyncClient, declaration: SearchDeclaration, values: Mapping[str, str]) -> None:
-        """`values` are the declared variables by name. Raises `NotConfigured` for a missing or malformed one."""
+        """Take the declared variables by name. Raises `NotConfigured` for a missing or malformed one."""
         if problem := declaration.problem(values):
             raise NotConfigured(f"{declaration.label}: {problem}")
         self.name = declaration.name
@@ -74,10 +74,10 @@ class WebSearch(ABC):
 
     @abstractmethod
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
-        """Make the search of one request; no hits is an answer, a failure is raised."""
+        """Make one search request; no hits is an answer, a failure is raised."""
 
     async def get(self, path: str, parameters: Mapping[str, str | int]) -> dict[str, Any]:
-        """Send a GET and read its JSON object. Raises what `fetch` does."""
+        """Send a GET and read its JSON object. Raises as `fetch` does."""
         return await self.fetch("GET", self.address + path, params=parameters)
 
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class WebSearch(ABC):
         waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
         body, response, failure = bytearray(), None, ""
         try:
-            # Timeouts of the transport count silence; a body that trickles needs a limit on the whole.
+            # Timeouts of the transport measure silence; a body that trickles needs a limit on the whole.
             async with (
                 asyncio.timeout(self.answer_seconds),
                 self.client.stream(method, url, headers=self.headers, timeout=waiting, **sent) as response,
@@ -101,7 +101,7 @@ class WebSearch(ABC):
             failure = f"no answer in {self.answer_seconds:g} s"
         except httpx2.HTTPError as error:
             failure = f"the connection failed ({type(error).__name__})"
-        if response is not None and response.status_code != httpx2.codes.OK:  # whatever becomes of its body
+        if response is not None and response.status_code != httpx2.codes.OK:  # even if its body is unusable
             raise self.error(response.status_code, response.headers.multi_items(), bytes(body))
         if failure:
             raise self.unavailable(failure)
@@ -120,10 +120,10 @@ class WebSearch(ABC):
         read: Callable[[dict[str, Any]], RawResult],
         warnings: Sequence[str] = (),
     ) -> SearchResponse:
-        """Return the response, with a cost that is unknown where a plan decides.
+        """Return the response; its cost is unknown if it depends on a plan.
 
-        `results` are the service's own. One without an address takes its rank and gives no hit. Raises `Unavailable` if
-        none has one. `warnings` are those that only the provider knows.
+        `results` are the service's own. One without an address takes up its rank and gives no hit. Raises `Unavailable`
+        if none has one. `warnings` are those that only the provider can give.
         """
         if results is None:
             raise self.unavailable(MALFORMED)
@@ -138,14 +138,14 @@ class WebSearch(ABC):
         )
 
     def unavailable(self, reason: str) -> Unavailable:
-        """Make the error for an answer that did not come, or not as documented."""
+        """Return the error for an answer that did not arrive, or is not as documented."""
         return Unavailable(f"{self.declaration.label}: {reason}")
 
     def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
-        """Make the error for a status; the explanation is read and never passed on."""
+        """Return the error for a status; the explanation is read but never passed on."""
         service, wait = self.declaration, retry_after_seconds(list(headers))
         reason = explanation[:4_000].decode("utf-8", "replace").lower()
-        # 432 and 433: Tavily's plan, or its limit of paying as one goes, is used up.
+        # 432 and 433: Tavily's plan, or its pay-as-you-go limit, is used up.
         if status in {429, 432, 433} or (status == 403 and QUOTA.search(reason)):
             return RateLimited(f"{service.label} asks to wait, or its quota is used up ({status})", retry_after=wait)
         if status in {408, 409, 425, 499} or status >= 500 or status < 300:

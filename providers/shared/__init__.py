@@ -1,1 +1,1 @@
-"""State that all workers share: stores of small values, and their uses."""
+"""State shared by all workers: stores of small values, and their uses."""

@@ -16,18 +16,18 @@ from providers.shared.shared_value import quote_part, running
 
 T = TypeVar("T")
 
-LEASE: Final = b"making "  # beginning of a lease in the place of a value; no JSON begins like this
-LEASE_SECONDS: Final = 10.0  # the lease of a killed worker expires after so long
+LEASE: Final = b"making "  # beginning of a lease, stored in place of a value; no JSON begins like this
+LEASE_SECONDS: Final = 10.0  # time after which the lease of a killed worker expires
 RENEW_SECONDS: Final = 2.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
-MOST_BYTES: Final = 1_000_000  # a larger value is not stored: the shared store is for small ones
+MOST_BYTES: Final = 1_000_000  # larger values are not stored: the shared store is for small ones
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
 class CacheKind:
-    """A sort of values, and for how many seconds they are fresh."""
+    """A kind of value, and the seconds for which it is fresh."""
 
     name: str
     fresh_seconds: float
@@ -47,21 +47,21 @@ class Cached(Generic[T]):
 
 
 class Codec(Protocol[T]):
-    """Writes values as JSON and reads them."""
+    """Encodes values as JSON and decodes them."""
 
     async def encode(self, value: T) -> str:
         """Return the value as JSON."""
         ...
 
     async def decode(self, text: str) -> T:
-        """Invert `encode`. Raises ValueError for an invalid text, or if a document that it refers to is gone."""
+        """Invert `encode`. Raises ValueError for an invalid text, or if a document it refers to is gone."""
         ...
 
 
 class Cache:
     """Makes a request once at a time in the whole cluster, and not again while its answer is fresh.
 
-    Tenants never share answers; failures are not cached; a store that is unavailable or full counts as empty.
+    Tenants never share answers; failures are not cached; an unavailable or full store counts as empty.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class Cache:
     async def get_or_make(
         self, kind: CacheKind, tenant: str, request: str, make: Callable[[], Awaitable[T]], codec: Codec[T]
     ) -> Cached[T]:
-        """Return the fresh value of this very request, else what `make` returns. Raises what `make` and `encode` raise.
+        """Return the fresh value of this request, else the result of `make`. Raises what `make` and `encode` raise.
 
-        Of callers with the same request one makes the value while the others wait; where it fails, the next one tries.
+        Of callers with the same request, one makes the value while the others wait; if it fails, the next one tries.
         """
         digest = hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
         key, lease = f"cache/{quote_part(tenant)}/{kind.name}/{digest}", LEASE + secrets.token_hex(8).encode()
@@ -95,7 +95,7 @@ class Cache:
     async def _make(
         self, kind: CacheKind, key: str, lease: bytes, make: Callable[[], Awaitable[T]], codec: Codec[T]
     ) -> Cached[T]:
-        """Make a value and put it in the place of its lease; without one the lease is given back."""
+        """Make a value and store it in place of its lease; release the lease if none is stored."""
 
         async def renew() -> None:
             while True:

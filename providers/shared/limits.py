@@ -1,7 +1,7 @@
 """Limits of services and politeness towards sites, shared by all workers: pauses, configured rates, crawl delays.
 
-One value per service or host. A call that must wait for long raises `RateLimited` with the time to wait, and Temporal
-makes it again.
+One value per service or host. A call with a long wait raises `RateLimited` with the time to wait, and Temporal retries
+it.
 """
 
 import asyncio
@@ -17,23 +17,23 @@ from providers.errors import RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue, quote_part
 
-BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the rest of the minute is evenly spaced
+BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the others are evenly spaced
 SLEEP_SECONDS: Final = 5.0  # a shorter wait is slept through: a retry by Temporal costs four events and a queue
-LONGEST_PAUSE_SECONDS: Final = 30.0  # pause after several failures that named no time: 1 s, 2 s, 4 s, … up to this
-LONGEST_NAMED_SECONDS: Final = 3_600.0  # the longest time that a Retry-After of a service is obeyed
-PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second finds out whether it answers again
+LONGEST_PAUSE_SECONDS: Final = 30.0  # pause after failures without a Retry-After: 1 s, 2 s, 4 s, … up to this
+LONGEST_NAMED_SECONDS: Final = 3_600.0  # longest Retry-After of a service that is obeyed
+PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second probes whether it answers again
 STORED_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
 
 
 @dataclass(frozen=True)
 class ServiceLimits:
-    """The configured limits of a service, above zero; None is unlimited."""
+    """Configured limits of a service, above zero; None is unlimited."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: int | None = None
 
     def spacing(self, tokens: int) -> float:
-        """Return the seconds that a call of so many tokens takes of the limits."""
+        """Return the seconds that a call of this many tokens takes up of the limits."""
         by_requests = 60.0 / self.requests_per_minute if self.requests_per_minute else 0.0
         return max(by_requests, 60.0 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0)
 
@@ -47,17 +47,17 @@ class ServiceState(BaseModel):
     failures: int = 0
     """Refusals and outages since the last answer."""
     due: float = 0.0
-    """When the next call would begin if calls were evenly spaced."""
+    """Time at which the next call would begin if calls were evenly spaced."""
 
 
 def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceState, float]:
-    """Return the state, and how many seconds a call must wait; up to `SLEEP_SECONDS` with its place taken."""
+    """Return the state and the seconds that a call must wait; up to `SLEEP_SECONDS`, its place is taken."""
     wait = min(max(0.0, state.blocked_until - now), LONGEST_NAMED_SECONDS)
     due = min(max(state.due, now), now + LONGEST_NAMED_SECONDS)  # a clock that was set back must not block for years
     if spacing:
         wait = max(wait, due - now - BURST_SECONDS)
     if wait > SLEEP_SECONDS or (state.failures and wait > 0):
-        return state, wait  # after failures, whoever comes first after the pause is the probe
+        return state, wait  # after failures, the first call after the pause is the probe
     changed = {"due": due + spacing} if spacing else {}
     if state.failures:
         changed["blocked_until"] = now + PROBE_SECONDS
@@ -65,7 +65,7 @@ def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceS
 
 
 def record_failure(state: ServiceState, now: float, retry_after: float | None) -> ServiceState:
-    """Pause a service as long as it names, else longer with each failure."""
+    """Pause a service for the time that it names, else longer with each failure."""
     pause = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(state.failures, 10)) if retry_after is None else retry_after
     until = now + min(max(0.0, pause), LONGEST_NAMED_SECONDS)
     return state.model_copy(update={"failures": state.failures + 1, "blocked_until": until})
@@ -80,9 +80,9 @@ class Limiter:
 
     @asynccontextmanager
     async def permit(self, service: str, tokens: int = 0) -> AsyncIterator[None]:
-        """Allow one call of about so many tokens. Raises `RateLimited` before the block when the call must wait.
+        """Allow one call of about this many tokens. Raises `RateLimited` before the block if the call must wait.
 
-        A `RateLimited` or `Unavailable` that the block raises makes all workers wait; an answer ends the pause.
+        A `RateLimited` or `Unavailable` raised in the block makes all workers wait; an answer ends the pause.
         """
         key, limits = f"limits/{quote_part(service)}", self._limits.get(service, ServiceLimits())
         before = await self._take(key, service, limits.spacing(tokens))
@@ -117,9 +117,9 @@ class Limiter:
 
 
 # --- politeness towards sites -----------------------------------------------------------------------------------------
-MOST_AT_ONCE: Final = 2  # requests to one host at the same time, of all workers together
-LEASE_SECONDS: Final = 60.0  # a request takes less; the lease of a killed worker expires after so long
-WAIT_SECONDS: Final = 1.0  # between two looks whether a host is free; a page takes about a second
+MOST_AT_ONCE: Final = 2  # concurrent requests to one host, by all workers together
+LEASE_SECONDS: Final = 60.0  # longer than a request takes; the lease of a killed worker expires after this
+WAIT_SECONDS: Final = 1.0  # between two checks whether a host is free; a page takes about a second
 
 
 class HostState(BaseModel):
@@ -129,11 +129,11 @@ class HostState(BaseModel):
 
     last_start: float = 0.0
     leases: dict[str, float] = {}
-    """Requests under way → when their lease ends."""
+    """Requests under way → end of their lease."""
 
 
 def start_request(state: HostState, now: float, lease: str, delay_seconds: float) -> tuple[HostState, float]:
-    """Return the state, and how many seconds the request must wait: 0 if it goes now."""
+    """Return the state and the seconds that the request must wait: 0 if it starts now."""
     leases = {name: until for name, until in state.leases.items() if now < until <= now + LEASE_SECONDS}
     since = now - state.last_start
     if 0 <= since < delay_seconds:
@@ -149,14 +149,14 @@ def end_request(state: HostState, lease: str) -> HostState:
 
 
 class Politeness:
-    """Visits to hosts in a shared store. Every method raises the errors of the store."""
+    """Visits to hosts, in a shared store. Every method raises the errors of the store."""
 
     def __init__(self, store: SharedStore) -> None:
         self._hosts = SharedValue(store, HostState, LEASE_SECONDS)
 
     @asynccontextmanager
     async def visit(self, host: str, delay_seconds: float = 0.0) -> AsyncIterator[None]:
-        """Allow one request to a host after the site's crawl delay. Raises `RateLimited` when the request must wait."""
+        """Allow one request to a host, after the site's crawl delay. Raises `RateLimited` if the request must wait."""
         key, lease = f"politeness/{quote_part(host.lower())}", secrets.token_hex(6)
         wait = await self._hosts.update(key, lambda state, now: start_request(state, now, lease, delay_seconds))
         if wait:

@@ -1,4 +1,4 @@
-"""The journal of paid calls over any shared store."""
+"""The journal of paid calls, over any shared store."""
 
 import asyncio
 import secrets
@@ -10,16 +10,16 @@ from providers.errors import CallInFlight, ContentCorrupt, ProviderError, Shared
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import quote_part
 
-RETRY_SECONDS: Final = 2.0  # until an attempt asks again for a call that another one is making
+RETRY_SECONDS: Final = 2.0  # until an attempt checks again on a call that another one is making
 WRITE_PAUSES: Final = (0.5, 2.0)
-"""Seconds between the attempts to write a paid answer: a worker that stood still finds its connections timed out."""
-FORGOTTEN_SECONDS: Final = 86_400.0  # how long a late answer of a deleted run is refused: longer than any call takes
-STORED_SECONDS: Final = 3 * 86_400.0  # how long an answer stays: a run lasts a day at most, and is resumed soon
+"""Seconds between attempts to write a paid answer: after a stall, a worker finds its connections timed out."""
+FORGOTTEN_SECONDS: Final = 86_400.0  # time for which late answers of a deleted run are refused: longer than any call
+STORED_SECONDS: Final = 3 * 86_400.0  # retention of an answer: a run lasts a day at most, and is resumed soon
 
 
 @dataclass(frozen=True)
 class CallLease:
-    """The right of one attempt to make a call; the two keys are those of the shared store."""
+    """The right of one attempt to make a call; both keys are those of the shared store."""
 
     research_id: str
     answer_key: str
@@ -30,17 +30,17 @@ class CallLease:
 class CallStore:
     """Calls under leases. An attempt owns a call until its lease expires; an answer is written once and stays.
 
-    An answer is written before its lease is given back, and read again after a lease was taken, so that no call is made
-    that was answered a moment ago.
+    An answer is written before its lease is released, and read again after a lease is taken, so that a call answered a
+    moment ago is not made again.
     """
 
     def __init__(self, store: SharedStore, leases: SharedStore | None = None) -> None:
-        """`leases` may be a faster and less durable store."""
+        """Use `store` for the leases, too, unless `leases` is a faster and less durable one."""
         self._store = store
         self._leases = leases or store
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
-        """Take the call: a lease, else its stored answer. Raises `CallInFlight` while another attempt has the lease."""
+        """Take a lease on the call, or return its stored answer. Raises `CallInFlight` if another attempt has it."""
         prefix = _prefix(research_id)
         lease = CallLease(research_id, f"{prefix}answer/{key}", f"{prefix}lease/{key}", secrets.token_hex(8).encode())
         answer = await self._answer(lease)
@@ -60,13 +60,13 @@ class CallStore:
         return lease if answer is None else answer
 
     async def renew(self, lease: CallLease, lease_seconds: float) -> None:
-        """Extend the lease, also one that has expired unnoticed; no effect if another attempt has the call."""
+        """Extend the lease, even one that expired unnoticed; no effect if another attempt has the call."""
         lapsed = not await self._leases.swap(lease.lease_key, lease.owner, lease.owner, lease_seconds)
         if lapsed and not await self._is_forgotten(lease.research_id):
             await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
 
     async def finish(self, lease: CallLease, answer: str) -> None:
-        """Write the answer; the first one stays, and none of a forgotten run. Raises after a few attempts."""
+        """Write the answer, unless there is one or the run is forgotten. Raises after a few attempts."""
         for pause in WRITE_PAUSES:
             try:
                 return await self._finish(lease, answer)
@@ -75,7 +75,7 @@ class CallStore:
         return await self._finish(lease, answer)
 
     async def release(self, lease: CallLease) -> None:
-        """Give the call up without an answer; no effect if another attempt has it."""
+        """Give up the call without an answer; no effect if another attempt has it."""
         await self._leases.swap(lease.lease_key, lease.owner, None)
 
     async def forget(self, research_id: str) -> int:
@@ -84,7 +84,7 @@ class CallStore:
         Raises `SharedStateUnavailable`.
         """
         answers = f"{_prefix(research_id)}answer/"
-        answered = await self._store.remove(answers)  # first: this makes room for the mark in a store that is full
+        answered = await self._store.remove(answers)  # first, to make room for the mark in a full store
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
         await self._leases.remove(f"{_prefix(research_id)}lease/")
         return answered + await self._store.remove(answers)  # an answer written before the mark

@@ -1,4 +1,4 @@
-"""The queue of runs: how many continue at once, in all and of one tenant, and which one starts next.
+"""The queue of runs: how many run at once, in total and per tenant, and which one starts next.
 
 A waiting run polls; one that stops polling loses its place, and so does an admitted run that the server no longer lists
 as open.
@@ -18,9 +18,9 @@ from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue
 
 KEY: Final = "runs/queue"
-LONGEST_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after so long
+LONGEST_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after this time
 GRACE_SECONDS: Final = 30.0
-"""How late a waiting run may poll again, and how new a run may be that the server does not list yet."""
+"""Time allowed for a waiting run to poll again, and for the server to list a new run."""
 LOOKED_EVERY_SECONDS: Final = 10.0
 SHORTEST_PAUSE_SECONDS: Final = 1.0
 LONGEST_PAUSE_SECONDS: Final = 15.0
@@ -37,7 +37,7 @@ class QueueLimits:
 
     at_once: int = 20
     at_once_per_tenant: int | None = None
-    """None: as many as in all."""
+    """None: as many as in total."""
 
 
 class QueuedRun(BaseModel):
@@ -47,7 +47,7 @@ class QueuedRun(BaseModel):
     tenant: str
     since: float
     until: float
-    """When it is forgotten unless it polls again."""
+    """Time at which it is forgotten unless it polls again."""
 
 
 class QueueState(BaseModel):
@@ -56,11 +56,11 @@ class QueueState(BaseModel):
     running: list[QueuedRun] = []
     waiting: list[QueuedRun] = []
     looked: float = 0.0
-    """When the list of open runs was read last."""
+    """Time at which the list of open runs was last read."""
 
 
 def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueTurn:
-    """Admit a run or return its place; changes the state. An active one is admitted again."""
+    """Admit a run or return its place, changing the state. An active run is admitted again."""
     state.running = [one for one in state.running if one.until > now]
     state.waiting = [one for one in state.waiting if one.until > now]
     if any(one.id == research_id for one in state.running):
@@ -76,14 +76,14 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
         state.waiting.remove(mine)
         state.running.append(mine.model_copy(update={"since": now, "until": now + LONGEST_RUN_SECONDS}))
         return QueueTurn()
-    # The first ones poll often, so that no room stays unused.
+    # The first in line poll often, so that no room stays unused.
     pause = min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, place / 4))
     mine.until = now + pause + GRACE_SECONDS
     return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause)
 
 
 def ranks_of(state: QueueState, limits: QueueLimits) -> dict[str, tuple[bool, int, float, str]]:
-    """Rank the waiting runs: first by whether their tenant has no room, then by the runs of the tenant before them."""
+    """Rank waiting runs: those whose tenant has room first, then by the number of runs of the tenant before them."""
     of_tenant = limits.at_once if limits.at_once_per_tenant is None else limits.at_once_per_tenant
     counts = Counter(run.tenant for run in state.running)
     ranks = {}
@@ -102,7 +102,7 @@ def release(state: QueueState, research_id: str) -> QueueState:
 
 
 def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> list[str]:
-    """Remove the running ones that are not open, except those that began just now; return their ids."""
+    """Remove active runs that are not open, except those that just began; return their ids."""
     lost = [one.id for one in state.running if one.id not in open_runs and now - one.since > GRACE_SECONDS]
     state.running = [one for one in state.running if one.id not in lost]
     return lost
@@ -117,7 +117,7 @@ class RunQueue:
         self._open_runs = open_runs
 
     async def take(self, research_id: str, tenant: str) -> QueueTurn:
-        """Admit the run or return its place, and forget lost runs. Raises `RateLimited` under lasting contention."""
+        """Admit the run or return its place, and forget lost runs. Raises `RateLimited` under sustained contention."""
 
         def step(state: QueueState, now: float) -> tuple[QueueState, tuple[QueueTurn, bool]]:
             turn = ask(state, research_id, tenant, self._limits, now)
@@ -139,5 +139,5 @@ class RunQueue:
         return turn
 
     async def release(self, research_id: str) -> None:
-        """Give the run's place to the next one."""
+        """Free the run's place for the next one."""
         await self._queue.update(KEY, lambda state, _: (release(state, research_id), None))

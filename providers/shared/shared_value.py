@@ -1,4 +1,4 @@
-"""Small values that all workers change by compare and swap, their keys, and leases renewed while work goes on."""
+"""Small values that all workers change by compare and swap, their keys, and leases renewed during work."""
 
 import asyncio
 import random
@@ -17,13 +17,13 @@ S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
 MOST_TRIES: Final = 40
-LONGEST_PAUSE_SECONDS: Final = 0.02  # between tries; a swap takes about a millisecond
+LONGEST_PAUSE_SECONDS: Final = 0.02  # maximum between tries; a swap takes about a millisecond
 CONTENDED_SECONDS: Final = 1.0
 CANCELLED_AGAIN_SECONDS: Final = 0.2
 
 
 def key_bytes(key: str) -> bytes:
-    """Encode a key as stored; any text is allowed, half of a surrogate pair too."""
+    """Encode a key as stored; any text is allowed, even lone surrogates."""
     return key.encode("utf-8", "surrogatepass")
 
 
@@ -36,7 +36,7 @@ def quote_part(text: str) -> str:
 async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Run endless work concurrently with the block; its failure is raised when the block ends.
 
-    Before Python 3.12 `asyncio.wait_for`, with which redis-py sends, may swallow a cancellation: it is repeated.
+    Before Python 3.12 `asyncio.wait_for`, which redis-py uses, may swallow a cancellation: it is repeated.
     """
     task = asyncio.create_task(work)
     try:
@@ -50,7 +50,7 @@ async def running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
 
 
 class SharedValue(Generic[S]):
-    """Models of one kind by key, as JSON. A stored value that is not of this kind counts as the kind's default."""
+    """Models of one kind by key, as JSON. A stored value of another kind counts as the kind's default."""
 
     def __init__(self, store: SharedStore, kind: type[S], ttl_seconds: float) -> None:
         self._store = store
@@ -59,12 +59,12 @@ class SharedValue(Generic[S]):
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def update(self, key: str, step: Callable[[S, float], tuple[S, T]]) -> T:
-        """Replace the value by that of `step(value, now)` and return its result; repeated if another worker is quicker.
+        """Replace the value by that of `step(value, now)` and return its result; retry if another worker was faster.
 
-        `now` is the store's clock. Raises `RateLimited` under lasting contention, and the errors of the store.
+        `now` is the store's clock. Raises `RateLimited` under sustained contention, and the errors of the store.
         """
         lock = self._locks.setdefault(key, asyncio.Lock())
-        async with lock:  # the tasks of this process need not race each other
+        async with lock:  # tasks of this process need not race each other
             for number in range(MOST_TRIES):
                 stored = await self._store.get(key)
                 state, result = step(self._parse(stored.value), stored.now)

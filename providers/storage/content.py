@@ -1,7 +1,7 @@
 """Content-addressed documents over obstore: a local folder by default, S3, Google or Azure by URL.
 
-The name of a document is `ab/cdef…`, the digits of its SHA-256. The store writes aside and renames. The blocking calls
-run in threads: obstore's asynchronous ones return from a foreign thread, which can abort an interpreter that is ending.
+A document is named `ab/cdef…`, the digits of its SHA-256. The store writes aside and renames. Blocking calls run in
+threads: obstore's asynchronous ones return from a foreign thread, which can abort an interpreter that is shutting down.
 """
 
 import asyncio
@@ -31,8 +31,8 @@ from providers.errors import ContentCorrupt, ContentMissing, NotConfigured, Stor
 NO_SPACE: Final = re.compile(
     r"os error (?:27|28|122)\b|StorageFull|QuotaExceeded|EntityTooLarge|InsufficientStorage"  # EFBIG, ENOSPC, EDQUOT
 )
-"""Full disks and quotas in the texts of obstore's errors."""
-DATED_EVERY: Final = timedelta(hours=1)  # precision of the date at which a document was last put
+"""Full disks and exceeded quotas in obstore's error messages."""
+DATED_EVERY: Final = timedelta(hours=1)  # precision of the date of a document's last put
 SCHEME: Final = "sha256:"
 NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")  # of documents; records may be in the same store
 
@@ -44,7 +44,7 @@ def open_store(address: str | os.PathLike[str]) -> ObjectStore:
         if text.startswith("memory:"):
             return from_url(text)
         if not is_on_this_host(text):
-            return from_url(text, retry_config={"max_retries": 0})  # the engine alone retries
+            return from_url(text, retry_config={"max_retries": 0})  # only Temporal retries
     except (BaseError, ValueError):
         raise NotConfigured("RESEARCH_CONTENT_URL cannot be opened: name a folder, or s3://, gs:// or az://") from None
     path = Path(text.removeprefix("file://")).absolute()
@@ -56,13 +56,13 @@ def open_store(address: str | os.PathLike[str]) -> ObjectStore:
 
 
 def is_on_this_host(address: str) -> bool:
-    """Return true for a folder (or the memory) of this host, which other hosts do not see."""
+    """Return true for a folder (or the memory) of this host, which is invisible to other hosts."""
     return "://" not in address or address.startswith(("file://", "memory:"))
 
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise our errors in place of the store's, whose messages may contain paths."""
+    """Translate the store's errors into ours, because its messages may contain paths."""
     try:
         yield
     except FileNotFoundError as error:
@@ -92,11 +92,11 @@ def name_of(reference: DocumentRef) -> str:
 class ObstoreContentStore:
     """`ContentStore` over any object store; a document's date is that of its last put, within `DATED_EVERY`.
 
-    Every method raises `StoreUnavailable`, and `NotConfigured` where the store refuses access.
+    Every method raises `StoreUnavailable`, and `NotConfigured` if the store refuses access.
     """
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
-        """`address` is a URL or a folder. Raises `NotConfigured`."""
+        """Open the store at a URL or in a folder. Raises `NotConfigured`."""
         self._store = open_store(address)
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
@@ -127,7 +127,7 @@ class ObstoreContentStore:
         return reference
 
     def get_file(self, reference: DocumentRef, path: Path) -> None:
-        """Write a document to a file, whole or not at all. Blocks. Raises `StorageFull`, and as `get` does."""
+        """Write a document to a file, completely or not at all. Blocks. Raises `StorageFull`, and as `get` does."""
         aside = path.with_suffix(".part")
         with translated_errors(), aside.open("wb") as file:
             for chunk in obstore.get(self._store, name_of(reference)).stream():
@@ -137,11 +137,11 @@ class ObstoreContentStore:
         aside.replace(path)
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
-        """Remove a document; true if it is gone, which it already may have been."""
+        """Remove a document; true if it is gone, even if it already was."""
         return await asyncio.to_thread(self._delete, name_of(reference), unless_put_since)
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
-        """Remove every document whose hash is not among these; return their number."""
+        """Remove every document whose hash is not in `used`; return their number."""
         return await asyncio.to_thread(self._delete_others, used, unless_put_since)
 
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:
@@ -156,7 +156,7 @@ class ObstoreContentStore:
                 obstore.put(self._store, name, data)
             elif datetime.now(UTC) - stored["last_modified"] > DATED_EVERY:
                 if isinstance(self._store, LocalStore) and self._store.prefix is not None:
-                    os.utime(Path(self._store.prefix) / name)  # without writing it, for the disk may be full
+                    os.utime(Path(self._store.prefix) / name)  # without rewriting it, because the disk may be full
                 else:
                     obstore.put(self._store, name, data)
         return reference

@@ -1,4 +1,4 @@
-"""Records of content that models were not shown: files or objects named by the digits of the text's SHA-256."""
+"""Records of content that models were not shown: files or objects named by the SHA-256 digits of the text."""
 
 import asyncio
 import fcntl
@@ -22,16 +22,16 @@ FOLDER: Final = "archive"  # of the records in a home and in an object store
 DIGITS: Final = re.compile("[0-9a-f]{64}")
 DATED_EVERY: Final = timedelta(hours=1)  # precision of the time at which a run archived a text
 OF_OTHER_HOMES: Final = timedelta(days=7)
-"""Time in which another home removes its expired records itself, and the texts with them."""
+"""Time allowed for another home to remove its expired records itself, and the texts with them."""
 
-Change = Callable[[str, ArchiveRecord | None], ArchiveRecord | None]  # takes hash and record, returns the new one
+Change = Callable[[str, ArchiveRecord | None], ArchiveRecord | None]  # from hash and record to the new record
 
 
 class RecordArchive:
-    """`ContentArchive` over a folder, or over the object store that hosts share; its writers exclude each other."""
+    """`ContentArchive` over a folder, or over an object store shared by hosts; its writers exclude each other."""
 
     def __init__(self, content_url: str | None, home: Path, folder: Path | None = None) -> None:
-        """Without a `folder` the records are in the home, or at `content_url` if hosts share that."""
+        """Use `folder` for the records, else the home, or `content_url` if hosts share it."""
         shared = content_url is not None and not is_on_this_host(content_url)
         self._own = "" if folder is None else f"{short_hash(content_url or str(home.absolute()))}/"
         self.folder = folder or (None if shared else home / FOLDER)
@@ -39,7 +39,7 @@ class RecordArchive:
         self._place = (str(content_url), FOLDER) if self.folder is None else (self.folder, "")
 
     async def put(self, records: Sequence[ArchiveRecord]) -> None:
-        """Write records, each whole or not at all, together with what other runs wrote."""
+        """Write records, each completely or not at all, merged with those of other runs."""
         given = {}
         for record in records:
             runs = {self._own + run: until for run, until in record.runs.items()}
@@ -51,20 +51,20 @@ class RecordArchive:
         return await asyncio.to_thread(self._read)
 
     async def pinned(self, now: datetime) -> frozenset[str]:
-        """Return the hashes of the texts of this home that stay. The name of a damaged record is that of its text."""
+        """Return the hashes of this home's texts that must stay, including those of damaged records."""
         found = (await self.read()).items()
         return frozenset(digest for digest, record in found if record is None or self.is_own(record, now))
 
     def is_own(self, record: ArchiveRecord, now: datetime | None = None) -> bool:
-        """Return whether runs of this home archived the text, and one of them until later than `now`."""
+        """Return whether runs of this home archived the text, one of them at least until later than `now`."""
         return any(run.startswith(self._own) and (now is None or until > now) for run, until in record.runs.items())
 
     async def forget(self, research_id: str) -> frozenset[str]:
-        """Remove a run of this home from the records; return the hashes of those."""
+        """Remove a run of this home from the records; return the hashes of the changed records."""
         return await self._reduce(lambda run, _: run != self._own + research_id)
 
     async def expire(self, now: datetime) -> frozenset[str]:
-        """Remove the runs whose time is over from the records; return the hashes of those."""
+        """Remove expired runs from the records; return the hashes of the changed records."""
         late = now - OF_OTHER_HOMES
         return await self._reduce(lambda run, until: until > (now if run.startswith(self._own) else late))
 
@@ -102,7 +102,7 @@ class RecordArchive:
 
 
 def _joined(record: ArchiveRecord, before: ArchiveRecord | None) -> ArchiveRecord:
-    """Return the record with the runs of an earlier one, which stays unchanged if these runs wrote it recently."""
+    """Return the record with the runs of an earlier one, or the earlier one if these runs wrote it recently."""
     known = before.runs if before else {}
     if all(run in known and until - known[run] < DATED_EVERY for run, until in record.runs.items()):
         return before or record
@@ -110,7 +110,7 @@ def _joined(record: ArchiveRecord, before: ArchiveRecord | None) -> ArchiveRecor
 
 
 def _parsed(name: str, data: bytes) -> ArchiveRecord | None:
-    """Return the record of a file; None for one that is damaged, or not of the text in its name."""
+    """Return the record in a file; None if it is damaged, or not that of the text in its name."""
     try:
         record = ArchiveRecord.model_validate_json(data)
     except ValidationError:
@@ -120,7 +120,7 @@ def _parsed(name: str, data: bytes) -> ArchiveRecord | None:
 
 @contextmanager
 def _with_setting() -> Iterator[None]:
-    """Name the setting in the errors of a store or a file system. They contain no path: they are in reports."""
+    """Name the setting in errors of a store or a file system, without any path: they appear in reports."""
     try:
         yield
     except (ProviderError, OSError) as error:

@@ -1,7 +1,7 @@
-"""The record of runs: one JSON document per research id, in three lines.
+"""Records of runs: one JSON document per research id, in three lines.
 
-A list shows the first line, the second one has the documents that the run refers to, so that both can be read without
-the rest: `{"head": {…},`, `"documents": […],` and `"state": {…}}`.
+A list needs only the first line, and the second one has the documents to which the run refers, so that both can be read
+without the rest: `{"head": {…},`, `"documents": […],` and `"state": {…}}`.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ T = TypeVar("T")
 HASH = re.compile(DOCUMENT_HASH.pattern)
 SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 SESSIONS = "sessions"  # folder of these records in a home and in an object store
-UNREADABLE = "unreadable"  # status in a list of a session that cannot be used
+UNREADABLE = "unreadable"  # status, in a list, of a session that cannot be used
 
 
 class RecordSessionStore:
-    """Sessions as records. Methods raise `InvalidCall` for an id that is no plain name, and the errors of `Records`."""
+    """Sessions as records. Methods raise `InvalidCall` for an id that is not a plain name, and as `Records` does."""
 
     def __init__(self, records: Records) -> None:
         self._records = records
 
     async def save(self, research_id: str, state_json: str, *, closed: bool) -> None:
-        """Write a checkpoint, atomically. Raises `StorageFull`, ValueError if the state is no JSON object."""
+        """Write a checkpoint, atomically. Raises `StorageFull`, ValueError if the state is not a JSON object."""
         _check(research_id)
         document = _document(research_id, state_json, closed=closed)
         await _in_thread(lambda: self._records.write(research_id, document))
@@ -44,12 +44,12 @@ class RecordSessionStore:
         return None if data is None else _state(research_id, data)
 
     async def list(self) -> list[StoredSession]:
-        """Return all sessions, newest first, a damaged one with the status `unreadable`."""
+        """Return all sessions, newest first; a damaged one has the status `unreadable`."""
         found = [_list_one(lines) for lines in await _in_thread(self._records.first_lines)]
         return sorted(found, key=lambda session: session.saved_at, reverse=True)
 
     async def documents(self) -> dict[str, frozenset[str] | None]:
-        """Return by id the hashes of all documents of each session; None where a session cannot be read."""
+        """Return the document hashes of each session by id; None for a session that cannot be read."""
         found = await _in_thread(lambda: self._records.first_lines(2))
         return {record.name: _second_line(record.lines) for record in found}
 
@@ -60,7 +60,7 @@ class RecordSessionStore:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    """Run to the end even if the caller is cancelled: the last save of a cancelled run must be whole."""
+    """Run to the end even if the caller is cancelled: the last save of a cancelled run must be complete."""
     return await asyncio.shield(asyncio.to_thread(work))
 
 
@@ -85,14 +85,14 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
 
 
 def documents_of(state: dict[str, Any]) -> frozenset[str]:
-    """Return the hashes of a run's documents: of state, notebook and originals, and newest texts of a live report."""
+    """Return the hashes of a run's documents: its state and notebook, originals, and newest texts of a live report."""
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
     hashes = [*state.get("notebook", []), *state.get("revisions", []), *originals, *_references(state)]
     return frozenset(each for each in hashes if each and HASH.fullmatch(each))
 
 
 def _references(value: Any) -> Iterator[str]:
-    """Find the hashes of all document references in a part of a state."""
+    """Yield the hashes of all document references in a part of a state."""
     if isinstance(value, dict):
         yield from [digest] if isinstance(digest := value.get("hash"), str) else []
         value = list(value.values())
@@ -102,7 +102,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _second_line(lines: bytes) -> frozenset[str] | None:
-    """Return the documents that a session names; None for one that is damaged."""
+    """Return the documents named by a session; None if it is damaged."""
     _, _, second = lines.partition(b"\n")
     try:
         return frozenset(json.loads(b"{" + second.rstrip().removesuffix(b",") + b"}")["documents"])

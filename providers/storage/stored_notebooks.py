@@ -1,4 +1,4 @@
-"""The notebook of a run: entries in the content store, and requests and states completed from them.
+"""The notebook of a run: entries in the content store, by which requests and states are completed.
 
 The workflow sends labels and hashes; the entries have the details. Entries never change, so a process caches them.
 """
@@ -41,13 +41,13 @@ E = TypeVar("E", bound=BaseModel)
 I = TypeVar("I", bound=roles.RoleInput)
 N = TypeVar("N", Evidence, Finding)
 
-CACHED_ENTRIES: Final = 2_000  # of a process; most have some kilobytes
+CACHED_ENTRIES: Final = 2_000  # per process; most have a few kilobytes
 READS_AT_ONCE: Final = 16
 MOST_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19  # characters of a hash in messages: `sha256:` and twelve digits
 EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text", "links")
 JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
-"""Fields of a hit by which a page of the web is judged."""
+"""Fields of a hit by which a web page is judged."""
 SOURCE_DEFAULTS: Final = {name: field.get_default() for name, field in Source.model_fields.items()}
 LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
 
@@ -61,14 +61,14 @@ class Notebooks:
         self._loading = asyncio.Semaphore(READS_AT_ONCE)
 
     async def write(self, entry: BaseModel) -> str:
-        """Store an entry; its hash. Raises `StorageFull`, `StoreUnavailable`."""
+        """Store an entry; return its hash. Raises `StorageFull`, `StoreUnavailable`."""
         text = entry.model_dump_json(exclude_defaults=True)
         written = (await self._content.put_text(text, ENTRY_TYPE)).hash
         self._entries[written, type(entry)] = entry
         return written
 
     async def read(self, entry: str, kind: type[E]) -> E:
-        """Read an entry of this kind."""
+        """Read an entry of the given kind."""
         known: E | None = self._entries.get((entry, kind))
         if known is not None:
             return known
@@ -84,11 +84,11 @@ class Notebooks:
         return read
 
     async def read_all(self, entries: Iterable[str], kind: type[E]) -> list[E]:
-        """Read entries of one kind, in their order."""
+        """Read entries of one kind, in order."""
         return list(await asyncio.gather(*(self.read(entry, kind) for entry in entries)))
 
     async def _by_hash(self, entries: Iterable[str | None], kind: type[E]) -> dict[str, E]:
-        """Entries by their hashes, each once."""
+        """Return entries by hash, each once."""
         named = list(dict.fromkeys(entry for entry in entries if entry))
         return dict(zip(named, await self.read_all(named, kind), strict=True))
 
@@ -124,7 +124,7 @@ class Notebooks:
         return given.model_copy(update=update)
 
     async def _sections(self, entry: SourceEntry, hit_entries: list[str]) -> list[SectionHint]:
-        """Sections in which searches found something, if they searched this very text."""
+        """Return the sections in which searches found something, if they searched this very text."""
         sections = list(entry.sections)
         for searched in await self.read_all(hit_entries, HitsEntry):
             hit = hit_of([searched], entry.url)
@@ -135,29 +135,29 @@ class Notebooks:
         return sections[: max(MOST_SECTIONS, len(entry.sections))]
 
     async def _complete_writing(self, request: roles.FindingsInput) -> dict[str, Any]:
-        """Findings, evidence and sources of the stored analyses."""
+        """Return the findings, evidence and sources of the stored analyses."""
         evidence, findings = dict[str, Evidence](), dict[str, Finding]()
         sources: dict[str, roles.SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
             evidence.update({item.id: item for item in entry.evidence})
             findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}
             sources |= {source.id: source for source in entry.sources}
-        for given in request.sources:  # of these the quality has changed
+        for given in request.sources:  # their quality has changed
             sources[given.id] = sources[given.id].model_copy(update={"quality": given.quality})
-        if isinstance(request, UpdateInput):  # an update is for some of them, in the order of the request
+        if isinstance(request, UpdateInput):  # an update covers some of them, in the order of the request
             findings = {key: _find(findings.values(), key) for key in request.finding_ids}
             named = {key for finding in findings.values() for key in finding.evidence_ids}
             evidence = {key: item for key, item in evidence.items() if key in named}
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {
-            # A writer needs the places of passages, not their hashes: the audit has those from the session.
+            # A writer needs the offsets of passages, not their hashes: the audit has those from the session.
             "evidence": [item.model_copy(update={"quote_hash": ""}) for item in evidence.values()],
             "findings": list(findings.values()),
             "sources": [source for source in sources.values() if source.id in cited],
         }
 
     async def complete_read(self, request: ReadRequest) -> tuple[ReadRequest, SearchHit | None]:
-        """Complete a request to read from its entries; the hit that it is for."""
+        """Complete a read request from its entries; return it with its hit."""
         if not request.hit_entries:
             return request, None
         entries = await self.read_all(request.hit_entries, HitsEntry)
@@ -166,7 +166,7 @@ class Notebooks:
             raise ContentCorrupt(f"the notebook knows no hit of this address: {LOST}")
         resolved = await self.read(entries[0].resolved_entry, ResolvedResearch)
         update: dict[str, Any] = {"title": hit.title, "tenant": resolved.tenant}
-        # What a corpus is worth is declared; a page of the web is judged, and kept to the request's domains.
+        # The quality of a corpus is declared; a web page is judged, and limited to the request's domains.
         if not request.url.startswith(CORPUS_SCHEME):
             update |= {name: getattr(hit, name) for name in JUDGED_DETAILS}
             update |= reading_conditions(resolved, entries[0].questions, entries[0].date)
@@ -181,7 +181,7 @@ class Notebooks:
         cited = {item.source_id for item in state.evidence.values()}
         paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
         texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
-        starts = {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}  # of pages or slides
+        starts = {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}  # offsets of pages or slides
         evidence = {
             key: _complete_evidence(item, analyses, starts.get(item.source_id)) for key, item in state.evidence.items()
         }
@@ -190,7 +190,7 @@ class Notebooks:
         return state.model_copy(update=update)
 
     async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Add to a state as JSON what `without_entry_texts` has removed."""
+        """Restore in a state as JSON what `without_entry_texts` has removed."""
         sources, findings = dict(state.get("sources", {})), list(state.get("findings", []))
         evidence, aliases = dict(state.get("evidence", {})), dict[str, str]()
         read = await self._by_hash((source.get("entry") for source in sources.values()), SourceEntry)
@@ -227,7 +227,7 @@ class Notebooks:
 
 
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:
-    """Complete a passage; its page is the one on which it starts, and `starts` are the offsets of the pages."""
+    """Complete a passage; its page is the one on which it starts, given the offsets of the pages in `starts`."""
     if item.entry is not None:
         item = _find(analyses[item.entry].evidence, item.id).model_copy(update={"entry": item.entry})
     return item if starts is None else item.model_copy(update={"page": bisect_right(starts, item.start)})

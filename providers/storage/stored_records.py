@@ -1,6 +1,6 @@
-"""Small records under names, each replaced atomically: files of one host, or objects that all hosts share.
+"""Small named records, each replaced atomically: files of one host, or objects that all hosts share.
 
-The blocking methods are for threads.
+The blocking methods are for use in threads.
 """
 
 import os
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
 
 ENDING: Final = ".json"
-FIRST_BYTES: Final = 16_384  # length of the first read of a record's first lines; longer ones cost a second read
+FIRST_BYTES: Final = 16_384  # size of the first read for a record's first lines; longer ones cost a second read
 CALLS_AT_ONCE: Final = 16
 
 
@@ -42,19 +42,19 @@ def open_records(content_url: str | None, home: Path, kind: str) -> "Records":
 
 
 def has_sole_sessions(content_url: str | None) -> bool:
-    """Return true if no other home's sessions name documents of this store: several homes may name one folder."""
+    """Return true if no other home's sessions name documents of this store; several homes may share a folder."""
     return content_url is None or not is_on_this_host(content_url)
 
 
 class Records:
     """Records of one kind; the caller checks their names.
 
-    Where hosts share a store, a write fails if another worker wrote the record meanwhile. All methods raise
-    `StorageFull`, `StoreUnavailable`, and `NotConfigured` where the store refuses access.
+    In a shared store, a write fails if another worker wrote the record in between. All methods raise `StorageFull`,
+    `StoreUnavailable`, and `NotConfigured` if the store refuses access.
     """
 
     def __init__(self, address: str | os.PathLike[str], kind: str) -> None:
-        """`kind` is their folder in the store at this URL or path, empty for itself. Raises `NotConfigured`."""
+        """Open the store at a URL or path; `kind` is the folder in it, empty for its root. Raises `NotConfigured`."""
         self._store: ObjectStore = open_store(address)
         self._kind = kind
 
@@ -69,13 +69,13 @@ class Records:
         return None
 
     def first_lines(self, count: int = 1) -> list[FirstLines]:
-        """Return the beginnings of all records, by one small read for each, several at a time."""
+        """Return the first lines of all records, by one small read for each, several at a time."""
         with ThreadPoolExecutor(CALLS_AT_ONCE) as threads:
             found = threads.map(partial(self._first_lines, count=count), self._list())
             return [lines for lines in found if lines is not None]
 
     def write(self, name: str, data: bytes) -> None:
-        """Replace the record, or leave the earlier one whole."""
+        """Replace the record, or leave the earlier one intact."""
         with translated_errors():
             obstore.put(self._store, self._key(name), data, mode=self._condition(name), use_multipart=False)
 
@@ -85,7 +85,7 @@ class Records:
             obstore.delete(self._store, self._key(name))
 
     def _condition(self, name: str) -> Any:
-        """The condition of a write: the record is still the present one, or there is still none."""
+        """Return the condition of a write: the record is unchanged, or still absent."""
         if isinstance(self._store, LocalStore):
             return "overwrite"  # files have no conditional writes; the workers of one host have one dev server
         try:

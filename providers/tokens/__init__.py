@@ -1,1 +1,1 @@
-"""The content of a model call within the room of a window: counting, allotting and shortening. Pure."""
+"""Fitting the content of a model call into a window: counting, allotting and shortening. Pure."""

@@ -1,7 +1,7 @@
-"""Allotment of a window's room to the items of a call: which item is shown at which level. Pure.
+"""Allotment of a window's room to the items of a call: the level at which each item is shown. Pure.
 
-`available_tokens` is the room of a window, `allot` divides it. Protected items are lowered last, then the five best
-sources and findings of high confidence, all else first; the result depends on the items alone, not on their order.
+`available_tokens` is the room of a window, `allot` divides it. Protected items are lowered last, before them the five
+best sources and findings of high confidence, all else first; the result depends on the items, not on their order.
 """
 
 import string
@@ -13,17 +13,17 @@ from typing import Final
 
 from contracts.tokens import RATIOS, CallFidelity, ItemFidelity, Level, TokenSettings
 
-LARGEST_OVERHEAD: Final = 0.25  # share of a window that the overhead takes at most
+LARGEST_OVERHEAD: Final = 0.25  # largest share of a window for the overhead
 LARGEST_OUTPUT: Final = 0.5
 SMALLEST_OUTPUT: Final = 0.25
-"""Shares of what is left that are kept for the answer at most: the smaller one where the content would not fit."""
-UNKNOWN: Final = 0.5  # value of a part of a priority that is not known
+"""Largest shares of the remainder for the answer: the smaller one if the content would not fit otherwise."""
+UNKNOWN: Final = 0.5  # value of an unknown part of a priority
 LETTERS: Final = f"{string.ascii_letters} \n".encode()
 BEYOND_ASCII: Final = bytes(range(128, 256))
 
 
 class Rank(IntEnum):
-    """The class of an item: a class is shortened only when the ones before it are on their last levels."""
+    """Class of an item: a class is shortened only when the ones before it are at their last levels."""
 
     REGULAR = 0
     PRIORITY = 1  # one of the five best sources, or a finding of high confidence
@@ -36,18 +36,18 @@ class ContentItem:
 
     id: str
     kind: str  # `source`, `finding`, `passage`, `answer`, `draft` or `turn`
-    render: Callable[[Level], str]  # its text in the prompt at a level; empty where it is dropped
+    render: Callable[[Level], str]  # its text in the prompt at a level; empty if it is dropped
     rank: Rank = Rank.REGULAR
-    priority: float = UNKNOWN  # from 0 to 1; of a class the least important item is lowered first
+    priority: float = UNKNOWN  # from 0 to 1; within a class the least important item is lowered first
     last: Level = Level.TRUNCATED  # the lowest level at which it may be shown
-    levels: Sequence[Level] = tuple(Level)  # the levels that it has besides the whole
+    levels: Sequence[Level] = tuple(Level)  # the levels that it has besides the full one
     originals: Callable[[], Sequence[str]] = tuple
-    """Its texts that nothing is quoted from, which a summary may replace."""
+    """Its texts that are never quoted, which a summary may replace."""
     measure: Callable[[str], float] | None = None  # tokens of a rendered text; None: as estimated
 
     @cached_property
     def ladder(self) -> list[Level]:
-        """Return the levels of the item, whole first. No item is both cut and dropped."""
+        """Return the levels of the item, full first. No item is both cut and dropped."""
         ratio = RATIOS[self.last]
         above = [level for level in self.levels if RATIOS[level] > ratio and level not in (Level.FULL, Level.TRUNCATED)]
         return [Level.FULL, *above, *([self.last] if self.last is not Level.FULL else [])]
@@ -57,7 +57,7 @@ class ContentItem:
         return {}
 
     def text(self, level: Level) -> str:
-        """Return its text in the prompt at a level, and measure it at once: no text is rendered for its size."""
+        """Return its text in the prompt at a level, and measure it, so that none is rendered only for its size."""
         text = self.render(level)
         self._sizes[level] = (self.measure or estimated_tokens)(text)
         return text
@@ -70,7 +70,7 @@ class ContentItem:
 
 
 class ContextBudgetExceeded(Exception):
-    """The items do not fit at their last levels; `needed` tokens would."""
+    """The items do not fit even at their last levels; `needed` tokens would suffice."""
 
     def __init__(self, needed: float) -> None:
         super().__init__(f"the content needs {needed:.0f} tokens at least")
@@ -85,9 +85,9 @@ def priority(
 
 
 def allot(items: Sequence[ContentItem], room: float, factor: float = 1.0) -> dict[str, Level]:
-    """Return the levels of the items that are not whole, so that all fit into so many tokens.
+    """Return the levels of the items that are not whole, so that all fit into `room` tokens.
 
-    Items are lowered round by round, class by class: in each round every item of the class by one level, the least
+    Items are lowered round by round, class by class: each round lowers every item of the class by one level, the least
     important first, until the content fits. `factor` is that of the model's tokenizer. Raises `ContextBudgetExceeded`.
     """
     steps = {item.id: 0 for item in items}
@@ -141,7 +141,7 @@ def call_fidelity(items: Sequence[ItemFidelity], available: int, used: int) -> C
 def available_tokens(
     window: int, needed_output: int, output_limit: int | None, settings: TokenSettings, output_share: float
 ) -> tuple[int, int]:
-    """Divide a window into tokens for the prompt and for all output, reasoning included.
+    """Divide a window into tokens for the prompt and for all output, including reasoning.
 
     The room for the prompt is (window - overhead - output) x (1 - margin); a smaller overhead, a smaller margin or a
     larger window never makes it smaller.
@@ -153,11 +153,11 @@ def available_tokens(
 
 
 def estimated_tokens(text: str) -> float:
-    """Tokens of a text for one of the older tokenizers, rather too many than too few.
+    """Estimate the tokens of a text for the older tokenizers, erring on the high side.
 
     Letters and spaces count 0.27, digits, punctuation and markup 0.7; beyond ASCII each byte counts 0.5 (two or three
-    bytes make a letter of another alphabet). Measured on prose, settings, hashes, addresses and JSON. The tokens of two
-    texts are the sum of those of each.
+    bytes make a letter of another alphabet). Measured on prose, settings, hashes, addresses and JSON. The estimate of
+    two texts is the sum of those of each.
     """
     data = text.encode("utf-8", "replace")
     letters = len(data) - len(data.translate(None, LETTERS))

@@ -1,7 +1,7 @@
 """Shorter forms of a text, made of its own words: excerpts of a long page, and levels of an excerpt. Pure.
 
-Quotes are taken from the text of a prompt, so no word is changed: sentences about the question stay, in their order,
-and gaps are marked.
+Quotes are taken from the text of a prompt, so no word is changed: sentences about the question stay, in order, and gaps
+are marked.
 """
 
 import math
@@ -15,20 +15,20 @@ from contracts.tokens import RATIOS, Level
 from providers.text import question_stems, sentence_spans
 
 SEARCHED_CHARACTERS: Final = 60_000
-"""Of a document without hinted sections: all of a book would take too long."""
+"""Limit for a document without hinted sections: a whole book would take too long."""
 PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
 SEPARATORS: Final = ("\n", ". ", "。", " ")
 GAP: Final = "\n[…]\n"
-LONGEST_PIECE: Final = 300  # characters of a sentence that is taken or left as a whole
-SHORTEST_BEGINNING: Final = 80  # characters of a text of which only the beginning is shown
+LONGEST_PIECE: Final = 300  # characters of a sentence that is included or excluded as a whole
+SHORTEST_BEGINNING: Final = 80  # least characters shown of a text that is cut to its beginning
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------
 def shortened(text: str, level: Level, question: str) -> str:
-    """Return a text at a level: whole, its best sentences in their order or line by line, its beginning, or empty.
+    """Return a text at a level: whole, its best sentences in order or line by line, its beginning, or empty.
 
-    The sentences of a lower level are among those of the higher ones; together they have at least the level's share of
-    the text, so a headline is one sentence unless the text is long.
+    The sentences of a lower level are among those of the higher ones; together they make up at least the level's share
+    of the text, so a headline is one sentence unless the text is long.
     """
     if level is Level.FULL:
         return text
@@ -54,7 +54,7 @@ def _beginning(text: str) -> str:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Give the lines of a text, and of a long line the sentences; one that is too long is cut at a blank."""
+    """Yield the lines of a text, and the sentences of a long line; a sentence that is too long is cut at a space."""
     place = 0
     for line in text.splitlines(keepends=True):
         spans = sentence_spans(line) if len(line) > LONGEST_PIECE else [(0, len(line))]
@@ -65,7 +65,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 
 @lru_cache(maxsize=128)  # for the levels of the texts of a call
 def _ranked(text: str, question: str) -> list[tuple[int, int]]:
-    """Return the sentences of a text: those with words of the question that are rare in it first, then by place."""
+    """Return the sentences of a text: first those with words of the question that are rare in it, then by position."""
     pieces, stems = list(_sentences(text)), question_stems(question)
     found = {piece: {stem for stem in stems if stem in text[slice(*piece)].casefold()} for piece in pieces}
     rarity = {stem: math.log(1 + len(pieces) / (1 + sum(stem in one for one in found.values()))) for stem in stems}
@@ -76,8 +76,8 @@ def _ranked(text: str, question: str) -> list[tuple[int, int]]:
 def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
     """Select about `budget` characters of a text, in document order, with `[…]` between distant parts.
 
-    Paragraphs of the hinted sections are ranked by the number of the question's stems in them, then by the section's
-    score.
+    Paragraphs of the hinted sections are ranked by the number of the question's stems that they contain, then by the
+    section's score.
     """
     if len(text) <= budget:
         return text.strip()
@@ -97,7 +97,7 @@ def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: i
 
 
 def _joined(text: str, taken: Sequence[tuple[int, int]]) -> str:
-    """Put parts of a text together in their order, with a mark where words between them are missing."""
+    """Join parts of a text in order, with a mark where words between them are missing."""
     shown, last = "", 0
     for start, end in sorted(taken):
         between = text[last:start] if shown else ""
@@ -107,7 +107,7 @@ def _joined(text: str, taken: Sequence[tuple[int, int]]) -> str:
 
 
 def _cut(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
-    """Give a part of a text in pieces of at most so many characters, cut at a line, a sentence or a blank."""
+    """Yield a part of a text in pieces of at most `longest` characters, cut at a line, a sentence or a space."""
     while end - start > longest:
         half, most = start + longest // 4, start + longest // 2
         cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])

@@ -1,1 +1,1 @@
-"""True if a sentence follows from the passages that it cites, judged by rules: numbers, names, negation, words."""
+"""Rules that check whether a sentence follows from its cited passages: numbers, names, negation, words."""

@@ -1,4 +1,4 @@
-"""Numbers with units, amounts, dates and versions in a text, read so that two spellings of one can be compared.
+"""Numbers with units, amounts, dates and versions in a text, read so that different spellings can be compared.
 
 Units, scales, months and small words are those of seven languages (`words.toml`).
 """
@@ -14,7 +14,7 @@ from itertools import product
 from typing import Final
 
 Readings = tuple[float, ...]
-"""Factors to the base unit; several where a name has more than one meaning (kB is 1,000 or 1,024 bytes)."""
+"""Factors to the base unit; several if a name is ambiguous (kB is 1,000 or 1,024 bytes)."""
 
 _DATA: Final = tomllib.loads(files(__package__ or "").joinpath("words.toml").read_text(encoding="utf-8"))
 _BYTES: Final = (("k", "kilo", "kibi"), ("M", "mega", "mebi"), ("G", "giga", "gibi"), ("T", "tera", "tebi"),
@@ -22,7 +22,7 @@ _BYTES: Final = (("k", "kilo", "kibi"), ("M", "mega", "mebi"), ("G", "giga", "gi
 
 
 def _by_name(table: Mapping[str, str], separator: str | None = "|") -> dict[str, str]:
-    """Turn a table of names around: each name → its kind."""
+    """Invert a table of names: each name → its kind."""
     return {name: kind for kind, names in table.items() for name in names.replace("|\n", "|").split(separator)}
 
 
@@ -34,7 +34,7 @@ def _byte_rows() -> Iterable[tuple[str, str, Readings]]:
 
 
 def _prefixed(names: str, unit: str) -> Iterable[tuple[str, str, Readings]]:
-    """Give a unit by its sign and names, alone and by the thousand, million, billion and trillion."""
+    """Yield a unit by its sign and names, plain and with the prefixes kilo, mega, giga and tera."""
     sign, *words = names.split("|")
     yield names, unit, (1.0,)
     for power, (short, prefix, _) in enumerate(_BYTES[:4], start=1):
@@ -52,10 +52,10 @@ UNITS: Final[dict[str, tuple[str, Readings]]] = {
     )
     for name in names.split("|")
 }
-"""A name in small letters → the base unit, and the factors to it."""
+"""Name of a unit in lower case → the base unit, and the factors to it."""
 MONEY: Final = frozenset(("USD", "EUR", "GBP", "JPY", "CHF", "INR", "CNY"))
 MONEY_SUFFIXES: Final = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12}
-"""Letters that scale an amount of money: $5m are no metres."""
+"""Letters that scale an amount of money: $5m is not in metres."""
 LONGEST_UNIT: Final = 3  # words in the longest name of a unit
 SCALES: Final[dict[str, float]] = {
     name: factor for names, factor in _DATA["scales"].items() for name in names.split("|")
@@ -71,9 +71,9 @@ NUMBER_WORDS: Final = {
 }
 """Language → word → number."""
 SHARES: Final[frozenset[str]] = frozenset(_DATA["shares"].split())
-"""Words for a part of a whole, which a claim may give in per cent."""
+"""Words for a part of a whole, which a claim may express in per cent."""
 COMPARATORS: Final = _by_name(_DATA["comparators"])  # words before a number → how they bound it
-SIGNS: Final = _by_name(_DATA["signs"], None)  # small words that turn, weaken or widen a statement → their kind
+SIGNS: Final = _by_name(_DATA["signs"], None)  # small words that negate, weaken or widen a statement → their kind
 
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
@@ -89,7 +89,7 @@ WRITTEN_DATE: Final = re.compile(
     r"(?:[.,]?\s{1,3}(?:(?:of|de|del)\s{1,3})?(?P<year>1\d{3}|20\d\d|21\d\d)(?![^\W_]))?",
     re.IGNORECASE,
 )
-"""A day, a month by its name and a year; a day or a year may be missing."""
+"""A day, a named month and a year; the day or the year may be missing."""
 TIME: Final = re.compile(
     r"(?<![\d:.,])(\d{1,2})(?:[:.h](\d{2}))? ?(?:(am|a\.m|pm|p\.m)\b\.?|Uhr\b)|(?<![\d:.,])(\d{1,2}):(\d{2})(?![\d:])",
     re.IGNORECASE,
@@ -98,8 +98,8 @@ CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 CENT: Final = "cent"
 FIRST_YEAR, LAST_YEAR = 1000, 2199
-ABOUT_SHARE: Final = 0.05  # tolerance of a number that is called rough
-OVER_SHARE: Final = 0.15  # the same of `more than` and `almost`, on their side
+ABOUT_SHARE: Final = 0.05  # tolerance of a number that is called approximate
+OVER_SHARE: Final = 0.15  # tolerance of `more than` and `almost`, on their side
 
 OPPOSED: Final = frozenset((("min", "max"), ("min", "under"), ("over", "max"), ("over", "under")))
 
@@ -110,13 +110,13 @@ class Comparison(StrEnum):
     EXACT = "exact"
     APPROXIMATE = "approximate"
     OPPOSED = "opposed"
-    """The number is the same, one as a least and the other as a most."""
+    """The number is the same, once as a minimum and once as a maximum."""
     NONE = "mismatch"
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number of a text at `text[start:end]`, in its base unit."""
+    """A number in a text at `text[start:end]`, in its base unit."""
 
     raw: str
     start: int
@@ -126,13 +126,13 @@ class Quantity:
     unit: str = ""
     """The base unit; `date` and `version` have `forms` instead of values; empty for a plain number."""
     half_step: float = 0.5
-    """Half of the last written place, in the base unit."""
+    """Half of the place of the last written digit, in the base unit."""
     digits: int = 1
     """Significant digits as written."""
     comparator: str = ""
     forms: tuple[str, ...] = ()
     noun: str = ""
-    """The word after the number, in small letters: what is counted."""
+    """Word after the number, in lower case: the thing counted."""
 
     @property
     def is_year(self) -> bool:
@@ -141,12 +141,12 @@ class Quantity:
 
 
 def compare(claim: Quantity, source: Quantity) -> Comparison:
-    """Return whether the source's quantity supports the claim's: the claim may round, the source not."""
+    """Compare the claim's quantity with the source's: the claim may round, the source may not."""
     if claim.forms or source.forms:
         return _compare_forms(claim, source)
     if claim.unit == CENT and source.unit in MONEY:
         claim = replace(claim, values=tuple(value / 100 for value in claim.values), unit=source.unit)
-    # A table's cell has its unit in the header; a count has none.
+    # A cell of a table has its unit in the header; a count has none.
     may_lack_unit = not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
     if claim.unit != source.unit and not may_lack_unit:
         return Comparison.NONE
@@ -177,7 +177,7 @@ def _closest(claim: Quantity, source: Quantity) -> Comparison:
     mine, others = claim.values, source.values
     written = AMBIGUOUS.match(claim.raw)
     if written and source.raw.startswith(written[0]):
-        # Written alike, they are read alike: 28,000 kg are no 28.000 t.
+        # Written alike, they are read alike: 28,000 kg is not 28.000 t.
         mine, others = mine[: (len(mine) + 1) // 2], others[: (len(others) + 1) // 2]
     for said, true in product(mine, others):
         if math.isclose(said, true, rel_tol=1e-9, abs_tol=1e-12):
@@ -218,7 +218,7 @@ class _Token:
 
 
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
-    """Every number of a text, in digits or words, with its unit, in order; citation numbers must be blanked."""
+    """Return every number of a text, in digits or words, with its unit, in order; citation numbers must be blanked."""
     dates = list(_dates(text))
     taken = {place for date in dates for place in range(date.start, date.end)}
     tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
@@ -269,7 +269,7 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
 
 
 def _in_words(word: str, words: Mapping[str, float]) -> float | None:
-    """A number written as a word, `twenty-five` too."""
+    """Return the value of a number written as a word, even `twenty-five`; None for any other word."""
     if word in words:
         return words[word]
     tens, _, ones = word.partition("-")
@@ -279,7 +279,7 @@ def _in_words(word: str, words: Mapping[str, float]) -> float | None:
 
 
 def read_number(written: str) -> tuple[tuple[float, ...], float, int]:
-    """The possible values of a number as written, half of its last place, and its significant digits."""
+    """Return the possible values of a written number, half of its last place, and its significant digits."""
     signs = GROUPS.findall(written)
     plain = GROUPS.sub("", written)
     digits = max(1, len(plain.lstrip("0").rstrip("0")))
@@ -302,7 +302,7 @@ def read_number(written: str) -> tuple[tuple[float, ...], float, int]:
 def _finish(
     text: str, tokens: list[_Token], first: int, values: tuple[float, ...], half_step: float, digits: int
 ) -> tuple[Quantity, int]:
-    """Scale, unit, currency and comparator around a number; and where to continue."""
+    """Return a number with the scale, unit, currency and comparator around it; and where to continue."""
     following = first + 1
     while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
         values, half_step = tuple(value * scale for value in values), half_step * scale
@@ -339,14 +339,14 @@ def _finish(
 
 
 def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple[float, ...], int]:
-    """The unit that starts at a token, its factors, and the token behind it."""
+    """Return the unit that starts at a token, its factors, and the place of the token after it."""
     for count in range(LONGEST_UNIT, 0, -1):
         if place + count > len(tokens):
             continue
         start, end = tokens[place].start, tokens[place + count - 1].end
         name = " ".join(text[start:end].replace("-", " ").split()).casefold()
         name = name.replace("’", "'").removeprefix("d'")
-        # A letter is a unit only right behind its number: `5 s`, yet not `5, s`.
+        # A letter is a unit only directly after its number: `5 s`, but not `5, s`.
         gap = " \u00a0\u202f-." if tokens[place - 1].word in SCALES else " \u00a0\u202f-"
         near = not text[tokens[place - 1].end : start].strip(gap)
         if near and name in UNITS:

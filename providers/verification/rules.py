@@ -1,8 +1,8 @@
 """Judgement of a claim by rules: what can be decided about a sentence and its passages without understanding them.
 
 Rules decide a verbatim copy, quantities, units, dates and names, and passages that share no word with the claim. A
-negation, a wider quantifier or exchanged parts give a hint for the checker and the reader, and no verdict: tried on
-statements that no one tuned for, numbers and names were right in 75 of 77 cases, word order and negation in 49 of 56.
+negation, a wider quantifier or exchanged parts give a hint for the checker and the reader, and no verdict: on
+statements not used for tuning, numbers and names were right in 75 of 77 cases, word order and negation in 49 of 56.
 """
 
 import re
@@ -21,14 +21,14 @@ from providers.verification.quantities import SHARES, SIGNS, UNITS, Comparison, 
 
 MOST_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
 COPY: Final = 0.9
-"""Share of a claim's words that one sentence must have, in order, for the claim to be called its copy."""
+"""Share of a claim's words that one sentence must have, in order, for the claim to count as its copy."""
 CLOSE: Final = 0.6
-"""Share from which on a claim speaks of the same thing as a sentence; another number there is a contradiction."""
+"""Share from which a claim and a sentence are about the same thing; a different number there is a contradiction."""
 UNRELATED: Final = 0.15  # share of a claim's words below which its passages are about something else
 FEWEST_WORDS: Final = 3
-"""Content words of a claim from which on their absence shows that the passages are about something else."""
-CANDIDATES: Final = 3  # sentences that a claim is laid over
-SMALL_COUNT: Final = 4  # up to here a number in words counts what is listed ("two ways") and is no figure of a source
+"""Content words that a claim needs for their absence to show that the passages are about something else."""
+CANDIDATES: Final = 3  # sentences with which a claim is aligned
+SMALL_COUNT: Final = 4  # up to this, a number in words counts what is listed ("two ways") and is no figure of a source
 NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
@@ -41,7 +41,7 @@ ELSEWHERE: Final = "The cited passages are about something else."
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
 INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
-"""Signs of an identifier: a digit, a sign or a capital inside a word."""
+"""Marks of an identifier: a digit, a symbol or a capital inside a word."""
 
 SOURCE: Final = (
     r"(?:the|its|this|die|der|das|le|la|el|il) (?:\w+ )?(?:source|document|documentation|manual|page|passage|text"
@@ -58,21 +58,21 @@ LEAD_IN: Final = re.compile(
     r")\s*",
     re.IGNORECASE,
 )
-"""Words before a statement that are no part of it: an adverb, a source without a name, an id."""
+"""Words before a statement that are not part of it: an adverb, an unnamed source, an id."""
 AS_OF: Final = re.compile(r"\s*(?:as of|stand) (?:\d{1,2}\.? )?(?:[^\W\d]{3,12} )?\d{4}, ", re.IGNORECASE)
-"""The day of writing. Where the passages have days of their own, it decides nothing."""
+"""Date of writing. If the passages have dates of their own, it decides nothing."""
 
 
 @dataclass(frozen=True)
 class ClaimJudgement:
-    """A verdict with its reason in words for a reader."""
+    """A verdict with its reason, worded for a reader."""
 
     verdict: Verdict
     reason: str
 
 
 def without_lead_in(claim: str) -> str:
-    """Return a statement without words before it that are no part of it, and without the marks of a whole quotation."""
+    """Return a statement without leading words that are not part of it, and without quotation marks around it all."""
     while found := LEAD_IN.match(claim):
         claim = claim[found.end() :]
     bare = claim.rstrip(" .")
@@ -82,9 +82,9 @@ def without_lead_in(claim: str) -> str:
 def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> ClaimJudgement:
     """Judge one claim, plain text without citation numbers, by its passages.
 
-    `about` are titles and headings of the passages, where a name may occur alone. The verdict is supported (a copy with
-    few changes), contradicted (another quantity), unsupported (a quantity, a name or everything is missing), or not
-    enough information with a hint as the reason.
+    `about` are titles and headings of the passages, where a name may occur, too. The verdict is supported (a copy with
+    few changes), contradicted (a different quantity), unsupported (a quantity, a name or everything is missing), or not
+    enough information, with a hint as the reason.
     """
     bare = without_lead_in(claim)
     dated = AS_OF.match(bare)
@@ -104,7 +104,7 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
     has_days = any(each.unit == "date" or each.is_year for each in evidence.whole.quantities)
-    # Verbatim words are no proof of what a sentence says of them.
+    # Verbatim words do not prove what a sentence says about them.
     rest = Statement(QUOTATION.sub(" ", said.text), language)
     is_covered = rest.text == said.text or _coverage(rest, evidence.whole, evidence.about) >= COPY
     if closest.share >= COPY and is_covered and not (dated and has_days):
@@ -113,14 +113,14 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
 
 
 def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> ClaimJudgement | None:
-    """Return the judgement of a quantity that differs in the passages; the words may be of another language."""
+    """Return the judgement of a quantity that the passages contradict; their words may be in another language."""
     said, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, (), language)
     problems = _wrong_quantities(said, evidence, evidence.closest(said))
     return next((problem for problem in problems if problem.verdict is Verdict.CONTRADICTED), None)
 
 
 def shared_words(claim: str, passages: Sequence[str], language: str = "en") -> list[float]:
-    """Return for each passage the share of the claim's words that it has, from 0 to 1; names count more."""
+    """Return for each passage the share of the claim's words in it, from 0 to 1; names count more."""
     said = Statement(claim, language)
     return [_coverage(said, Statement(passage, language)) if said.content else 0.0 for passage in passages]
 
@@ -130,14 +130,14 @@ class _Word:
     text: str
     start: int
     stem: str
-    low: str  # in small letters, without a possessive
+    low: str  # in lower case, without a possessive
     sign: str  # its kind among `SIGNS`, or empty
-    content: bool  # true if it means something by itself
-    name: bool  # true if it is surely a name: a capital inside a sentence, an acronym, an identifier
+    content: bool  # true if it has meaning by itself
+    name: bool  # true if it is certainly a name: a capital inside a sentence, an acronym, an identifier
 
 
 class Statement:
-    """A claim or a sentence of a passage, taken apart into words and quantities."""
+    """A claim or a sentence of a passage, split into words and quantities."""
 
     def __init__(self, text: str, language: str = "en") -> None:
         self.text = text
@@ -155,7 +155,7 @@ class Statement:
 
     @cached_property
     def content(self) -> list[_Word]:
-        """The words that mean something by themselves."""
+        """Words that have meaning by themselves."""
         return [word for word in self.words if word.content]
 
     @cached_property
@@ -165,11 +165,11 @@ class Statement:
 
     @cached_property
     def low_words(self) -> frozenset[str]:
-        """Every word in small letters."""
+        """Every word in lower case."""
         return frozenset(word.low for word in self.words)
 
     def keys(self, sources: Sequence[Quantity]) -> list[str]:
-        """Return the compared parts, in order: stems, signs, and quantities by the equal one among `sources`."""
+        """Return the compared parts, in order: stems, signs, and quantities, each as its equal among `sources`."""
         inside = {place for quantity in self.quantities for place in range(quantity.start, quantity.end)}
         known = (next((other for other in sources if _agree(one, other)), one) for one in self.quantities)
         values = [f"#{one.unit}:{one.values}:{one.forms}" for one in known]
@@ -195,10 +195,10 @@ class Statement:
 
 @dataclass(frozen=True)
 class _Alignment:
-    """A claim laid over a sentence."""
+    """Alignment of a claim with a sentence."""
 
-    share: float = 0.0  # share of the claim's parts that the sentence has, in order
-    hint: str = ""  # a difference that may change the meaning; empty where there is none or the sentence is not close
+    share: float = 0.0  # share of the claim's parts found in the sentence, in order
+    hint: str = ""  # a difference that may change the meaning; empty if there is none or the sentence is not close
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class _Evidence:
         return cls(sentences, Statement("\n".join(passages), language), Statement("\n".join(about), language))
 
     def closest(self, claim: Statement) -> _Alignment:
-        """Return the alignment with the sentence that the claim shares most with."""
+        """Return the alignment with the sentence that shares most with the claim."""
         near = sorted(self.sentences, key=lambda sentence: -len(claim.stems & sentence.stems))[:CANDIDATES]
         return max((_align(claim, sentence) for sentence in near), key=lambda one: one.share, default=_Alignment())
 
@@ -228,7 +228,7 @@ def _align(claim: Statement, sentence: Statement) -> _Alignment:
     share = matched.total() / max(1, len(ours))
     if share < CLOSE:
         return _Alignment(share)
-    # A sign just before or behind the stretch governs it: "It is not true that …".
+    # A sign just before or after the stretch governs it: "It is not true that …".
     covered = theirs[max(0, blocks[0].a - 1) : blocks[-1].a + blocks[-1].size + 1]
     for sign in dict.fromkeys(SIGNS.values()):
         said, true = ours.count(f"({sign})"), covered.count(f"({sign})")
@@ -243,7 +243,7 @@ def _align(claim: Statement, sentence: Statement) -> _Alignment:
 
 
 def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment) -> Iterator[ClaimJudgement]:
-    """Judge the quantities that the passages do not have, or have of something else."""
+    """Judge the quantities that the passages lack or state differently."""
     there = evidence.whole.quantities
     for quantity in claim.quantities:
         if _is_given(quantity, there) or (quantity.unit == "%" and SHARES & evidence.whole.low_words):
@@ -281,7 +281,7 @@ def _agree(one: Quantity, other: Quantity) -> bool:
 
 
 def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgement]:
-    """Judge the quotations of several words that no passage, title or heading has, whatever the signs."""
+    """Judge quotations of several words that no passage, title or heading contains, whatever the punctuation."""
     there = _bare(f"{evidence.whole.text}\n{evidence.about.text}")
     for found in QUOTATION.finditer(claim):
         pieces = [_bare(piece) for piece in CUT.split(found[0][1:-1])]
@@ -294,7 +294,7 @@ def _bare(text: str) -> str:
 
 
 def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudgement]:
-    """Judge the names that no passage, title or heading has."""
+    """Judge names that no passage, title or heading contains."""
     inside = {place for quantity in claim.quantities for place in range(quantity.start, quantity.end)}
     for word in claim.words:
         if word.name and word.start not in inside and word.low not in UNITS:
@@ -304,7 +304,7 @@ def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudge
 
 
 def _has(statement: Statement, word: _Word) -> bool:
-    """Return whether a statement has a word, or a long word with its beginning ("replicating", "replication")."""
+    """Return whether a statement has a word, or another form of a long one ("replicating", "replication")."""
     if word.stem in statement.stems or word.low in statement.low_words:
         return True
     return len(word.low) >= 6 and any(other.startswith(word.low[:6]) for other in statement.low_words)
@@ -321,7 +321,7 @@ def _has_name(statement: Statement, low: str) -> bool:
 
 
 def _coverage(claim: Statement, passage: Statement, about: Statement | None = None) -> float:
-    """Return the share of the claim's content words that the passage has, or for names its titles."""
+    """Return the share of the claim's content words that the passage contains; names may be in its titles."""
     total = found = 0.0
     for word in claim.content:
         weight = NAME_WEIGHT if word.name else 1.0

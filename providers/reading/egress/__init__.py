@@ -1,1 +1,1 @@
-"""The one way out to hosts that users, models and pages name."""
+"""The only way out to hosts named by users, models and pages."""

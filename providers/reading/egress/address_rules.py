@@ -1,8 +1,8 @@
-"""URLs and addresses that may be reached: the text gate for URLs, and an explicit list of the public internet.
+"""URLs and addresses that may be reached: the text check of URLs, and an explicit list of the public internet.
 
 A URL is checked as written before any parser reads it, then parsed by the library that sends it, and both must agree:
-most ways past such a gate are two parsers that read one URL differently. The standard library's `is_global` is no guard
-for addresses: it lets tunnels and translations through (reliability-and-security 2.1, rules 2 to 5).
+most bypasses of such a check rely on two parsers that read one URL differently. The standard library's `is_global` is
+no guard for addresses: it admits tunnels and translations (reliability-and-security 2.1, rules 2 to 5).
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ from contracts.addresses import normalize
 from providers.errors import SourceUnreadable
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-HostPort = tuple[str, int]  # a host in canonical form (lower case, no brackets, no last dot) and a port
+HostPort = tuple[str, int]  # a host in canonical form (lower case, no brackets, no trailing dot) and a port
 
 SPECIAL_IPV4: Final = tuple(
     ipaddress.IPv4Network(network)
@@ -29,7 +29,7 @@ SPECIAL_IPV4: Final = tuple(
         "168.63.129.16/32",
     )
 )  # fmt: skip
-"""IANA's special-purpose registry, and the public address on which a cloud answers its own machines with secrets."""
+"""IANA's special-purpose registry, and the public address at which a cloud gives secrets to its own machines."""
 GLOBAL_IPV6: Final = ipaddress.IPv6Network("2000::/3")
 SPECIAL_IPV6: Final = tuple(
     ipaddress.IPv6Network(network)
@@ -46,24 +46,24 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 UNFIT_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
 """Controls, invisible marks, surrogates, private and unassigned characters, spaces."""
 IDEOGRAPHIC_FULL_STOP: Final = "\u3002"
-"""Separates labels for encoders of names, though Unicode does not fold it to a dot."""
+"""Separates labels for name encoders, though Unicode does not fold it to a dot."""
 SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE)
 WEB_URL: Final = re.compile(r"https?://([^/?#]+)", re.IGNORECASE)
 AUTHORITY: Final = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]+)(?::([0-9]*))?")
 LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 LAST_LABEL: Final = re.compile(r"[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?")
-"""No top-level domain begins with a digit; whatever does may be read as a number, which is an address."""
+"""No top-level domain begins with a digit; anything that does may be parsed as a number, which is an address."""
 DOTTED_QUAD: Final = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 HOST_AND_PORT: Final = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+):([1-9][0-9]{0,4})")
 
 
 def refused(kind: str, message: str) -> SourceUnreadable:
-    """Make a refusal: its kind starts with `refused`, and a retry is refused again."""
+    """Return a refusal: its kind starts with `refused`, and a retry would be refused, too."""
     return SourceUnreadable(f"refused_{kind}", message)
 
 
 def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> httpx2.URL:
-    """Return the URL to send to, in canonical form and without its fragment.
+    """Return the URL to request, in canonical form and without its fragment.
 
     A pair of host and port in `allow_hosts` always passes. Raises `SourceUnreadable`: refused_url,
     refused_scheme, refused_host, refused_port, refused_address.
@@ -88,7 +88,7 @@ def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> ht
 
 
 def check_characters(text: str) -> None:
-    """Refuse characters that no honest URL contains. Raises `SourceUnreadable` refused_url."""
+    """Refuse characters that no legitimate URL contains. Raises `SourceUnreadable` refused_url."""
     if len(text) > LONGEST_URL:
         raise refused("url", f"the address is longer than {LONGEST_URL} characters")
     if "\\" in text or any(unicodedata.category(character) in UNFIT_CATEGORIES for character in text):
@@ -105,7 +105,7 @@ def is_public(address: IpAddress) -> bool:
 
 
 def canonical_host(host: str) -> str:
-    """Return a host in lower case without brackets and last dot, an address in its shortest form. Raises ValueError."""
+    """Return a host in lower case without brackets and trailing dot, an address in its shortest form, or ValueError."""
     name = host.lower()
     if ":" in name:
         return str(ipaddress.IPv6Address(name.removeprefix("[").removesuffix("]")))
@@ -116,7 +116,7 @@ def canonical_host(host: str) -> str:
 
 
 def hosts_and_ports(texts: Iterable[str]) -> frozenset[HostPort]:
-    """Parse a list of `host:port` as an operator writes it. Raises ValueError."""
+    """Parse a list of `host:port` written by an operator. Raises ValueError."""
     hosts = set()
     for text in texts:
         found = HOST_AND_PORT.fullmatch(text.strip().lower())
@@ -127,7 +127,7 @@ def hosts_and_ports(texts: Iterable[str]) -> frozenset[HostPort]:
 
 
 def _split(text: str) -> tuple[str, str, int]:
-    """Scheme, host as written, and port of a URL."""
+    """Return scheme, host as written, and port of a URL. Raises `SourceUnreadable`."""
     scheme = SCHEME.match(text)
     if scheme is None or (name := scheme[1].lower()) not in DEFAULT_PORTS:
         raise refused("scheme", "only http and https are read")
@@ -149,7 +149,7 @@ def _split(text: str) -> tuple[str, str, int]:
 
 
 def _check_host(host: str) -> None:
-    """Refuse names of this machine or its network, and addresses in any form but the plain one."""
+    """Refuse names of this machine or its network, and addresses in any unusual notation."""
     if ":" in host or DOTTED_QUAD.fullmatch(host):
         try:
             address = ipaddress.ip_address(host)

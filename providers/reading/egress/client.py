@@ -1,8 +1,8 @@
-"""The one way out: every request to a host that a user, a model or a page named goes through `Egress.fetch`.
+"""The only way out: every request to a host named by a user, a model or a page goes through `Egress.fetch`.
 
 `address_rules` check the text of each URL. `GuardedBackend` opens the sockets below the client: it resolves a name
 once, checks all of its addresses and connects to a checked one. Redirects are followed here, each through both checks.
-No cookies, proxies, credentials or environment variables take part. Bodies are counted unpacked as they arrive.
+No cookies, proxies, credentials or environment variables are used. Bodies are measured unpacked as they arrive.
 """
 
 import asyncio
@@ -38,23 +38,23 @@ from providers.service_calls import retry_after_seconds
 
 MOST_REDIRECTS: Final = 5
 WAITS: Final = {"connect": 5.0, "read": 15.0, "write": 5.0, "pool": 15.0}
-"""Seconds for one step; the whole has a deadline of its own, because a trickle never exceeds a step's."""
+"""Timeout of each step in seconds; the whole has a deadline of its own, because a trickle never exceeds a step's."""
 KEEP_ALIVE_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 64
 BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
 NOT_MODIFIED: Final = 304
 SENDABLE: Final = re.compile(r"[!-~][ -~]{0,199}")
-"""A validator, which a server may choose freely."""
+"""A validator that may be sent back: a server may choose it freely."""
 NOT_FOR_US: Final = {401, 402, 403, 407, 451}
 
 GZIP_OR_ZLIB: Final = 47  # zlib's code for either header and the largest window
 COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
 CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
-"""Values of `Content-Encoding`; others, most often a character set, are a server's mistake."""
+"""Values of `Content-Encoding`; any other, usually a character set, is a mistake of the server."""
 
-MOST_ADDRESSES: Final = 4  # addresses of one host that are tried, each for its share of the time
+MOST_ADDRESSES: Final = 4  # addresses to try of one host, each with its share of the time
 MOST_THREADS: Final = 32
-LONGEST_WAIT: Final = 5.0  # seconds after which a name counts as not answered
+LONGEST_WAIT: Final = 5.0  # seconds after which the look-up of a name counts as failed
 PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 LookUp = Callable[[str], Sequence[IpAddress]]
@@ -63,21 +63,21 @@ Permit = Callable[[httpx2.URL], Awaitable[None]]
 
 @dataclass(frozen=True)
 class FetchPolicy:
-    """The accepted responses of a kind of request."""
+    """Responses accepted for a kind of request."""
 
     accept: str
     most_bytes: int
     seconds: float
-    """For looking up, redirects, rules of the site and the body together."""
+    """Total for look-up, redirects, rules of the site and the body."""
     is_document: bool = True
-    """True if status and declared type must be those of a document; otherwise any success counts, and is cut."""
+    """True if status and declared type must be those of a document; else any success counts, and its body is cut."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """The final URL, the media type and the character set that the server declares, the unpacked body, the status.
+    """The final URL, the declared media type and character set, the unpacked body, the status.
 
-    A body is empty for the status 304 alone: the document is the one that the validators of the request name.
+    The body is empty only for status 304: the document is the one named by the validators of the request.
     """
 
     url: str
@@ -86,7 +86,7 @@ class Fetched:
     body: bytes
     status: int
     validators: Validators | None = None
-    """None where the server gave none."""
+    """None if the server sent none."""
 
 
 # --- connections to checked addresses
@@ -97,9 +97,9 @@ def ask_system(host: str) -> list[IpAddress]:
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections to public addresses and to `allow_hosts` alone.
+    """Opens connections only to public addresses and to `allow_hosts`.
 
-    A look-up cannot be interrupted, and one without an answer takes the system half a minute: it runs in one of a few
+    A look-up cannot be interrupted, and without an answer it takes the system half a minute: it runs in one of a few
     threads of its own.
     """
 
@@ -119,7 +119,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Connect to the first address that answers. Raises `SourceUnreadable` if one of them is not public."""
+        """Connect to the first address that answers. Raises `SourceUnreadable` if any of them is not public."""
         addresses = await self._checked_addresses(host, port)
         share = None if timeout is None else timeout / len(addresses)
         failure: Exception = httpcore2.ConnectError("no address")
@@ -137,7 +137,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         raise failure
 
     async def _checked_addresses(self, host: str, port: int) -> list[IpAddress]:
-        """The addresses to try: all of a host that is allowed by name, else all if every one is public."""
+        """Return the addresses to try: all of a host that is allowed by name, else all if every one is public."""
         try:
             addresses: Sequence[IpAddress] = [ipaddress.ip_address(host)]
         except ValueError:
@@ -181,7 +181,7 @@ class Egress:
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls or trusted_certificates(),
             max_connections=MOST_CONNECTIONS,
-            # The pool asks the system about every idle connection whenever a request begins or ends.
+            # The pool checks every idle connection whenever a request begins or ends.
             max_keepalive_connections=MOST_CONNECTIONS // 4,
             keepalive_expiry=KEEP_ALIVE_SECONDS,
             network_backend=GuardedBackend(look_up, allow_hosts, network),
@@ -190,9 +190,9 @@ class Egress:
     async def fetch(
         self, url: str, policy: FetchPolicy, permit: Permit | None = None, known: Validators | None = None
     ) -> Fetched:
-        """Get a document, unless it is the `known` one; `permit` is awaited before each request and may raise.
+        """Fetch a document, unless it is the `known` one; `permit` is awaited before each request and may raise.
 
-        Raises `SourceUnreadable`: a kind that starts with `refused` before anything is sent to the place in question,
+        Raises `SourceUnreadable`: a kind that starts with `refused` if nothing was sent to the place in question,
         else not_found, permission_denied, http_status, certificate, timeout, too_large, wrong_type, malformed,
         empty. Raises `Unavailable` and `RateLimited` if a retry may help.
         """
@@ -226,11 +226,11 @@ class Egress:
                     location = _redirection(response.status, headers, is_document=policy.is_document)
                     if location is None:
                         return await _document(target, response, headers, policy)
-            target, conditions = self._next(target, location), {}  # validators are of the first address alone
+            target, conditions = self._next(target, location), {}  # validators are only for the first address
         raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
-        """Check the target of a redirect as written, before anything is put together from it."""
+        """Check the target of a redirect as written, before any URL is built from it."""
         check_characters(location)
         if BEFORE_ANY_SCHEME.match(location):
             written = location
@@ -280,7 +280,7 @@ async def _document(
 
 
 def _conditions(known: Validators | None) -> dict[str, str]:
-    """Return the headers that ask for a document only if it is another one than the known one."""
+    """Return the headers that request a document only if it differs from the known one."""
     given = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified} if known else {}
     return {name: value for name, value in given.items() if SENDABLE.fullmatch(value)}
 

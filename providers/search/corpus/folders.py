@@ -1,4 +1,4 @@
-"""Named folders and their files: no device, pipe or link out of one is ever opened; keys and passwords are refused."""
+"""Named folders and their files: never opens a device, a pipe or a link that leaves one; refuses keys and passwords."""
 
 import os
 import re
@@ -28,8 +28,8 @@ client_secret*.json service-account*.json service_account*.json serviceaccount*.
 *.tfstate *.tfvars kubeconfig
 .aws .ssh .gnupg .kube .docker .azure .gcloud .password-store
 """.split()
-"""Patterns of names of files and folders, in lower case."""
-KEY_BYTES: Final = 65_536  # first bytes of a file: a key of a service account is near its beginning
+"""Patterns of file and folder names, in lower case."""
+KEY_BYTES: Final = 65_536  # first bytes of a file: the key of a service account is near its beginning
 PRIVATE_KEY: Final = re.compile(
     rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
     rb'|\s*+\{(?s:.)*?"private_key"\s*+:\s*+"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----'
@@ -42,7 +42,7 @@ class FoundFile:
     """A file that may be read."""
 
     path: str
-    """Relative to the folder, as the file system has it."""
+    """Relative to the folder, as in the file system."""
     address: str
     size: int
     mtime_ns: int
@@ -65,7 +65,7 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
         real = path.resolve(strict=True)
         if root is not None and not real.is_relative_to(root.resolve()):
             raise SourceUnreadable("outside", "a link that leads out of the folder")
-        # NONBLOCK: a pipe put in the file's place between listing and opening must not block.
+        # NONBLOCK: a pipe swapped in between listing and opening must not block.
         descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             check_state(os.fstat(descriptor))
@@ -75,7 +75,7 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
 
 
 def check_state(state: os.stat_result) -> None:
-    """Refuse a file that is no document by its kind or its size alone. Raises `SourceUnreadable`."""
+    """Refuse a file that cannot be a document because of its kind or its size. Raises `SourceUnreadable`."""
     if not stat.S_ISREG(state.st_mode):
         reason = "a link: links are not followed" if stat.S_ISLNK(state.st_mode) else "not a regular file"
         raise SourceUnreadable("not_a_file", reason)
@@ -86,7 +86,7 @@ def check_state(state: os.stat_result) -> None:
 
 
 def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundFile], list[SkippedFile]]:
-    """Return all files of a folder in the order of their paths, and what cannot be a document with its reason."""
+    """Return all files of a folder in the order of their paths, and those that cannot be documents with reasons."""
     files, skipped, root, waiting = list[FoundFile](), list[SkippedFile](), root.resolve(), [""]
 
     def skip(path: str, error: OSError | SourceUnreadable) -> None:
@@ -105,7 +105,7 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
             try:
-                if entry.name.startswith("."):  # hidden files are not worth a line, except for keys
+                if entry.name.startswith("."):  # hidden files are not reported, except for keys
                     refuse_key_name(entry.name)
                 elif not entry.is_dir(follow_symlinks=False):
                     if selects(path):
@@ -113,7 +113,7 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
                         state = entry.stat(follow_symlinks=False)
                         check_state(state)
                         files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
-                elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's pages once more, as typed
+                elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's copies of its page sources
                     waiting.append(path)
             except (OSError, SourceUnreadable) as error:
                 skip(path, error)
@@ -121,14 +121,14 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
-    """Return a file that is not used; of kind `NO_DOCUMENT` if its name is not that of a document."""
+    """Return the record of a skipped file; of kind `NO_DOCUMENT` if its name is not that of a document."""
     suffix = PurePosixPath(address.lower()).suffix
     meant = suffix in DOCUMENTS if error.kind == "binary" else error.kind == "secret" or suffix not in NO_DOCUMENTS
     return SkippedFile(path=address, kind=error.kind if meant else NO_DOCUMENT, reason=str(error))
 
 
 def refuse_key_name(path: str) -> None:
-    """Raise `SourceUnreadable` secret if a part of a relative path is the name of a file or a folder of keys."""
+    """Raise `SourceUnreadable` secret if any part of a relative path names a file or a folder of keys."""
     if any(fnmatchcase(part.lower(), pattern) for part in PurePosixPath(path).parts for pattern in KEY_NAMES):
         raise SourceUnreadable("secret", WHY)
 
@@ -160,11 +160,11 @@ class CorpusDefinition(StrictContract):
     """Language of its documents; empty: detected when they are first indexed."""
 
     def snapshot(self, **state: Any) -> CorpusSnapshot:
-        """Return a state of the corpus; without values, that of one that has no index."""
+        """Return a snapshot of the corpus; without values, that of a corpus without an index."""
         return CorpusSnapshot(name=self.name, title=self.title, authority=self.authority, **state)
 
     def selects(self, path: str) -> bool:
-        """Return true for a relative path that belongs to the corpus; names with a dot in front never do."""
+        """Return true for a relative path that belongs to the corpus; hidden names never do."""
         parts = PurePosixPath(path).parts
         names = (path, parts[-1])
         included = not self.include or any(fnmatchcase(name, pattern) for name in names for pattern in self.include)
@@ -173,7 +173,7 @@ class CorpusDefinition(StrictContract):
 
 
 def path_address(path: str) -> str:
-    """Return a relative path as addresses and the index have it: Unicode with unsafe characters escaped."""
+    """Return a relative path as used in addresses and the index: Unicode with unsafe characters escaped."""
     escaped = UNSAFE.sub(lambda found: b"%%%02X" % found.group()[0], os.fsencode(path))
     try:
         return escaped.decode("utf-8")

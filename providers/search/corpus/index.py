@@ -1,4 +1,4 @@
-"""The index of one corpus: a SQLite file with an FTS5 table, written in transactions that a kill cannot tear.
+"""The index of one corpus: a SQLite file with an FTS5 table, written in transactions that survive a kill.
 
 `read_for_index` reads a file in a child process; the writer only inserts its result.
 """
@@ -24,16 +24,16 @@ from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, read_regular_file, refuse_key
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = "11"  # changes with the schema, the extraction and the stems: an index of another format is replaced
+FORMAT: Final = "11"  # changes with schema, extraction and stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
-MOST_CHUNKS: Final = 1_000  # best chunks of a query from which sections are made
-CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids of chunks for each document: more than its text can have
-LANGUAGE_SAMPLE: Final = 20_000  # characters of a file whose language is detected
+MOST_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
+CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
+LANGUAGE_SAMPLE: Final = 20_000  # characters used to detect the language of a file
 CHUNK_CHARACTERS: Final = 700
-"""Neighbouring blocks of a section up to this length are ranked together; shorter and longer ones found less."""
+"""Neighbouring blocks of a section are ranked together up to this length; other lengths found less."""
 PATH_SEPARATOR: Final = " › "
 LEAST_LIKENESS: Final = 0.75  # ratio of `difflib` above which a word may replace one that no document has
-# The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the signs that
+# The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the characters that
 # join the parts of a compound.
 SCHEMA: Final = """
 PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
@@ -54,7 +54,7 @@ class IndexedDocument(Contract):
     key_language: str
     facts: DocumentFacts
     sections: list[tuple[int, int, str]]
-    """Start, end and heading path of each; together they cover the text."""
+    """Start, end and heading path of each section; together they cover the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class IndexedFile:
     document: IndexedDocument
     packed_text: Base64UrlBytes
     chunks: list[tuple[int, int, int, str]]
-    """Number of the section, start, end, and keys: what is ranked."""
+    """Section number, start, end and keys of each chunk that is ranked."""
 
 
 class IndexDamaged(Unavailable):
-    """The file is no usable index, and has to be replaced."""
+    """The file is not a usable index and must be replaced."""
 
     def __init__(self) -> None:
         super().__init__("the index of the corpus is damaged")
@@ -86,7 +86,7 @@ class Chunk(NamedTuple):
 
 @contextmanager
 def translated_errors() -> Iterator[None]:
-    """Raise `IndexDamaged`, `StorageFull` or `Unavailable` in place of SQLite's errors."""
+    """Raise `IndexDamaged`, `StorageFull` or `Unavailable` instead of SQLite's errors."""
     try:
         yield
     except zlib.error as error:
@@ -102,13 +102,13 @@ def translated_errors() -> Iterator[None]:
 
 @contextmanager
 def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index as it is now. Raises `CorpusUnknown` without one of this format, `IndexDamaged`, `Unavailable`."""
+    """Open an index in its current state. Raises `CorpusUnknown` without one of this format, `IndexDamaged`."""
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
     with translated_errors():
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
-            database.execute("BEGIN")  # everything is read as of one moment
+            database.execute("BEGIN")  # all reads see one snapshot
             reader = IndexReader(database)
             if reader.value("identity").partition(" ")[0] != FORMAT:
                 raise CorpusUnknown("another version has indexed the corpus: index it again")
@@ -124,7 +124,7 @@ class IndexReader:
         self._database = database
 
     def value(self, key: str) -> str:
-        """Return a statement of the index about itself; empty where it makes none."""
+        """Return a metadata value of the index; empty if there is none."""
         row = self._database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         return str(row[0]) if row else ""
 
@@ -142,14 +142,14 @@ class IndexReader:
         return self._count("SELECT count(document) FROM files")
 
     def digest(self) -> str:
-        """Return the state of a corpus in one hash, over path and content of every document."""
+        """Return one hash of the state of a corpus, over path and content of every document."""
         query, total = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path", sha256()
         for path, raw_hash in self._database.execute(query):
             total.update(f"{path}\0{raw_hash}\n".encode())
         return "sha256:" + total.hexdigest()
 
     def skipped(self) -> list[SkippedFile]:
-        """Return the documents that could not be used, by path, without files that never were documents."""
+        """Return the documents that could not be used, by path, without files that are not documents."""
         query = "SELECT path, kind, reason FROM files WHERE document IS NULL AND kind != ? ORDER BY path"
         rows = self._database.execute(query, (NO_DOCUMENT,))
         return [SkippedFile(path=path, kind=kind, reason=reason) for path, kind, reason in rows]
@@ -161,7 +161,7 @@ class IndexReader:
         return row and (IndexedDocument.model_validate_json(row[0]), zlib.decompress(row[1]).decode("utf-8"))
 
     def document_count(self, key: str) -> int:
-        """Return the number of documents with a key."""
+        """Return the number of documents that contain a key."""
         query = "SELECT count(DISTINCT rowid / ?) FROM chunks WHERE chunks MATCH ?"
         return self._count(query, CHUNKS_OF_DOCUMENT, _quoted([key]))
 
@@ -195,7 +195,7 @@ class IndexWriter(IndexReader):
     """Writes an index, under the lock of the corpus."""
 
     def __init__(self, path: Path, identity: str) -> None:
-        """Open or create the index of a folder and its language, its `identity`. Raises `IndexDamaged` for another."""
+        """Open or create the index of a folder and language, its `identity`. Raises `IndexDamaged` for another."""
         with translated_errors():
             super().__init__(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False))
             self._database.executescript(SCHEMA)
@@ -209,17 +209,17 @@ class IndexWriter(IndexReader):
         self._database.close()
 
     def note(self, **values: str) -> None:
-        """Set statements of the index about itself."""
+        """Set metadata values of the index."""
         with translated_errors(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
     def known(self) -> dict[str, tuple[int, int]]:
-        """Return size and time of change of every file that was read, used or not."""
+        """Return size and modification time of every file that was read, used or not."""
         rows = self._database.execute("SELECT path, size, mtime_ns FROM files WHERE size NOT NULL")
         return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
 
     def write(self, results: Iterable[tuple[FoundFile, IndexedFile | SkippedFile]]) -> None:
-        """Put the results of a batch into the index, in one transaction. Raises `StorageFull`."""
+        """Write the results of a batch into the index, in one transaction. Raises `StorageFull`."""
         with translated_errors(), self._database:
             for file, result in results:
                 self._remove(file.address)
@@ -234,7 +234,7 @@ class IndexWriter(IndexReader):
                 )
 
     def finish(self, gone: Iterable[str], skipped: Iterable[SkippedFile]) -> None:
-        """Remove the files that are gone, and note those that could not even be opened."""
+        """Remove the files that are gone, and record those that could not even be opened."""
         with translated_errors(), self._database:
             self._database.execute("DELETE FROM files WHERE size IS NULL")
             for path in gone:
@@ -251,25 +251,25 @@ class IndexWriter(IndexReader):
             self._database.execute("DELETE FROM chunks WHERE rowid >= ? AND rowid < ?", span)
 
     def _add(self, *columns: str | int | bytes | None) -> int:
-        """Add a row of `files`: all columns but the id, which is returned."""
+        """Insert a row into `files` from all columns but the id; return the id."""
         row = (*columns, *[None] * (7 - len(columns)))
         return self._database.execute("INSERT INTO files VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row).lastrowid or 0
 
 
 def _quoted(keys: Iterable[str]) -> str:
-    """Return an FTS5 expression for any of the keys, free of syntax in them."""
+    """Return an FTS5 expression that matches any of the keys, with their syntax escaped."""
     return " OR ".join('"' + key.replace('"', '""') + '"' for key in keys)
 
 
 # --- reading one file
 def read_for_index(root: str, path: str, language: str) -> IndexedFile:
-    """Read, extract and cut a file below a root; without a language, in its own. Raises `SourceUnreadable`."""
-    from providers.reading.documents import extract  # noqa: PLC0415  its libraries are loaded in children alone
+    """Read, extract and cut a file below a root; without a language, in the detected one. Raises `SourceUnreadable`."""
+    from providers.reading.documents import extract  # noqa: PLC0415  only children load its libraries
 
     raw = read_regular_file(Path(root) / path, Path(root))
     refuse_key(raw)
     document = extract(raw, PurePosixPath(path).name)
-    refuse_key(document.text)  # in another encoding
+    refuse_key(document.text)  # a key in another encoding
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections, chunks = sections_of(document), list[tuple[int, int, int, str]]()
     for number, start, stop in chunks_of(document, sections):
@@ -292,7 +292,7 @@ def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
     sections, path, start = list[tuple[int, int, str]](), list[tuple[int, str]](), 0
     for block in document.blocks:
         if block.level:
-            begin = block.start - block.level - 1  # its signs and a space
+            begin = block.start - block.level - 1  # the `#` marks and a space
             if begin > start:
                 sections.append((start, begin, PATH_SEPARATOR.join(title for _, title in path)))
             title = document.text[block.start : block.end]
@@ -302,7 +302,7 @@ def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
 
 
 def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> list[tuple[int, int, int]]:
-    """Return section number, start and end of groups of neighbouring blocks; a long block is one by itself."""
+    """Return section number, start and end of groups of neighbouring blocks; a long block is its own group."""
     chunks, number = list[tuple[int, int, int]](), 0
     for block in document.blocks:
         while block.start >= sections[number][1]:

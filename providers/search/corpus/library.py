@@ -1,7 +1,7 @@
 """Named folders of documents, indexed and searchable: on this host, or on any host through the object store.
 
-In an object store an index file, stored by its hash, has the texts of all documents of a corpus, and a record names the
-present one. A host fetches an index file once, and stores only that of the newest state.
+In an object store, an index file, stored by its hash, contains the texts of all documents of a corpus, and a record
+names the current one. A host fetches an index file once, and stores only the newest.
 """
 
 import asyncio
@@ -60,11 +60,11 @@ Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
 TASK: Final = "providers.search.corpus.index:read_for_index"
 INDEXED: Final = TypeAdapter(IndexedFile)
-BATCH_FILES: Final = 32  # of one transaction: a kill loses no more; they are read at the same time
-SAMPLE_FILES: Final = 7  # files whose language decides that of a collection without one
+BATCH_FILES: Final = 32  # per transaction, so a kill loses no more; they are read concurrently
+SAMPLE_FILES: Final = 7  # sampled files, whose language becomes that of a corpus without one
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
-RETAINED: Final = timedelta(days=1)  # time for which an older index file stays: another host may be fetching it
+RETAINED: Final = timedelta(days=1)  # retention of older index files, which another host may be fetching
 
 
 def open_library(
@@ -77,7 +77,7 @@ def open_library(
 
 
 class CorpusLibrary:
-    """`Corpora` of one host: those of the configuration, and those that commands registered.
+    """`Corpora` of one host: those of the configuration, and those registered by commands.
 
     A registration is a record below `home`, read each time, so that workers see it; a damaged one raises `InvalidCall`.
     """
@@ -133,11 +133,11 @@ class CorpusLibrary:
         remove_index(self.index_path(name))
 
     async def searchable(self) -> dict[str, Path | None]:
-        """Return the folder by name of every corpus that can be searched; None where another host has the folder."""
+        """Return the folder of every searchable corpus by name; None if it is on another host."""
         return {name: self.definition(name).path for name in self.names()}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        """Return hits in rank order, by document; an unusable index is built again. Raises as `refresh` does."""
+        """Return hits in rank order, by document; an unusable index is rebuilt. Raises as `refresh` does."""
         if (name := request.corpus) is None:
             raise CorpusUnknown("the search names no corpus")
         index = await self._index(name)
@@ -161,7 +161,7 @@ class CorpusLibrary:
         return await look_up(await self._index(name), IndexReader.skipped, [])
 
     async def read(self, url: str) -> ExtractedDocument:
-        """Read a document; its text is the indexed one while the file is the same. Raises as the Protocol does."""
+        """Read a document, with the indexed text if the file is unchanged. Raises as the Protocol does."""
         name, address = split_url(url)
         path, definition = address_path(address), self.definition(name)
         if not definition.selects(path):
@@ -184,18 +184,18 @@ class CorpusLibrary:
         return self.home / "indexes" / f"{name}.sqlite3"
 
     async def _index(self, name: str) -> Path:
-        """Return the path of the index of a corpus, which may have to be made. Raises `CorpusUnknown`."""
+        """Return the path of the index of a corpus, which may not exist yet. Raises `CorpusUnknown`."""
         self.definition(name)
         return self.index_path(name)
 
     async def _replaced(self, name: str, index: Path) -> Path:
-        """Return the path of a usable index in place of one that is damaged or missing."""
+        """Replace a damaged or missing index; return the path of a usable one."""
         await refresh_index(self.definition(name), index, self._pool, None, rebuild=True)
         return index
 
 
 class State(Contract):
-    """A published state of a corpus, with the file of its index."""
+    """A published state of a corpus, with its index file."""
 
     format: str
     corpus: CorpusSnapshot
@@ -203,7 +203,7 @@ class State(Contract):
 
 
 class PublishedLibrary(CorpusLibrary):
-    """Corpora that any host searches as the host with the folder publishes them. Methods raise `Unavailable`."""
+    """Corpora that any host searches as published by the host with the folder. Methods raise `Unavailable`."""
 
     def __init__(
         self, content_url: str, home: Path, corpora: Path, pool: SubprocessPool, definitions: Iterable[CorpusDefinition]
@@ -220,7 +220,7 @@ class PublishedLibrary(CorpusLibrary):
         await asyncio.to_thread(self._records.remove, name)
 
     async def searchable(self) -> dict[str, Path | None]:
-        """Return the folder by name of every corpus that can be searched; None where another host has the folder."""
+        """Return the folder of every searchable corpus by name; None if it is on another host."""
         return dict.fromkeys(await asyncio.to_thread(self._records.names)) | await super().searchable()
 
     def authority(self, name: str) -> str:
@@ -252,7 +252,7 @@ class PublishedLibrary(CorpusLibrary):
         return ExtractedDocument(url=document_url(name, place), text=text, raw=text.encode(), **document.facts.facts())
 
     def _files(self, name: str) -> ObstoreContentStore:
-        """Return the store of the index files of one corpus; no two corpora share any."""
+        """Return the store of one corpus's index files, which no other corpus shares."""
         return ObstoreContentStore(f"{self._files_url}/{name}")
 
     async def _find(self, name: str) -> State | None:
@@ -268,7 +268,7 @@ class PublishedLibrary(CorpusLibrary):
         return found
 
     async def _index(self, name: str) -> Path:
-        """Return the published index, fetched if need be. Raises `CorpusUnknown`, `ContentMissing`."""
+        """Return the published index, fetching it if needed. Raises `CorpusUnknown`, `ContentMissing`."""
         state = await self._get(name)
         if state.format != FORMAT:
             raise CorpusUnknown("the corpus was published by another version: index it again where its folder is")
@@ -276,7 +276,7 @@ class PublishedLibrary(CorpusLibrary):
         async with file_lock(path.with_name("index.lock")):
             if not path.exists():
                 await asyncio.to_thread(self._files(name).get_file, state.index, path)
-                for older in set(path.parent.glob("*.sqlite3")) - {path}:  # who reads one goes on
+                for older in set(path.parent.glob("*.sqlite3")) - {path}:  # a process that reads one is not affected
                     older.unlink(missing_ok=True)
         return path
 
@@ -285,7 +285,7 @@ class PublishedLibrary(CorpusLibrary):
         return await self._index(name)
 
     async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
-        """Publish an index that is not published yet, then the record that names it. Raises `StorageFull`."""
+        """Publish an index unless it is published already, then the record that names it. Raises `StorageFull`."""
         name, files = definition.name, self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
             before = await self._find(name)
@@ -311,7 +311,7 @@ async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
 
 
 async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
-    """Query an index in a thread; return the default where none is usable, which the next refresh replaces."""
+    """Query an index in a thread; return the default if none is usable, which the next refresh repairs."""
 
     def run() -> T:
         try:
@@ -324,7 +324,7 @@ async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> 
 
 
 def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapshot:
-    """Copy the index as of one moment into one file, and return its state."""
+    """Copy a consistent snapshot of the index into one file, and return its state."""
     with translated_errors():
         database = sqlite3.connect(f"{index.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
@@ -335,10 +335,10 @@ def _copy(index: Path, copy: Path, definition: CorpusDefinition) -> CorpusSnapsh
         return reader.snapshot(definition)
 
 
-# --- bringing an index up to date: only files that changed are read, in children, several at a time
+# --- bringing an index up to date: only changed files are read, in children, several at a time
 @asynccontextmanager
 async def file_lock(path: Path) -> AsyncIterator[None]:
-    """Take an exclusive lock, which the kernel releases when its process dies; waiting can be cancelled."""
+    """Take an exclusive lock, which the kernel releases when the process dies; waiting can be cancelled."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("w") as file:
         while True:
@@ -358,7 +358,7 @@ async def refresh_index(
     *,
     rebuild: bool = False,
 ) -> None:
-    """Make the index match the folder, with `rebuild` from the beginning. Raises `CorpusUnknown`, and as its writer."""
+    """Make the index match the folder, from scratch with `rebuild`. Raises `CorpusUnknown`, and as its writer."""
     async with file_lock(index.with_suffix(".lock")):
         if rebuild:
             remove_index(index)
@@ -404,7 +404,7 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
 
 
 async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:
-    """Return the language of most of a few files; English where none can be read."""
+    """Return the most common language of a few files; English if none can be read."""
     likely = [file for file in files if file.size <= SAMPLE_BYTES]
     results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
     languages = Counter(result.document.key_language for _, result in results if isinstance(result, IndexedFile))

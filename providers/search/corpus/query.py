@@ -1,4 +1,4 @@
-"""One query to one index: from matching chunks to sections to documents, the same for the same index."""
+"""One query to one index: from matching chunks to sections to documents, always the same for the same index."""
 
 import textwrap
 from collections.abc import Iterable, Mapping
@@ -15,10 +15,10 @@ from providers.text import inverse_document_frequency, question_stems, word_keys
 PROVIDER: Final = "corpus"
 MOST_RESULTS: Final = 200
 CHUNK_SHARES: Final = (1.0, 0.8, 0.6, 0.4)
-"""Shares of the scores of the best chunks in a section's: a long section must not win by repeating."""
-SECTION_FLOOR: Final = 0.25  # share of the best section's score below which a further section of a document is no hint
+"""Weights of the best chunks' scores in that of their section: a long section must not win by repetition."""
+SECTION_FLOOR: Final = 0.25  # share of the best section's score below which another section of a document is no hint
 MOST_SECTIONS: Final = 8
-COVERAGE_FLOOR: Final = 0.2  # share of the weight of the question's words that a document's best chunks must have
+COVERAGE_FLOOR: Final = 0.2  # share of the weight of the question's words that a document's best chunks must cover
 SNIPPET_CHARACTERS: Final = 200
 
 
@@ -33,7 +33,7 @@ class RankedSection:
 
 
 def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchResponse:
-    """Answer a query from an index, by document. Raises `CorpusUnknown`, `IndexDamaged`, `Unavailable`."""
+    """Answer a query from an index, one hit per document. Raises `CorpusUnknown`, `IndexDamaged`, `Unavailable`."""
     with open_index(path) as index:
         language = index.value("language")
         stems = question_stems(request.text, language)
@@ -77,7 +77,7 @@ def rank(chunks: Iterable[Chunk]) -> list[list[RankedSection]]:
 def _hit(
     index: IndexReader, corpus: str, ranked: list[RankedSection], weights: Mapping[str, float], rank: int
 ) -> SearchHit | None:
-    """Return the hit of a document; None where its best chunks have too little of the question."""
+    """Return the hit of a document; None if its best chunks cover too little of the question."""
     best = ranked[0]
     found = index.document(best.path)
     assert found is not None
@@ -109,7 +109,7 @@ def _hit(
 
 
 def _nearest(index: IndexReader, key: str, language: str) -> str | None:
-    """Return the word of the documents that is most similar to a key that none of them has."""
+    """Return the word in the documents that is most similar to a key found in none of them."""
     near = index.nearest_key(key)
     if near is None:
         return None

@@ -1,1 +1,1 @@
-"""Stores of small values that all workers share."""
+"""Stores of small values shared by all workers."""

@@ -14,19 +14,19 @@ from providers.errors import NotConfigured, SharedStateUnavailable
 from providers.interfaces import StoredValue
 from providers.shared.shared_value import key_bytes
 
-PREFIX: Final = b"research:"  # of every key, so that the server may serve other applications too
+PREFIX: Final = b"research:"  # of every key, so that the server can serve other applications, too
 ANSWER_SECONDS: Final = 1.0
-QUEUE_FACTOR: Final = 10  # a call waits so many times as long for a free connection: bursts are not outages
+QUEUE_FACTOR: Final = 10  # a call waits this many times as long for a free connection: bursts are not outages
 RETRY_SECONDS: Final = 5.0
 MOST_CONNECTIONS: Final = 32
 REMOVED_AT_ONCE: Final = 1_000
-SPECIAL: Final = re.compile(rb"[\\*?\[\]]")  # signs of patterns of keys
+SPECIAL: Final = re.compile(rb"[\\*?\[\]]")  # special characters of key patterns
 
 CURRENT: Final = """
 local current = redis.pcall('GET', KEYS[1])
 if type(current) == 'table' then current = false end
 """
-"""A key that is no string is not ours and counts as nothing."""
+"""A key that is not a string is not ours, and counts as absent."""
 GET: Final = f"""{CURRENT}
 local now = redis.call('TIME')
 return {{current, now[1], now[2]}}
@@ -40,18 +40,18 @@ elseif ARGV[5] == '' then redis.call('SET', KEYS[1], ARGV[4])
 else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
 return 1
 """
-"""Compare and set in one step of the server."""
+"""Compare and swap in one step of the server."""
 
 
 class RedisSharedStore:
     """A store at a URL of redis-py (redis, rediss or unix): Redis 6 and later, or Valkey.
 
-    No change is tried twice: a change whose answer was lost may have been made. A server that is gone, paused, loading,
-    full or a replica raises `SharedStateUnavailable`, within about a second where a connection is free.
+    No change is retried: one whose answer was lost may have been made. A server that is gone, paused, loading, full or
+    a replica raises `SharedStateUnavailable`, within about a second if a connection is free.
     """
 
     def __init__(self, url: str, *, answer_seconds: float = ANSWER_SECONDS) -> None:
-        """Open no connection yet. Raises `NotConfigured` for a malformed URL, which may contain a password."""
+        """Check the URL, without connecting. Raises `NotConfigured` for a malformed one, which may have a password."""
         try:
             pool = BlockingConnectionPool.from_url(
                 url,
@@ -66,24 +66,24 @@ class RedisSharedStore:
         except (ValueError, TypeError, RedisError):
             message = "REDIS_URL is no address of a Redis server: write it as redis://HOST:PORT/0"
             raise NotConfigured(message) from None
-        # redis-py leaves the method for a plain command without types.
+        # redis-py has no types for the method that sends a plain command.
         self._redis: Any = Redis(connection_pool=pool)
 
     async def get(self, key: str) -> StoredValue:
-        """Return the value, None where there is none or where it has expired."""
+        """Return the value; None if there is none or it has expired."""
         async with _translated():
             value, seconds, microseconds = await self._redis.execute_command("EVAL", GET, 1, PREFIX + key_bytes(key))
         return StoredValue(value, int(seconds) + int(microseconds) / 1e6)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
+        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced."""
         milliseconds = "" if ttl_seconds is None else max(1, round(ttl_seconds * 1000))
         arguments = ("" if old is None else 1, old or b"", "" if new is None else 1, new or b"", milliseconds)
         async with _translated():
             return bool(await self._redis.execute_command("EVAL", SWAP, 1, PREFIX + key_bytes(key), *arguments))
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that starts with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return their number."""
         literal = SPECIAL.sub(rb"\\\g<0>", key_bytes(prefix))
         cursor, removed = b"0", 0
         async with _translated():
@@ -106,6 +106,6 @@ async def _translated() -> AsyncIterator[None]:
     try:
         yield
     except (RedisError, OSError, EOFError, TimeoutError, UnicodeError) as error:
-        # The server's own words are not shown: they may contain users and addresses.
+        # The server's own message is not shown: it may contain users and addresses.
         message = f"Redis cannot be used: {type(error).__name__}"
         raise SharedStateUnavailable(message, retry_after=RETRY_SECONDS) from None

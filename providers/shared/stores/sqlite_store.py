@@ -14,12 +14,12 @@ from providers.shared.shared_value import key_bytes
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS: Final = 5.0  # how long a change waits for another process that is writing to the file
+PATIENCE_SECONDS: Final = 5.0  # time for which a change waits for another process that is writing to the file
 RETRY_SECONDS: Final = 1.0
 PRUNED_EVERY_SECONDS: Final = 30.0
 
 NOW: Final = "((julianday('now') - 2440587.5) * 86400.0)"
-"""Seconds since the epoch by SQLite's own clock: the same one for every process of the machine."""
+"""Seconds since the epoch by SQLite's own clock, the same for every process of the machine."""
 LIVE: Final = f"(expires IS NULL OR expires > {NOW})"
 SCHEMA: Final = """
 BEGIN IMMEDIATE;
@@ -40,10 +40,10 @@ BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 class SqliteSharedStore:
-    """A store of which any process may have the file open; every change is one statement, and so atomic.
+    """A store whose file any process may have open; every change is one statement, and so atomic.
 
-    Without `durable` a crash of the machine may lose the last changes. Every method also raises `NotConfigured` when
-    the file cannot be used at all.
+    Without `durable`, a crash of the machine may lose the last changes. Every method also raises `NotConfigured` if the
+    file cannot be used at all.
     """
 
     def __init__(self, path: Path, *, durable: bool, patience_seconds: float = PATIENCE_SECONDS) -> None:
@@ -56,12 +56,12 @@ class SqliteSharedStore:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shared-store")
 
     async def get(self, key: str) -> StoredValue:
-        """Return the value, None where there is none or where it has expired."""
+        """Return the value; None if there is none or it has expired."""
         now, value = await self._run(lambda connection: connection.execute(GET, (key_bytes(key),)).fetchone())
         return StoredValue(value, now)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if it is the value of the key; None means absent. Return whether it was done."""
+        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced."""
         place = key_bytes(key)
         statement: str = UPDATE
         values: tuple[object, ...] = (new, ttl_seconds, place, old)
@@ -79,9 +79,9 @@ class SqliteSharedStore:
         return await self._run(swap)
 
     async def remove(self, prefix: str) -> int:
-        """Remove every key that starts with the prefix; return how many."""
+        """Remove every key that starts with the prefix; return their number."""
         first = key_bytes(prefix)
-        span = (first, first + b"\xff")  # after every key with the prefix: no UTF-8 has this byte
+        span = (first, first + b"\xff")  # after every key with the prefix: UTF-8 never has this byte
 
         def remove(connection: sqlite3.Connection) -> int:
             connection.execute(PRUNE)
@@ -92,7 +92,7 @@ class SqliteSharedStore:
         return await self._run(remove)
 
     async def close(self) -> None:
-        """Close the file after all that was started; no effect the second time."""
+        """Close the file after all work in progress; no effect the second time."""
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, self._close)
         except RuntimeError:  # the thread has ended already
@@ -120,7 +120,7 @@ class SqliteSharedStore:
             self.path, timeout=self._patience_seconds, isolation_level=None, check_same_thread=False
         )
         end = time.monotonic() + self._patience_seconds
-        while True:  # SQLite does not wait where several processes turn a new file to WAL at once
+        while True:  # SQLite does not wait if several processes switch a new file to WAL at once
             try:
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
