@@ -145,7 +145,7 @@ def resolve(
         raise RunRefused("\n".join(problems))
     advice = list(configuration.search_advice([each for each in providers if each.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
-        advice.append("for a written report instead of extracts set RESEARCH_MODEL together with ANTHROPIC_API_KEY")
+        advice.append("for a written report instead of passages set RESEARCH_MODEL and ANTHROPIC_API_KEY")
     depth = presets.depth_of(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
     resolved = ResolvedResearch(
@@ -195,7 +195,7 @@ def resolve_again(
     another question, and names each setting that a run cannot change.
     """
     if request.query != stored.query:
-        raise RunRefused("query: this id belongs to another question; choose another id")
+        raise RunRefused("query: this id belongs to another question: choose another id")
     if lines := [*_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
     named = merge(stored.requested, _named(request))
@@ -237,7 +237,7 @@ def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
     known["follow_up_of"] = stored.follow_up.research_id if stored.follow_up else None
     named = request.model_fields_set & UNCHANGEABLE
     changed = (name for name in sorted(named) if getattr(request, name) not in (None, Mode.AUTO, known[name]))
-    return [f"{name}: a resumed run keeps its own; leave it out, or start a new run" for name in changed]
+    return [f"{name}: a resumed run cannot change it; omit it, or start a new run" for name in changed]
 
 
 # --- limits and models ------------------------------------------------------------------------------------------------
@@ -281,14 +281,11 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
         which = f"the request names a model (models.{next(iter(named))}), but " if named else ""
         raise RunRefused(
             f"{which}no model is configured: set RESEARCH_MODEL together with ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL "
-            "for an endpoint of your own), or ask with --engine extractive",
+            "for an endpoint of your own), or use --engine extractive",
             StopReason.NO_PROVIDERS,
         )
     if request.mode is Mode.DIRECT:
-        raise RunRefused(
-            "mode: an answer without research needs a model, and none does the work: ask with mode quick, or configure "
-            "a model"
-        )
+        raise RunRefused("mode: direct needs a model, and this run has none: use mode quick, or configure a model")
     return EngineKind.EXTRACTIVE
 
 
@@ -338,14 +335,14 @@ def _unmet_need(
     calling = [role for role in strategy.roles if role.tools]
     unscripted = [role.name for role in calling if not role.has_fallback]
     if engine is EngineKind.EXTRACTIVE:
-        remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or ask with another strategy"
+        remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or choose another strategy"
         return f"needs a model for the role {unscripted[0]}: {remedy}" if unscripted else ""
     for role in calling:
         names = candidates.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
-            remedy = f"name a model that takes tools (models.{role.tier})"
-            remedy += "" if unscripted else " or none (engine extractive)"
-            return f"calls tools, and none can be called with {', '.join(names)}: {remedy}"
+            remedy = f"choose a model that can call tools (models.{role.tier})"
+            remedy += "" if unscripted else ", or engine extractive"
+            return f"calls tools, which {', '.join(names)} cannot call: {remedy}"
     return ""
 
 
@@ -364,7 +361,7 @@ def _providers(
     named = request.search.providers if request.search else None
     web = None if named is None else [name for name in named if name != CORPUS]
     if request.web is False and web:
-        raise RunRefused(f"search.providers: {web[0]} searches the web, and web is false")
+        raise RunRefused(f"search.providers: {web[0]} searches the web, but web is false: change one of the two")
     # The web is searched if requested, if web providers are named, or if there is no corpus.
     needed = request.corpus is None or bool(web) if request.web is None else request.web
     if needed and web != []:

@@ -165,8 +165,8 @@ class RecordsActivities:
         if not declaration(resolved.strategy).live_report:
             names = [strategy.name for strategy in list_selectable() if strategy.live_report]
             raise RunRefused(
-                f"refresh: a report of the strategy {resolved.strategy} does not change by updates, as those of "
-                f"{' and '.join(names)} do: ask again instead"
+                f"refresh: a report of the strategy {resolved.strategy} cannot be refreshed, only those of "
+                f"{' and '.join(names)} can: start a new run instead"
             )
         if state.refresh is not None and state.ending is None:
             return  # resumes the interrupted refresh
@@ -176,7 +176,7 @@ class RecordsActivities:
             await self.content.get_text(state.result.files.json_document)
         except ContentMissing:
             raise RunRefused(
-                "refresh: the stored report is gone, so nothing can be compared with it: ask again"
+                "refresh: the stored report is gone, so nothing can be compared with it: start a new run"
             ) from None
 
     async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:

@@ -133,7 +133,7 @@ class PersonMessages(StateQueries):
             return "stopping: what was checked counts, and the report is written"
         if self._state.waiting is not None and not self._state.sources:
             return "stopping before any work: what was planned is kept"
-        return "stopping: the report is written from what is there"
+        return "stopping: the report is written from the findings so far"
 
     @workflow.update(name=names.ANSWER_CLARIFICATION)
     async def answer_clarification(self, answers: Any, round: Any = None) -> str:  # noqa: A002  its name on the wire
@@ -221,4 +221,4 @@ class PersonMessages(StateQueries):
 
 
 def _approved(version: int) -> str:
-    return f"approved: the research goes by plan version {version}"
+    return f"approved: the run follows plan version {version}"

@@ -51,11 +51,11 @@ commands = Commands()
 async def audit(
     target: Annotated[str, Argument(metavar="ID|FILE", help="a run, a report.json, or a bundle.zip")] = "last",
     *,
-    key: Annotated[Path | None, Option(metavar="FILE", help="public key that a bundle must be signed with")] = None,
+    key: Annotated[Path | None, Option(metavar="FILE", help="public key of the signer of a bundle")] = None,
     as_json: AsJson = False,
     config: ConfigFile = None,
 ) -> int:
-    """Check a report again: every citation, quote and verdict; exit code 1 on any difference.
+    """Check every citation, quote and verdict of a report; exit code 1 on any difference.
 
     Names each difference with its remedy. A bundle brings its sources along: it needs no server and no store.
 
@@ -264,7 +264,7 @@ async def export(
     bundle: Annotated[bool, Option("--bundle", help="report and archived texts, for an audit elsewhere")] = False,
     quotes_only: Annotated[bool, Option("--quotes-only", help="a bundle without the whole texts")] = False,
     sign: Annotated[Path | None, Option(metavar="KEYFILE", help="private Ed25519 key that signs a bundle")] = None,
-    form: Annotated[ExportForm | None, Option("--format", help="one format instead")] = None,
+    form: Annotated[ExportForm | None, Option("--format", help="export this format instead")] = None,
     out: Annotated[Path | None, Option(metavar="FILE", help="write it there [ID with the format's suffix]")] = None,
 ) -> None:
     """Hand a report on: as a bundle that others can audit, as a document, or its sources as a bibliography.

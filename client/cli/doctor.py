@@ -184,7 +184,7 @@ async def _check_workers(client: ResearchClient) -> Check:
     remedy = f"research serve (this machine), or research worker --pool {missing} (a cluster)" if missing else ""
     marks = {each.rpartition("/")[2].removesuffix(OF_RUN) for found in workers.values() for each in found}
     if len(marks) > 1 and not missing:
-        remedy = "they have different settings or keys: configure them alike, else it is chance what a run uses"
+        remedy = "workers have different settings or keys, and a run may use any of them: configure them alike"
     found = ", ".join(f"{pool} {len(found)}" for pool, found in workers.items())
     return Check("workers", "warn" if remedy else "ok", found, remedy)
 

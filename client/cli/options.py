@@ -42,8 +42,8 @@ def _require_name(value: str | None) -> str | None:
     return value
 
 
-RunId = Annotated[str, Argument(metavar="ID", help="the run: its id, a unique beginning or the end of it, or `last`")]
-ConfigFile = Annotated[Path | None, Option("--config", metavar="FILE", help="a research.toml to read over your own")]
+RunId = Annotated[str, Argument(metavar="ID", help="id of the run, a unique beginning or end of it, or `last`")]
+ConfigFile = Annotated[Path | None, Option("--config", metavar="FILE", help="a research.toml that overrides your own")]
 AsJson = Annotated[bool, Option("--json", help="one JSON document on standard output, progress on standard error")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="no progress, only the result")]
 ModelName = Annotated[str | None, Option(metavar="NAME", help="the model for every role", callback=_require_name)]
@@ -58,20 +58,20 @@ class RunOptions:
     question: Annotated[str | None, Argument(metavar="QUESTION|-", help="your question; - for standard input")] = None
     corpus: Corpus = None
     web: Annotated[bool, Option("--web", help="search the web besides the corpus")] = False
-    exclude: Annotated[list[str] | None, Option(metavar="WORDS|HOST", help="leave this out; repeatable")] = None
-    protect: Annotated[list[str] | None, Option(metavar="ADDRESS", help="read this, never drop it; repeatable")] = None
+    exclude: Annotated[list[str] | None, Option(metavar="WORDS|HOST", help="exclude this; repeatable")] = None
+    protect: Annotated[list[str] | None, Option(metavar="ADDRESS", help="always read this source; repeatable")] = None
     strategy: Annotated[str | None, Option(help="supervisor, reflective, orchestrator, living, recursive")] = None
     depth: Annotated[str | None, Option(help="auto, light, medium or extended")] = None
     engine: Annotated[str | None, Option(help="auto, model or extractive")] = None
     model: ModelName = None
     model_url: ModelUrl = None
-    request_file: Annotated[Path | None, Option("--request", metavar="FILE|-", help="JSON request; options win")] = None
-    assignments: Annotated[list[str] | None, Option("--set", metavar="PATH=VALUE", help="field of the request")] = None
-    research_id: Annotated[str | None, Option("--id", help="an id of your choice", callback=check_id)] = None
-    out: Annotated[Path | None, Option(metavar="DIR", help="where the report goes [reports/DATE-SLUG]")] = None
-    clarify: Annotated[str | None, Option(help="questions to you: off, auto, required")] = None
-    approve: Annotated[str | None, Option(help="the plan waits for: none, plan, phrase")] = None
-    dry_run: Annotated[bool, Option("--dry-run", help="start nothing: print request, egress, estimate")] = False
+    request_file: Annotated[Path | None, Option("--request", metavar="FILE|-", help="JSON; options override it")] = None
+    assignments: Annotated[list[str] | None, Option("--set", metavar="PATH=VALUE", help="any request field")] = None
+    research_id: Annotated[str | None, Option("--id", help="id of the run", callback=check_id)] = None
+    out: Annotated[Path | None, Option(metavar="DIR", help="folder of the report [reports/DATE-SLUG]")] = None
+    clarify: Annotated[str | None, Option(help="ask what the question means: off, auto, required")] = None
+    approve: Annotated[str | None, Option(help="wait for approval of the plan: none, plan, phrase")] = None
+    dry_run: Annotated[bool, Option("--dry-run", help="print request, egress and estimate; start nothing")] = False
     as_json: AsJson = False
     quiet: Quiet = False
     config: ConfigFile = None

@@ -32,7 +32,7 @@ from providers.models.endpoints import split_name
 from providers.search.availability import probe_address
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
-from workers.settings.models import PUBLIC_HOST, host_of
+from workers.settings.models import PUBLIC_HOST
 
 LARGEST_REQUEST: Final = 4_000_000  # bytes; a request with the longest allowed texts is far smaller
 LISTS: Final = (
@@ -143,8 +143,8 @@ async def preflight(
     request, settings, stored = wanted.request, context.settings, known.resolved
     others = await _other_workers(context, works=works)
     if not others and options.model is not None and not settings.uses_cluster and not settings.model_configured:
-        remedy = "set ANTHROPIC_API_KEY, or name its endpoint with --model-url URL (or ANTHROPIC_BASE_URL)"
-        raise CommandError(f"--model {options.model} cannot be used: {remedy}")
+        remedy = "set ANTHROPIC_API_KEY, or name one with --model-url URL (or ANTHROPIC_BASE_URL)"
+        raise CommandError(f"--model {options.model} has no endpoint: {remedy}")
     if known.running and stored is not None:
         resolved = stored
     elif others:
@@ -154,7 +154,7 @@ async def preflight(
         await require_endpoint(resolved, settings)
     else:
         return True  # it is not known yet what the run will use
-    notices = ["the workers that are running do the work, with their settings"] if others else settings.notices()
+    notices = ["running workers do the work, with their own settings"] if others else settings.notices()
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})
@@ -203,8 +203,8 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
     others = [each for each, mark in marks.items() if not works or mark.removesuffix(OF_RUN) != own]
     if works and any(marks[each].endswith(OF_RUN) for each in others):
         raise CommandError(
-            "another `research run` is at work here with other settings, and would do a part of this run: wait for "
-            "its end, use the same settings, or set another RESEARCH_HOME"
+            "another `research run` with other settings is running here and would do a part of this run: wait until it "
+            "ends, use the same settings, or set another RESEARCH_HOME"
         )
     return others
 
@@ -225,17 +225,17 @@ async def _ask_workers(
     context: CommandContext, request: ResearchRequest, options: RunOptions, known: RunInfo
 ) -> ResolvedResearch:
     """Have the workers of other commands resolve the run. Raises `CommandError` with their refusal."""
-    doers = "the workers that are running (`research serve`) do the work"
+    doers = "running workers (`research serve`) do the work"
     if options.model_url is not None:
-        raise CommandError(f"{doers}, with their own model endpoint: leave --model-url out, or stop them")
+        raise CommandError(f"{doers}, with their own model endpoint: omit --model-url, or stop them")
     goes_on = {} if known.resolved is None else {"continue_from": known.research_id}
     client = await context.running_client()
     try:
         return await client.preview(request.model_copy(update=goes_on), known.research_id)
     except PreviewRefused as refusal:
         code = ExitCode.of(Outcome.REFUSED, StopReason(refusal.stop_reason))
-        message = f"{refusal}\n{doers}, and these settings are theirs: start them again with what is missing"
-        raise CommandError(f"{message}, or stop them, and this command works by itself", code) from None
+        remedy = "restart them with what is missing, or stop them, so that this command starts its own"
+        raise CommandError(f"{refusal}\n{doers}, with their own settings: {remedy}", code) from None
 
 
 # --- resolving ---------------------------------------------------------------------------------------------------
@@ -283,6 +283,6 @@ async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> No
     addresses = [settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}" for endpoint in endpoints]
     problems = await asyncio.gather(*(probe_address(address, seconds=PROBE_SECONDS) for address in addresses))
     if all(problems):
-        found = ", ".join(f"{host_of(place)} ({why})" for place, why in zip(addresses, problems, strict=True))
-        message = f"the model endpoint cannot be used now: {found}; start it, check --model-url or ANTHROPIC_BASE_URL, "
+        found = "; ".join(filter(None, problems))
+        message = f"no model endpoint answers: {found}; start it, check --model-url or ANTHROPIC_BASE_URL, "
         raise CommandError(f"{message}or use no model: --engine extractive", ExitCode.NOTHING_TO_WORK_WITH)

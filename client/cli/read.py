@@ -34,12 +34,12 @@ async def report(
     context: CommandContext,
     given: RunId = "last",
     *,
-    form: Annotated[Literal["md", "html", "json"], Option("--format", help="the form")] = "md",
+    form: Annotated[Literal["md", "html", "json"], Option("--format", help="format of the report")] = "md",
     out: Annotated[Path | None, Option(metavar="FILE", help="write it there")] = None,
-    metadata: Annotated[bool, Option("--include-metadata", help="add how much of the content models saw")] = False,
+    metadata: Annotated[bool, Option("--include-metadata", help="add what share of the content models saw")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the report of a run, or write it to a file; of a running one its draft.
+    """Print the report of a run, or write it to a file; for a running run its draft.
 
     research report 7k3f --format html --out report.html
     research report 7k3f --include-metadata --json

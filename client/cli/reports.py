@@ -21,6 +21,7 @@ from contracts.outcome import ResearchResult
 from contracts.report import ReportChanges, ReportFidelity
 from contracts.texts import from_markdown, visible
 from contracts.tokens import Band, total_of
+from contracts.vocabulary import Outcome
 from workers.own_process import files_of_person
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
@@ -119,7 +120,7 @@ def _print_summary(
     if result.advice:
         print_result(pasteable(f"  what helps: {result.advice}"))
     elif resume:
-        now = "" if documents else f" · report from what is there: {resume} --now"
+        now = "" if documents or result.outcome is Outcome.REFUSED else f" · report now: {resume} --now"
         print_result(pasteable(f"  continue: {resume}{now}"))
 
 

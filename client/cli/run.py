@@ -60,8 +60,8 @@ commands = Commands()
 async def run(context: CommandContext, options: RunOptions) -> int:
     """Start a run, show it live, write the report.
 
-    Starts missing parts: the dev server, the index of the folder, the workers. Press Ctrl-C once to cancel
-    (the state is saved), twice to leave at once. Against a cluster Ctrl-C only detaches.
+    Starts the dev server and workers if none are running, and updates the index of the folder. Press Ctrl-C once to
+    cancel (the state is saved), twice to leave at once. On a cluster Ctrl-C only detaches.
 
     research run "How does vacuum work?" --corpus ./manual
     research run "Which heat pumps are quiet?" --web --exclude example.com --exclude "gas boilers"
@@ -70,8 +70,8 @@ async def run(context: CommandContext, options: RunOptions) -> int:
     echo "How does vacuum work?" | research run --corpus ./manual
     research run --request request.json --json > result.json        (or --request - < request.json)
 
-    With --id: a running one is joined, an unfinished one is resumed, of a finished one the stored report is printed;
-    another question under the same id is refused.
+    With --id it joins a running run, resumes an unfinished one, and prints the stored report of a finished one. Another
+    question under the same id is refused.
     """
     return await _begin(context, options)
 
@@ -83,9 +83,9 @@ async def ask(
     question: Annotated[str, Argument(metavar="QUESTION", help="what you want to know")],
     options: RunOptions,
 ) -> int:
-    """Ask a follow-up question: a new run that is offered the evidence of an earlier one first.
+    """Ask a follow-up question: start a new run that considers the sources of an earlier one first.
 
-    Strategy and corpus are those of the earlier run unless others are named.
+    Strategy and corpus are those of the earlier run unless you name others.
 
     research ask last "And what does it cost?"
     """
@@ -109,7 +109,7 @@ def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> Ru
 async def start(context: CommandContext, options: RunOptions) -> int:
     """Start a run on a running server with workers (`research serve`) and print its id at once.
 
-    With --id: as for `research run`.
+    --id works as for `research run`.
 
     research start "How does vacuum work?" --corpus manual
     """
@@ -129,13 +129,13 @@ async def resume(
     options: RunOptions,
     given: RunId = "last",
     *,
-    now: Annotated[bool, Option("--now", help="search no further: write the report from what is there")] = False,
+    now: Annotated[bool, Option("--now", help="search no further, write the report from the findings")] = False,
 ) -> int:
-    """Continue a run that was cancelled, failed, timed out or is partial; its findings are used.
+    """Continue a run that was cancelled, failed, timed out or is partial, with its findings.
 
     research resume last
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
-    research resume last --now             write the report from what is there
+    research resume last --now             write the report from the findings so far
     """
     known = await context.find(given)
     if not known.running:
@@ -168,8 +168,8 @@ async def refresh(
     research_id = known.research_id
     if every == "off":
         if not await (await context.running_client()).unschedule_refresh(research_id):
-            raise CommandError(f"the server does not refresh {research_id} by itself: there is nothing to end")
-        print_result(f"{research_id} is refreshed by hand alone")
+            raise CommandError(f"{research_id} has no refresh schedule: there is nothing to end")
+        print_result(f"{research_id} is no longer refreshed on a schedule")
         return ExitCode.COMPLETED
     require_refreshable(known, scheduled=interval is not None)
     wanted = await request_again(known, options, refresh=True, continue_from=research_id)
@@ -180,7 +180,7 @@ async def refresh(
     if options.as_json:
         print_json({"research_id": research_id, "every_seconds": round(interval.total_seconds())})
         return ExitCode.COMPLETED
-    print_result(f"{research_id} is refreshed every {round(interval.total_seconds() / 60)} minutes")
+    print_result(f"{research_id} is refreshed every {every}")
     print_hint(f"end that: research refresh {research_id} --every off")
     if not await client.polled_by(WORKFLOWS_QUEUE):
         print_hint("no worker is running, so no refresh is made: start one with `research serve`")
@@ -199,11 +199,10 @@ def read_interval(text: str) -> timedelta:
 def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
     """Raise `CommandError` for a run that cannot be refreshed, now or (`scheduled`) periodically."""
     if run.running and not scheduled:
-        raise CommandError(f"the run {run.research_id} is going on: see `research watch {run.research_id}`")
+        raise CommandError(f"the run {run.research_id} is still running: see `research watch {run.research_id}`")
     if not declaration(run.stored_resolution().strategy).live_report:
         raise CommandError(
-            f"the report of {run.research_id} does not change by updates: only runs of the strategy living can be "
-            "refreshed; ask again instead"
+            f"{run.research_id} cannot be refreshed: only runs of the strategy living can; start a new run instead"
         )
     state = run.stored_state()
     goes_on = run.running or (state.refresh is not None and state.ending is None)
@@ -368,7 +367,7 @@ class RunCommand:
             print_hint(f"detached; the run continues: research watch {research_id} · research cancel {research_id}")
             return ExitCode.COMPLETED
         saved = "the run did not close in time; its state is saved"
-        print_hint(f"{saved}: {self._resume} · report from what is there: {self._resume} --now")
+        print_hint(f"{saved}: {self._resume} · report now: {self._resume} --now")
         return ExitCode.CANCELLED
 
     async def _write_report(self, result: ResearchResult) -> int:

@@ -36,10 +36,10 @@ DRAIN: Final = timedelta(seconds=10)
 class ServeOptions:
     """Options of `worker` and `serve`."""
 
-    host: Annotated[str, Option(help="the interface of health and metrics")] = "127.0.0.1"
-    health_port: Annotated[int, Option(min=0, max=65_535, help="of /healthz and /livez; 0: a free port")] = 0
-    metrics_port: Annotated[int, Option(min=0, max=65_535, help="of Prometheus metrics; 0: a free port")] = 0
-    log_format: Annotated[LogFormat, Option(help="the form of log lines")] = "console"
+    host: Annotated[str, Option(help="interface for health and metrics")] = "127.0.0.1"
+    health_port: Annotated[int, Option(min=0, max=65_535, help="port of /healthz and /livez; 0: a free one")] = 0
+    metrics_port: Annotated[int, Option(min=0, max=65_535, help="port of Prometheus metrics; 0: a free one")] = 0
+    log_format: Annotated[LogFormat, Option(help="format of log lines")] = "console"
     model: ModelName = None
     model_url: ModelUrl = None
     config: ConfigFile = None
@@ -65,7 +65,7 @@ async def worker(
 ) -> None:
     """Run worker pools until stopped, against TEMPORAL_ADDRESS or the server that runs on this machine.
 
-    Indexes of known corpora are brought up to date first. Prints the addresses of health and metrics.
+    Updates the indexes of known corpora first, and prints the addresses of health and metrics.
 
     research worker --pool models,search
     research worker --log-format json --host 0.0.0.0 --health-port 8080 --metrics-port 9090
@@ -81,10 +81,9 @@ async def worker(
 
 @commands.command("serve")
 async def serve(options: ServeOptions) -> None:
-    """Run the server and all pools on this machine until stopped; prints the addresses.
+    """Run the server and all pools on this machine until stopped, and print their addresses.
 
-    Indexes of known corpora are brought up to date first; start it again after a folder has changed, or use
-    `research corpus add`, which does the same while it runs.
+    Updates the indexes of known corpora first. After a folder has changed, restart it or run `research corpus add`.
 
     research start "…" --corpus manual       (in another terminal)
     """
@@ -104,7 +103,7 @@ async def _announce(settings: Settings, ready: str, log_format: LogFormat, proce
     try:
         notices = await other_settings(settings, ResearchClient(process.connection.client), sessions)
     except (RPCError, ProviderError, ValueError) as error:  # ValueError: a session of another version
-        notices = [f"workers and runs with other settings could not be looked for: {error}"]
+        notices = [f"could not check for workers and runs with other settings: {error}"]
     for notice in notices:
         logger.warning("worker.notice", text=notice)
     if log_format != "console":

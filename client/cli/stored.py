@@ -33,10 +33,10 @@ Hash = Annotated[str, Argument(metavar="HASH", help="the hash of the text, or a 
 async def delete(
     context: CommandContext,
     given: Annotated[
-        str | None, Argument(metavar="ID", help="a run: its id, the beginning or end of it, or `last`")
+        str | None, Argument(metavar="ID", help="id of the run, a unique beginning or end of it, or `last`")
     ] = None,
     *,
-    older_than: Annotated[float | None, Option(metavar="DAYS", min=0, help="all runs last saved so long ago")] = None,
+    older_than: Annotated[float | None, Option(metavar="DAYS", min=0, help="all runs last saved longer ago")] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="do not ask")] = False,
 ) -> None:
     """Remove a run: session, journal of calls, history, and stored documents that no other run uses.
@@ -89,13 +89,15 @@ async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> N
         item = f"{record.item_type:<9} {record.archive_reason:<24} {record.original_tokens:>6} tokens"
         title = printable(record.metadata.get("title") or record.item_id)
         print_result(f"{record.content_hash[7:19]}  {local_time(str(record.archived_at))}  {item}  {title}")
+    if not found:
+        print_hint("nothing is archived: `tokens.content_archive_enabled` of research.toml switches the archive on")
     if len(records) < len(found):
         print_hint(f"{plural(len(found) - len(records), 'record')} cannot be read: `research archive verify`")
 
 
 @archive.command("show")
 async def show(context: CommandContext, given: Hash) -> None:
-    """Print the record of a text as JSON: its item, the reason, and the time until which it stays."""
+    """Print the record of a text as JSON: its item, the reason and its expiry."""
     print_json((await _find(context, given)).model_dump(mode="json"))
 
 

@@ -47,7 +47,7 @@ async def _running(context: CommandContext, given: str) -> ResearchHandle:
     if await run.result() is not None:
         raise CommandError(f"the run {name} has already finished: see `research status {name}`")
     problem = context.server_away or f"the run {name} is interrupted"
-    raise CommandError(f"{problem}: `research resume {name}` goes on with it", ExitCode.FAILED)
+    raise CommandError(f"{problem}: `research resume {name}` continues it", ExitCode.FAILED)
 
 
 @commands.command("plan")
@@ -55,9 +55,9 @@ async def plan(
     context: CommandContext,
     given: RunId = "last",
     *,
-    edit: Annotated[bool, Option("--edit", help="open it in $EDITOR, and send what you save")] = False,
+    edit: Annotated[bool, Option("--edit", help="open it in $EDITOR and send what you save")] = False,
     set_file: Annotated[
-        Path | None, Option("--set", metavar="FILE|-", help="replace it by a text as --edit shows it")
+        Path | None, Option("--set", metavar="FILE|-", help="replace it by this text, in the form that --edit shows")
     ] = None,
 ) -> None:
     """Print the plan of a run; while it waits for approval, replace it by an edited one.
@@ -76,7 +76,7 @@ async def plan(
     before = plan_as_text(known, handle.research_id)
     text = await edit_text(before) if edit else _read_text(set_file)
     if text == before:
-        print_result("nothing was changed")
+        print_result("the plan is unchanged")
     else:
         print_result(await handle.revise_plan(parse_plan(text), known.version))
         print_hint(f"research plan {handle.research_id}")
@@ -87,11 +87,9 @@ async def approve(
     context: CommandContext,
     given: RunId = "last",
     *,
-    version: Annotated[int | None, Option(metavar="N", help="of the plan that you have seen; else the newest")] = None,
-    phrase: Annotated[str | None, Option(metavar="TEXT", help="the words that the run demands, if it does")] = None,
-    overrule: Annotated[
-        bool, Option("--overrule", help="approve even queries that the manager calls too wide")
-    ] = False,
+    version: Annotated[int | None, Option(metavar="N", help="the version that you have seen [newest]")] = None,
+    phrase: Annotated[str | None, Option(metavar="TEXT", help="the phrase, if the run requires one")] = None,
+    overrule: Annotated[bool, Option("--overrule", help="approve queries that the manager calls too wide")] = False,
 ) -> None:
     """Approve the plan of a run, and start its searches.
 
@@ -115,9 +113,11 @@ async def reject(context: CommandContext, given: RunId = "last") -> None:
 async def answer(
     context: CommandContext,
     given: RunId,
-    answers: Annotated[list[str], Argument(metavar="ANSWER", help='one for each question in order; "" for none')],
+    answers: Annotated[list[str], Argument(metavar="ANSWER", help='one for each question, in order; "" skips one')],
 ) -> None:
-    """Answer the questions of a run, or of a plan that waits, which makes another plan; `research status` shows them.
+    """Answer the open questions of a run or of its plan; `research status` lists them.
+
+    Answers to the questions of a plan make the planner write another version.
 
     research answer 7k3f "the programming language" "since 2020"
     """
@@ -141,9 +141,9 @@ async def steer(
 
 @commands.command("stop")
 async def stop(context: CommandContext, given: RunId = "last") -> None:
-    """Let a run write its report now, from its findings."""
+    """Write the report of a run now, from the findings so far."""
     handle = await _running(context, given)
-    print_result(await handle.stop_and_report() or "the report is being written from what is there")
+    print_result(await handle.stop_and_report() or "the report is being written from the findings so far")
     print_hint(f"research watch {handle.research_id}")
 
 
@@ -166,7 +166,7 @@ async def cancel(context: CommandContext, given: RunId = "last") -> None:
         print_result(f"{research_id} is cancelled, its state is saved")
     except TimeoutError:
         await handle.terminate()
-        print_result(f"{research_id} did not react and was ended: what came after its last checkpoint is lost")
+        print_result(f"{research_id} did not react and was terminated: work after its last checkpoint is lost")
     if (await context.load_run(research_id)).resolved is not None:
         print_hint(f"continue it later: research resume {research_id}")
 

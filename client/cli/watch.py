@@ -55,8 +55,8 @@ async def watch(
     context: CommandContext,
     given: RunId = "last",
     *,
-    out: Annotated[Path | None, Option(metavar="DIR", help="write the report there once it is over")] = None,
-    then: Annotated[str | None, Option(metavar="CMD", help="a command to run afterwards")] = None,
+    out: Annotated[Path | None, Option(metavar="DIR", help="write the report there when the run ends")] = None,
+    then: Annotated[str | None, Option(metavar="CMD", help="run this shell command afterwards")] = None,
     events: Annotated[Literal["agent"] | None, Option(help="the seven events of agents as JSON lines instead")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -227,7 +227,7 @@ async def list_runs(
     context: CommandContext,
     *,
     query: Annotated[str, Option(metavar="TEXT", help="only questions that contain this")] = "",
-    limit: Annotated[int, Option(min=1, help="at most so many")] = 50,
+    limit: Annotated[int, Option(min=1, metavar="N", help="show at most N runs")] = 50,
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first, also those that the server no longer has, and those that were refused."""
@@ -277,7 +277,7 @@ async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
             if known.queue_place is not None:
                 status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
     except TimeoutError:
-        reason = "no worker answers, so it is not known whether it waits for its turn"
+        reason = "no worker answers: whether it is queued is unknown"
     except ClientError as error:  # one unreadable run must not hide the others
         reason = str(error)
     return RunRow(run.research_id, status, run.started_at, question, reason)

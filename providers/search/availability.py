@@ -129,7 +129,7 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
     try:
         host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]
     except ValueError:
-        return "its address is no usable one"
+        return "its address is not valid"
     tls = trusted_certificates() if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(seconds):
@@ -139,7 +139,7 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
     except ssl.SSLError:
         return f"{host} has no certificate that is trusted, or does not speak TLS at port {port}"
     except OSError as error:
-        why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "its name is not known"
+        why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "unknown host"
         return f"{host} is not reachable at port {port} ({why}): check the network"
     writer.transport.abort()
     return None

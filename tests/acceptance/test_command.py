@@ -92,7 +92,7 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
     refused = bench.ask("delete", "lone", "--yes")
     assert (refused.exit_code, "research cancel lone" in refused.stderr) == (2, True)
     ended = bench.ask("cancel", "lone")
-    assert (ended.exit_code, "did not react and was ended" in ended.stdout) == (0, True)
+    assert (ended.exit_code, "did not react and was terminated" in ended.stdout) == (0, True)
     assert "research resume" not in ended.stderr  # nothing of it was ever stored
     assert bench.ask("delete", "lone", "--yes").exit_code == 0
 

@@ -123,7 +123,13 @@ def test_a_model_works_where_one_is_configured_and_wanted(
             r"tokens\.summarization_providers: no model called odd",
         ),
         (served(HERE), None, UNKNOWN, "invalid_input", "search.providers: nobody is no provider"),
-        (served(HERE), CORPUS, OFFLINE, "invalid_input", "searxng searches the web, and web is false"),
+        (
+            served(HERE),
+            CORPUS,
+            OFFLINE,
+            "invalid_input",
+            "searxng searches the web, but web is false: change one of the two",
+        ),
     ],
 )
 def test_a_run_that_cannot_work_is_refused(
@@ -141,7 +147,7 @@ def _asking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(strategies, "_declared", dict(strategies._declared))
 
 
-TOOLS = "calls tools, and none can be called with big, spare: name a model that takes tools (models.analytical)"
+TOOLS = "calls tools, which big, spare cannot call: choose a model that can call tools (models.analytical)"
 NEEDS_MODEL = "needs a model for the role asker: configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY)"
 
 
@@ -149,9 +155,9 @@ NEEDS_MODEL = "needs a model for the role asker: configure a model (RESEARCH_MOD
 @pytest.mark.parametrize(
     ("scripted", "fields", "lacks"),
     [
-        (True, {}, f"{TOOLS} or none (engine extractive)"),
+        (True, {}, f"{TOOLS}, or engine extractive"),
         (False, {}, TOOLS),
-        (False, {"engine": "extractive"}, f"{NEEDS_MODEL}, or ask with another strategy"),
+        (False, {"engine": "extractive"}, f"{NEEDS_MODEL}, or choose another strategy"),
         (True, {"models": {"analytical": "small"}}, None),
         (True, {"engine": "extractive"}, None),
     ],
@@ -163,7 +169,7 @@ def test_a_strategy_is_refused_what_it_cannot_do_without(scripted: bool, fields:
     if lacks is None:
         stored = resolved(configuration, strategy="asking", **fields)
         assert again(stored, configuration).models == stored.models
-        with pytest.raises(RunRefused, match="none can be called with deaf"):
+        with pytest.raises(RunRefused, match="which deaf, big, spare cannot call"):
             again(stored, configuration, engine="model", models={"analytical": "deaf"})
         return
     with pytest.raises(RunRefused) as refused:

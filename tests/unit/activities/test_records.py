@@ -230,9 +230,9 @@ async def test_only_a_completed_run_is_over(records: Records) -> None:
 @pytest.mark.parametrize(
     ("strategy", "session", "words"),
     [
-        ("supervisor", {}, "does not change by updates, as those of living do: ask again instead"),
+        ("supervisor", {}, "cannot be refreshed, only those of living can: start a new run instead"),
         ("living", {}, "the run has no finished report: `research resume r-1`"),
-        ("living", {"files": True}, "the stored report is gone, so nothing can be compared with it: ask again"),
+        ("living", {"files": True}, "the stored report is gone, so nothing can be compared with it: start a new run"),
     ],
 )
 async def test_only_a_finished_live_report_can_be_refreshed(

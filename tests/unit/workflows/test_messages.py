@@ -122,7 +122,7 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     edited = run._inbox.replies[0].plan
     assert (edited.version, edited.brief, edited.nodes) == (3, "new", run._state.plan.nodes)
     run._check_approval(3)
-    assert await run.approve_plan(3) == "approved: the research goes by plan version 3"
+    assert await run.approve_plan(3) == "approved: the run follows plan version 3"
     assert run._inbox.replies[1] == Reply(approved=3)
     with pytest.raises(ApplicationError, match="an earlier message is being taken up"):
         run._check_approval(3)

@@ -91,7 +91,7 @@ async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixt
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].startswith("passages go to 127.0.0.1:8080")
     assert any("model calls" in line and "the run stops at 2.00 USD" in line for line in lines)
-    assert lines[-1] == "the workers that are running do the work, with their settings"
+    assert lines[-1] == "running workers do the work, with their own settings"
     named = RunOptions(question="q", model="cheap")
     wanted = await read_request(workers, named)  # type: ignore[arg-type]
     assert await preflight(workers, wanted, named, RunInfo("r-1"))  # type: ignore[arg-type]
@@ -106,10 +106,10 @@ async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy
         assert not await workers.prepare(corpus="manual")
         assert workers.previews == 0
     lacking = Workers(model_at(SILENT), Settings(), Settings().mark())
-    with pytest.raises(CommandError, match=r"research serve.*start them again with what is missing, or") as refused:
+    with pytest.raises(CommandError, match=r"research serve.*restart them with what is missing, or") as refused:
         await lacking.prepare(RunOptions(model="m"), web=True, models={"simple": "m"})
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
-    with pytest.raises(CommandError, match="leave --model-url out"):
+    with pytest.raises(CommandError, match="omit --model-url"):
         await Workers(Settings(), Settings(), "other").prepare(RunOptions(model_url=SILENT), web=True)
     with pytest.raises(CommandError, match="wait for its end"):
         await Workers(settings, model_at(SILENT), f"other{OF_RUN}").prepare(corpus="manual")
@@ -117,7 +117,9 @@ async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy
 
 async def test_a_model_endpoint_that_is_down_is_found_before_the_run(endpoint: str) -> None:
     """With a second one for its calls the run begins; without, it is refused with the remedy."""
-    with pytest.raises(CommandError, match=r"cannot be used now: 127\.0\.0\.1:1 .*ANTHROPIC_BASE_URL") as refused:
+    with pytest.raises(
+        CommandError, match=r"no model endpoint answers: 127\.0\.0\.1 is not reachable at port 1 .*ANTHROPIC_BASE_URL"
+    ) as refused:
         await require_endpoint(resolved(model_at(SILENT), corpus="manual"), model_at(SILENT))
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
     spare = {"spare": EndpointSettings(base_url=endpoint)}

@@ -86,7 +86,7 @@ async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: py
     context.running_client.return_value = Mock(handle=Mock(return_value=silent))
     row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat())), 10)
     assert (row.status, row.query) == ("running", QUESTION)
-    assert row.reason == "no worker answers, so it is not known whether it waits for its turn"
+    assert row.reason == "no worker answers: whether it is queued is unknown"
 
 
 def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_message_to_a_run_that_is_over_says_so(home: Path, command: tuple[str,
     save_run(home, "cut", stored(status=RunStatus.RUNNING), closed=False)
     done, cut = (research(command[0], name, *command[1:]) for name in ("done", "cut"))
     assert (done.exit_code, "the run done has already finished: see `research status done`" in done.stderr) == (2, True)
-    assert (cut.exit_code, "cut is interrupted: `research resume cut` goes on with it" in cut.stderr) == (4, True)
+    assert (cut.exit_code, "cut is interrupted: `research resume cut` continues it" in cut.stderr) == (4, True)
 
 
 @pytest.mark.parametrize("attached", [True, False])
