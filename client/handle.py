@@ -45,7 +45,7 @@ CLOSING_SECONDS: Final = 15.0
 AGENT_ANSWER: Final = timedelta(seconds=2)
 """Timeout for the status of an agent, after which the status in its run is used."""
 TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, *(8.0,) * 30)
-"""Pauses between requests for a text that the run's record does not list yet; the record of a finished run is final."""
+"""Seconds between requests for a text that a run's record does not list yet; the record of a finished run is final."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600

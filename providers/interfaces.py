@@ -37,7 +37,7 @@ class RenderedPrompt:
     common_ends: tuple[int, ...] = ()
     """Offsets at the ends of parts shared with the run's other calls of this role."""
     messages: Sequence[Message] = ()
-    """Conversation since the prompt of a role with tools; the prompt is its first message."""
+    """Conversation after the prompt, for a role with tools; the prompt is then the first message."""
     items: Sequence[ContentItem] = field(default=(), compare=False, repr=False)
     """Parts that can be shortened."""
     stored_characters: int = 0
@@ -81,7 +81,7 @@ class EngineAnswer:
 
     @property
     def levels(self) -> dict[str, Level]:
-        """Levels of the items that were not shown whole."""
+        """Levels of the items that were not shown in full."""
         return {item.id: item.current_level for item in self.items if item.current_level is not Level.FULL}
 
 

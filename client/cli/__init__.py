@@ -7,7 +7,7 @@ from typing import NoReturn
 ABORTED = 130
 """Exit code of the parser for Ctrl-C before the command starts."""
 STOPPED = 5
-"""`ExitCode.CANCELLED`, without loading anything for it."""
+"""`ExitCode.CANCELLED`, without importing it."""
 
 
 def main() -> NoReturn:

@@ -1,4 +1,4 @@
-"""The command line: its help, its version, and the commands of the other files, each loaded when it is called."""
+"""The command line: its help, its version, and the commands of the other files, each loaded on use."""
 
 from importlib import import_module
 from importlib.metadata import version

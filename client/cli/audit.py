@@ -1,4 +1,4 @@
-"""`audit`, `diff` and `export`: check a report against its archived sources, compare two, and hand one on."""
+"""`audit`, `diff` and `export`: check a report against its archived sources, compare two reports, export one."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -107,7 +107,7 @@ async def _audit_archived(context: CommandContext, target: str, result: AuditRes
 
 
 async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditResult) -> AuditResult:
-    """Audit a report against the texts in its bundle alone. Raises `CommandError`."""
+    """Audit a report against only the texts in its bundle. Raises `CommandError`."""
     read_start(path, 1, "the bundle")
     try:
         with closing(bundles.BundleReader(path)) as bundle:

@@ -87,7 +87,7 @@ class Stores:
         return {name: library.definition(name).path for name in library.names()}
 
     async def children(self) -> SubprocessPool:
-        """Start subprocesses that process untrusted text."""
+        """Return the pool of subprocesses for untrusted text, starting it if needed."""
         if self._pool is None:
             size = max(1, min(4, os.cpu_count() or 1))
             self._pool = await self._stack.enter_async_context(SubprocessPool(size))
@@ -210,11 +210,11 @@ class RunInfo:
     handle: ResearchHandle | None = None
     """None if no server has the run."""
     running: bool = False
-    """True while the server has it open."""
+    """True while the run is open on the server."""
 
     @property
     def open(self) -> ResearchHandle | None:
-        """Its handle while the server has it open."""
+        """Its handle while the run is open on the server."""
         return self.handle if self.running else None
 
     @property
@@ -266,7 +266,7 @@ async def open_context(flags: Flags) -> AsyncIterator[CommandContext]:
 
 
 def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
-    """Return the stored result, or one without a report for a run that ended without; None if it has not ended."""
+    """Return the stored result, or one without a report for a run that ended without one; None if it is open."""
     if state.result is not None:
         return state.result
     return checkpoint_result(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None

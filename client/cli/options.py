@@ -53,7 +53,7 @@ Corpus = Annotated[str | None, Option(metavar="DIR|NAME", help="a folder of docu
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """Options of `run`, `ask`, `start` and `resume`; None means not given."""
+    """Options of `run`, `ask`, `start`, `resume` and `refresh`; None means not given."""
 
     question: Annotated[str | None, Argument(metavar="QUESTION|-", help="your question; - for standard input")] = None
     corpus: Corpus = None

@@ -1,4 +1,4 @@
-"""`run`, `ask`, `start` and `resume`: from a question to the files of its report."""
+"""`run`, `ask`, `start`, `resume` and `refresh`: from a question to the files of its report."""
 
 import logging
 import re

@@ -212,7 +212,7 @@ class TerminalSink:
         drawn = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
         return Group(
             *drawn, *([Text(words.printable(self.hint), style="dim")] if self.hint else [])
-        )  # commands stay whole
+        )  # the hint wraps, so its commands stay whole
 
 
 @dataclass

@@ -14,7 +14,7 @@ LINE: Final = re.compile(
 LABEL_CHARACTERS: Final = 90
 """Up to this length and without a full stop, a line of its own is a term, a caption or a bold heading."""
 WRAPPED_CHARACTERS: Final = 60
-"""A first line of this length, or one continued in lower case, was wrapped by a program."""
+"""A first line of at least this length, or one continued in lower case, was wrapped by a program."""
 TOGETHER_CHARACTERS: Final = 700
 """Up to this length, a list is quoted with its introduction and a table with its header."""
 LINES_OF_AN_INDEX: Final = 5  # a paragraph of this many lines, mostly without sentences, is an index or a list of links

@@ -42,7 +42,7 @@ INLINE: Final = frozenset(("code", "br"))
 DEEPEST_WRITTEN: Final = 40
 """`kreuzberg` drops elements nested deeper than 60; below this level they are written as a sequence of blocks."""
 LAYOUT: Final = ("table", "h1", "h2", "h3", "h4", "pre", "dl", "section", "article", "form")
-"""Elements in table cells that show a table only arranges the page."""
+"""Elements in table cells that mark a table as mere layout."""
 PARTS_OF_TABLES: Final = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th"))
 LONGEST_CELL: Final = 1_500  # characters in a cell of a table without headers; longer cells are columns of a page
 
@@ -120,7 +120,7 @@ def check_size(markup: str) -> None:
 
 
 class _Writer:
-    """Walks a page once, and writes its text and those of its elements that Markdown has."""
+    """Walks a page once, and writes its text and the elements that Markdown supports."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []

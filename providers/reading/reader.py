@@ -113,7 +113,7 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
 
 
 class CachedReader:
-    """Reads documents of a corpus from there, and each web page at most once a day. Failures are not cached.
+    """Reads corpus documents from their corpus, and each web page at most once a day. Failures are not cached.
 
     It is its own codec for the cache.
     """

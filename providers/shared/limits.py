@@ -33,7 +33,7 @@ class ServiceLimits:
     tokens_per_minute: int | None = None
 
     def spacing(self, tokens: int) -> float:
-        """Return the seconds that a call of this many tokens takes up of the limits."""
+        """Return the seconds that a call of this many tokens uses up of the limits."""
         by_requests = 60.0 / self.requests_per_minute if self.requests_per_minute else 0.0
         return max(by_requests, 60.0 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0)
 

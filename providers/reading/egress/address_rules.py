@@ -105,7 +105,7 @@ def is_public(address: IpAddress) -> bool:
 
 
 def canonical_host(host: str) -> str:
-    """Return a host in lower case without brackets and trailing dot, an address in its shortest form, or ValueError."""
+    """Return a host in lower case without brackets or final dot, an address in shortest form. Raises ValueError."""
     name = host.lower()
     if ":" in name:
         return str(ipaddress.IPv6Address(name.removeprefix("[").removesuffix("]")))

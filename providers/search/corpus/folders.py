@@ -1,4 +1,4 @@
-"""Named folders and their files: never opens a device, a pipe or a link that leaves one; refuses keys and passwords."""
+"""Named folders and their files: no device, pipe or link that leaves one is opened; keys and passwords are refused."""
 
 import os
 import re

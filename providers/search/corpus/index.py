@@ -102,7 +102,7 @@ def translated_errors() -> Iterator[None]:
 
 @contextmanager
 def open_index(path: Path) -> Iterator["IndexReader"]:
-    """Open an index in its current state. Raises `CorpusUnknown` without one of this format, `IndexDamaged`."""
+    """Open an index as of now. Raises `CorpusUnknown` without one of this format, `IndexDamaged`, `Unavailable`."""
     if not path.exists():
         raise CorpusUnknown("the corpus has not been indexed yet")
     with translated_errors():
