@@ -81,6 +81,7 @@ class NodeEnd(StrEnum):
     SUFFICIENT = "sufficient"
     CORRECTIONS_USED = "corrections_used"
     NO_PROGRESS = "no_progress"
+    NOT_CLOSABLE = "not_closable"
     BUDGET = "budget"
     TIME = "time"
     STOPPED = "stopped"

@@ -156,7 +156,7 @@ class ReportFidelity(Contract):
     content_archive_hashes: BoundedList[str] = []
     """Hashes of the texts that `research archive` can fetch."""
     not_analyzed: int = 0
-    """Sources that were read but shown in no call."""
+    """Sources that were read and from which nothing was extracted; a scan may have shown an excerpt of them."""
 
 
 def fidelity_of_run(

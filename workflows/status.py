@@ -10,7 +10,7 @@ from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
 from contracts.tokens import total_of
-from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus
+from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus
 from workflows.phases.checking import with_verification
 from workflows.run.context import elapsed_seconds
 from workflows.strategies import strategy_of
@@ -43,14 +43,14 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
     fields = dict(state) | dict(state.plan) | (dict(resolved) if resolved else {"research_id": "", "query": ""})
     fields |= {
         "agents": [progress_of_agent(record) for record in state.agents],
-        "waiting": None if result else state.waiting,
+        "waiting": state.waiting if state.status in AWAITING else None,
         "counts": state.counts(),
         "fidelity": total_of(state.fidelity.values()) if state.fidelity else None,
         "verification": result.verification if result else state.verification.summary,
         "guidance": [each for each in state.guidance if each.origin in (PERSON, HOOK)],
     }
     if resolved is not None:
-        elapsed = state.usage.active_seconds if result else elapsed_seconds(state, now)
+        elapsed = elapsed_seconds(state, now) if state.clock_started_at and not result else state.usage.active_seconds
         fields |= {
             "max_iterations": resolved.limits.max_iterations,
             "progress": with_verification(strategy_of(resolved.strategy).progress(state), state),
@@ -142,7 +142,7 @@ def _agent_line(level: int, agent: AgentProgress) -> str:
 def _asked_of_person(state: ResearchState) -> list[str]:
     """Return the open question to a person, and the commands that answer it."""
     waiting, resolved = state.waiting, state.resolved
-    if waiting is None or resolved is None or state.result is not None:
+    if waiting is None or resolved is None or state.status not in AWAITING:
         return []
     until = waiting.expires_at[:16].replace("T", " ")
     lines = [f"**waiting for {waiting.describe()}**, until {until} UTC", ""]
@@ -166,7 +166,7 @@ def plan_of(state: ResearchState) -> PlanAnswer:
     """Return the plan of a run, and the open question to a person."""
     fields = dict(state.plan) | {
         "approved_version": state.approved_version,
-        "waiting": None if state.result else state.waiting,
+        "waiting": state.waiting if state.status in AWAITING else None,
         "sub_queries": state.plan.parts,
         "constraints": state.resolved.constraints if state.resolved else Constraints(),
     }

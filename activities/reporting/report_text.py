@@ -384,7 +384,7 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         if _section_of(gap) not in own_sections
     ]
     if gaps:
-        yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(gaps)), open=len(state.unaddressed_gaps()))
+        yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(state.gaps)), open=len(state.unaddressed_gaps()))
     failed = (say("failed_branch", branch=branch) for branch in state.failed_branches if branch not in state.degraded)
     if notes := [*map(say.translated, state.degraded), *failed]:
         yield _fact(say, "degraded", notes)

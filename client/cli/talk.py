@@ -21,6 +21,7 @@ from client.handle import CLOSING_SECONDS, ResearchHandle
 from client.view.console import Ask
 from client.view.words import local_time, printable
 from contracts.plan import CHOSEN_BY_AGENT, PlanAnswer, PlanNode, Waiting, WaitKind
+from contracts.vocabulary import NodeKind
 from workers.settings.loading import editor_command
 from workflows.status import MARKS, plan_of
 
@@ -130,7 +131,7 @@ async def steer(
     given: RunId,
     text: Annotated[str, Argument(metavar="TEXT", help="what the run should do")],
 ) -> None:
-    """Guide a run that is going on, and print its reaction.
+    """Guide a run that is going on, and print its reaction; while its plan waits, the planner makes another version.
 
     research steer last "Look at the settings of version 16, not of version 9"
     """
@@ -206,6 +207,8 @@ def plan_lines(known: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
 def _described_lines(queries: Sequence[PlanNode]) -> list[str]:
     lines = []
     for query in queries:
+        if query.origin == CHOSEN_BY_AGENT or query.kind is NodeKind.TASK:
+            continue
         lines.append(f"- {printable(query.text)}")
         if query.expected_contribution not in ("", query.text):
             lines.append(f"#   {printable(query.expected_contribution)}")

@@ -137,6 +137,19 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         trial.assert_completed()
 
 
+async def test_a_cancelled_run_waits_for_nobody(tmp_path: Path) -> None:
+    """Its stored plan, status and details name no command that it cannot hear; the plan itself is still shown."""
+    async with outlined(tmp_path) as trial:
+        await trial.asked()
+        await trial.cancel()
+        await asyncio.wait([trial.task])
+        stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
+    known, now = plan_of(stored), trial.host.now().timestamp()
+    assert (stored.status, known.version) == (RunStatus.CANCELLED, 1)
+    assert (known.waiting, status_of(stored, now).waiting) == (None, None)
+    assert "research approve" not in details_markdown(stored, now)
+
+
 async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Path) -> None:
     """After the approval a person cannot edit them, and what a strategy would change waits like the first plan, also in
     another process (C2-9).

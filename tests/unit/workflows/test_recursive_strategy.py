@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock
 import pytest
 from temporalio.exceptions import FailureError
 
-from contracts.agents import AgentRequest, TaskResult
+from contracts.agents import AgentRequest, NodeEnd, TaskResult
 from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.research_trees import ResearchTree, TaskType, TreeLeaf, TreeNode
 from contracts.vetting import Vetted
@@ -138,6 +138,39 @@ async def test_an_executor_that_is_never_content_corrects_itself_twice(
     assert all(node.end.value in ("corrections_used", "no_progress") for node in nodes)
     assert max(node.level for node in nodes) <= 3
     assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+
+
+async def test_gaps_that_were_not_looked_into_are_not_called_uncloseable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every executor finds its result sufficient the run says that gaps were left, and a source that was scanned
+    and has no leaf counts as not analyzed.
+    """
+    answers(monkeypatch, tree=lambda prompt: {"leaves": [leaf(labels_of(prompt)[0], "What is it?")], "nodes": []})
+    trial = await run_of(tmp_path)
+    assert trial.state.unaddressed_gaps()
+    assert trial.state.result.stop_reason is StopReason.COVERAGE_SUFFICIENT
+    unread = [source for source in trial.state.readable_sources() if not source.analyzed]
+    assert unread
+    report = await trial.report()
+    assert "judged not to be worth another iteration" in report
+    assert "read but not analyzed" in report
+
+
+async def test_an_insufficient_result_is_not_called_sufficient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor whose gaps cannot be closed has no correction, and its node says why."""
+
+    def closing_nothing(prompt: str) -> dict[str, Any]:
+        answer = never_content(prompt)
+        return answer | {"gaps": [gap | {"addressable": False} for gap in answer["gaps"]]}
+
+    answers(monkeypatch, self_check=closing_nothing)
+    trial = await run_of(tmp_path)
+    assert {(node.end, node.corrections) for node in nodes_of(trial)} == {(NodeEnd.NOT_CLOSABLE, 0)}
+    assert trial.state.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
+    report = await trial.report()
+    assert "nothing that is missing could be closed" in report
+    assert "the result was sufficient" not in report
 
 
 async def test_the_units_of_an_executor_have_labels_of_their_own(
@@ -398,6 +431,8 @@ async def test_a_query_is_answered_by_what_another_has_found_too(
 # --- who calls whom --------------------------------------------------------------------------------------------------
 WITHOUT_TREE = [("manager", "planner"), ("planner", "librarian")]
 """Calls that every tree needs."""
+WITHOUT_FINDINGS = [*WITHOUT_TREE, ("executor", "extractor")]
+"""Calls that every finding needs."""
 ALLOWED = [(caller, role) for caller, roles in MAY_CALL.items() for role in sorted(roles)]
 
 
@@ -432,8 +467,8 @@ async def test_a_call_that_the_table_lacks_costs_its_branch(
     assert (caller, role) not in made
     assert any(f"{caller} may not call" in note for note in trial.state.failed_branches)
     ended = trial.state.result.stop_reason
-    assert (ended is StopReason.CALL_NOT_ALLOWED) is (caller == "manager" or (caller, role) in WITHOUT_TREE)
-    assert ended is not StopReason.INTERNAL_ERROR
+    assert (ended is StopReason.CALL_NOT_ALLOWED) is (caller == "manager" or (caller, role) in WITHOUT_FINDINGS)
+    assert ended not in (StopReason.INTERNAL_ERROR, StopReason.PROVIDER_OUTAGE)
     assert "## Method and limits" in await trial.report()
     without_tree = {(query.status, bool(query.error)) for query in trial.state.plan.parts[:1]}
     assert (without_tree == {(NodeStatus.FAILED, True)}) is ((caller, role) in WITHOUT_TREE)

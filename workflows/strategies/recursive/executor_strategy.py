@@ -49,6 +49,7 @@ from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import after_follow_up, open_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
 from workflows.run.host import all_answers, ended_calls, side_by_side
+from workflows.run.inbox import CallNotAllowed
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, ScopedStrategy
 from workflows.strategies.units import UnitName, UnitPosition, carry_out
@@ -59,10 +60,12 @@ SUFFICIENT: Final = "its report is sufficient"
 USED_UP: Final = "its corrections are used up"
 NO_PROGRESS: Final = "the last correction brought nothing new"
 NO_SOURCES: Final = "no further source was found for what is missing"
+NOT_CLOSABLE: Final = "nothing that is missing can be closed"
 END_OF: Final = {
     USED_UP: NodeEnd.CORRECTIONS_USED,
     NO_PROGRESS: NodeEnd.NO_PROGRESS,
     NO_SOURCES: NodeEnd.NO_PROGRESS,
+    NOT_CLOSABLE: NodeEnd.NOT_CLOSABLE,
 }
 REPORT_WORDS: Final = 1_500
 """Of the report of one executor: about 3,000 of the 4,000 tokens that it may have."""
@@ -243,7 +246,7 @@ async def _check(run: ResearchRun) -> None:
     is_idle = position.corrections > 0 and (evidence, closed) == (position.seen_evidence, position.seen_closed)
     position.material = answer.material
     if not position.material:
-        position.ended = SUFFICIENT if answer.sufficient else "nothing that is missing can be closed"
+        position.ended = SUFFICIENT if answer.sufficient else NOT_CLOSABLE
     elif left <= 0:
         position.ended = USED_UP
     elif is_idle:
@@ -319,7 +322,7 @@ def has_failed(result: TaskResult) -> bool:
 async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     """Have each leaf done by an extractor of its own, side by side; the answers are taken over in the leaves' order.
 
-    A dead or useless source costs its leaf alone. Raises `Interrupted`.
+    A dead or useless source costs its leaf alone. Raises `Interrupted`, and `CallNotAllowed` after the last answer.
     """
     leaves, state, goal = position.due_leaves, run.state, position.tree.root.goal
     if not leaves:
@@ -367,6 +370,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
         position.done.append(leaf.id)
         known = {(work.words, work.address) for work in position.works}
         position.works += [work for work in result.mentioned_works if (work.words, work.address) not in known]
+    for call in made:
+        if isinstance(refused := call.exception(), CallNotAllowed):
+            raise refused
 
 
 def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: str) -> None:

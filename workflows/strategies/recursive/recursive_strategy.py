@@ -1,8 +1,10 @@
 """The strategy `recursive`: scope → a person's authorization → vetted sources and trees → executors → report."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Final
 
+from contracts.agents import NodeEnd, NodeSummary, nodes_of_records
 from contracts.outcome import Pause, Progress
 from contracts.plan import PlanNode
 from contracts.recursive_roles import MANAGER
@@ -77,10 +79,8 @@ class RecursiveStrategy(UnitStrategy):
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the unit that comes next."""
         state, position = run.state, RecursivePosition.of(run.state)
-        if position.finished and not state.findings:
-            return Finished(reason_without_findings(state))
         if position.finished:
-            return Finished(StopReason.NO_ACTIONABLE_GAPS if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS)
+            return Finished(_stop_reason(state))
         unit = position.next_unit
         work = {
             RecursiveUnit.SCOPE: judge_scope,
@@ -144,6 +144,22 @@ class RecursiveStrategy(UnitStrategy):
         position = RecursivePosition.read(state)
         units = [unit_progress(state, position, kind, _summary(state, kind)) for kind in ORDER]
         return Progress(summary=_summary(state, position.next_unit), units=units)
+
+
+def _stop_reason(state: ResearchState) -> StopReason:
+    """Return the reason for the end of the work; where all results are sufficient, no gap is looked into."""
+    if not state.findings:
+        return reason_without_findings(state)
+    if not state.unaddressed_gaps():
+        return StopReason.NO_OPEN_GAPS
+    has_all_trees = len(RecursivePosition.read(state).executors) == len(planned_queries(state))
+    is_content = has_all_trees and _are_sufficient(nodes_of_records(state.agents))
+    return StopReason.COVERAGE_SUFFICIENT if is_content else StopReason.NO_ACTIONABLE_GAPS
+
+
+def _are_sufficient(nodes: Sequence[NodeSummary]) -> bool:
+    """Return true if these executors, and all below them, judged their results to be sufficient."""
+    return all(node.end is NodeEnd.SUFFICIENT and _are_sufficient(node.below) for node in nodes)
 
 
 def _summary(state: ResearchState, kind: RecursiveUnit) -> str:

@@ -109,7 +109,9 @@ def test_each_open_question_and_gap_is_named_once_with_its_source_and_goal() -> 
         "- Costs are not covered. – from “25.1. Routine Vacuuming”, while working on “how freezing works”",
         "- Nobody measured it. – while working on “how freezing works”",
     ]
-    assert "Is it safe?" in section(made, "Method and limits")
+    method = section(made, "Method and limits")
+    assert "**Gaps:** 4 gaps, 2 open." in method
+    assert "Is it safe?" in method
     assert made.count("Who chose two billion?") == 1
 
 

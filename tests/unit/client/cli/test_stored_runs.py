@@ -52,6 +52,12 @@ def test_the_status_of_a_stored_run(home: Path) -> None:
     assert "the run was interrupted: research resume cut-off" in shown.stderr
 
 
+def test_a_run_that_was_killed_before_its_clock_began_has_taken_no_time(home: Path) -> None:
+    """Its first checkpoint has no beginning to count from."""
+    save_run(home, "begun", states.state(status=RunStatus.RUNNING), closed=False)
+    assert json.loads(research("status", "begun", "--json").stdout)["elapsed_seconds"] == 0
+
+
 def test_a_refused_run_with_a_session_can_be_resumed(home: Path) -> None:
     """Every command that shows why no provider could be reached names the same way to continue."""
     why = "no search provider can be asked"

@@ -101,6 +101,15 @@ def test_a_tree_is_printed_by_level(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_searches_of_an_agent_are_no_part_of_the_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before there are leaves the plan is what was approved, without the words that a librarian searches for."""
+    query = PlanNode(id="q", text="How?", status=NodeStatus.EXECUTING)
+    search = PlanNode(id="s", text="a search of the librarian", origin=CHOSEN_BY_AGENT)
+    nodes = [query, search, PlanNode(id="executor-1", text="How?", parent="q", kind=NodeKind.TASK, needs_search=False)]
+    print_plan(PlanAnswer(version=1, nodes=nodes, sub_queries=nodes), "r-1")
+    assert capsys.readouterr().out.splitlines()[1:] == ["- How?"]
+
+
 async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """The person's own editor with its arguments; one that fails changes nothing."""
     monkeypatch.setenv("VISUAL", "sed -i s/old/new/")
