@@ -469,7 +469,7 @@ class RoleSpec(Generic[I, O]):
     """True if a model answers in plain text, the first field of the answer, instead of JSON."""
     share: TokenShare = TokenShare.ANALYSIS
     has_fallback: bool = True
-    """True if the role can work without a model; only then may a cut-off answer be completed and used."""
+    """True if the role can work without a model; only then may an answer with a missing end be repaired and used."""
     expected_output_tokens: int = 1_000
     """Tokens of a typical answer, for the estimate."""
     work: str = ""

@@ -1,6 +1,6 @@
-"""Reading for a role with tools: searches whose pages have numbers, reads by number, and notes about the pages.
+"""Reading for a role with tools: searches that number their pages, reads by number, and notes on the pages.
 
-A number means one page in every turn. The role is shown titles and notes, never the text of a page.
+A number means the same page in every turn. The role sees titles and notes, never page text.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,21 +22,21 @@ from workflows.run.host import ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun
 
 MOST_LISTED: Final = 12
-"""Pages in the description of one search."""
+"""Pages listed per search."""
 
 
 class ReadingPosition(Position):
-    """Fields of every position whose strategy has a role choose pages."""
+    """Base position of strategies in which a role chooses the pages."""
 
     opened: list[int] = []
     """Numbers of the opened pages."""
     not_analyzed: list[str] = []
-    """Ids of sources that no analysis showed: it is not tried again."""
+    """Ids of sources whose analysis failed or did not show them; it is not retried."""
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
 def pages_found(state: ResearchState) -> list[Candidate]:
-    """Return the hits of all searches, each address once; the first has the number 1."""
+    """Return the hits of all searches, one per URL, numbered from 1."""
     found: dict[str, Candidate] = {}
     for candidate in state.candidates:
         found.setdefault(canonical_url(candidate.hit.url), candidate)
@@ -44,13 +44,13 @@ def pages_found(state: ResearchState) -> list[Candidate]:
 
 
 def source_of_page(state: ResearchState, number: int) -> Source | None:
-    """Return the source that a page became when it was opened; None for one that was not read."""
+    """Return the source of an opened page; None if it was not read."""
     hit = pages_found(state)[number - 1].hit
     return state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
 
 
 def reason_against_page(run: ResearchRun, number: int, taken: Collection[int], left: int) -> str:
-    """Return the reason for which a page is not opened; empty if it is. `taken` are the numbers of opened pages."""
+    """Return the reason why a page is not opened; empty if it is. `taken` are the numbers of opened pages."""
     found = pages_found(run.state)
     if not 0 < number <= len(found):
         numbers = f"pages are numbered from 1 to {len(found)}" if found else "search first"
@@ -65,13 +65,13 @@ def reason_against_page(run: ResearchRun, number: int, taken: Collection[int], l
 async def search_and_open(
     run: ResearchRun, position: ReadingPosition, searches: Sequence[PlanNode], pages: Sequence[int]
 ) -> list[PlanNode]:
-    """Make searches and read pages in parallel; the searches that these and the pages belong to.
+    """Make searches and read pages in parallel; return the plan nodes of both.
 
     Raises `Interrupted`.
     """
     state, found = run.state, pages_found(run.state)
     addresses = frozenset(canonical_url(found[number - 1].hit.url) for number in pages)
-    # A page that several searches found belongs to the first of them in the plan, whichever was answered first.
+    # A page found by several searches belongs to the first of them in the plan, in whatever order they were answered.
     owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in addresses}
     earlier = [node for node in state.plan.nodes if node.id in owners]
     nodes = [*earlier, *(node for node in searches if node.id not in owners)]
@@ -83,7 +83,7 @@ async def search_and_open(
 
 # --- analysis ------------------------------------------------------------------------------------------------------
 def unanalyzed(state: ResearchState, position: ReadingPosition) -> list[Source]:
-    """Return the sources that were read and not analyzed."""
+    """Return the sources that were read but not analyzed yet."""
     failed = set(position.not_analyzed)
     return [source for source in state.readable_sources() if not source.analyzed and source.id not in failed]
 
@@ -95,9 +95,9 @@ async def analyze_opened(
     requests: Mapping[str, AnalyzeInput],
     engine: EngineKind | None = None,
 ) -> None:
-    """Analyze opened pages, by step, side by side; a failure costs its own pages alone.
+    """Analyze opened pages concurrently, one request per step; a failure affects only its own pages.
 
-    All that is answered is taken over, in the order of the requests. Raises `Interrupted`.
+    All answers are merged, in request order. Raises `Interrupted`.
     """
     asked = [partial(run.ask, ANALYZER, step, request, engine) for step, request in requests.items()]
     calls = await side_by_side(run.host, asked, run.resolved.limits.max_parallel)
@@ -105,7 +105,7 @@ async def analyze_opened(
         names = [source.id for source in request.sources]
         if reason is None:
             merge(run, task, with_what_follows(call.result(), names), in_parts=True)
-            # A source that no call showed is not tried again.
+            # A source that the call did not show is not retried.
             names = [name for name in names if not run.state.sources[name].analyzed]
         else:
             run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason}")
@@ -116,7 +116,7 @@ async def analyze_opened(
 def describe_search(
     state: ResearchState, search: PlanNode, listed: Collection[int], most: int = MOST_LISTED
 ) -> tuple[str, list[int] | None]:
-    """Return the best pages of a search that were not `listed` before, and their numbers; None where it failed."""
+    """Describe the best pages of a search not `listed` before, and return their numbers; None if it failed."""
     search = state.plan.newest(search)
     if search.error and not search.result_count:
         return f"The search for “{search.text}” failed: {search.error}.", None
@@ -137,12 +137,12 @@ def title_of(page: Candidate) -> str:
 
 
 def reason_unread(source: Source | None) -> str:
-    """Return the reason for which a chosen page has no text; None is a page that no limit allowed to read."""
+    """Return the reason why a chosen page has no text; `source` is None if a limit prevented reading it."""
     return source.status_reason if source and source.status_reason else "the limit of pages is reached"
 
 
 def describe_page(state: ResearchState, number: int, known: Collection[str]) -> tuple[str, bool]:
-    """Return the notes on a page, and true if it could not be read; findings that were `known` before are no notes."""
+    """Describe a page by its notes, without those already `known`, and return true if it could not be read."""
     source, title = source_of_page(state, number), pages_found(state)[number - 1].hit.title or "without a title"
     if source is None or source.status is not SourceStatus.FULL:
         return f"Page {number}, “{title}”, could not be read: {reason_unread(source)}.", True
@@ -153,7 +153,7 @@ def describe_page(state: ResearchState, number: int, known: Collection[str]) -> 
 
 
 def notes_on(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:
-    """Return the numbered notes on a source, without those that were `known` before."""
+    """Return the numbered notes on a source, without those already `known`."""
     return [
         f"note {place}: {finding.statement}"
         for place, finding in enumerate(state.findings, start=1)

@@ -1,4 +1,4 @@
-"""Analysis: one call per sub-query, in parallel, merged in the order of the plan."""
+"""Analysis: one call per sub-query, in parallel, merged in plan order."""
 
 import asyncio
 from collections.abc import Iterator
@@ -27,10 +27,10 @@ QUALITY_STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
 
 
 async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
-    """Analyze the sub-queries that were gathered and not analyzed yet, at most `max_parallel` at a time.
+    """Analyze the sub-queries gathered but not analyzed yet, at most `max_parallel` at a time.
 
-    `again` repeats those of this iteration with the issues of the pause; the new results replace the old ones. Finished
-    analyses are merged in any case. Raises `Interrupted` or `asyncio.CancelledError` after the merge.
+    `again` repeats those of this iteration with the issues of the pause; new results replace the old ones. Finished
+    analyses are always merged; `Interrupted` or `asyncio.CancelledError` is raised after the merge.
     """
     state = run.state
     repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
@@ -58,7 +58,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         if isinstance(error, Interrupted):
             interruption = interruption or error
         elif isinstance(error, ActivityError):
-            # An analysis that failed for good costs its own branch, not the run.
+            # A failed analysis fails only its branch, not the run.
             run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {explain(error)}")
             merge(run, query, None)
             redo.append(query.id)
@@ -76,7 +76,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
 
 
 async def analyze_without_model(run: ResearchRun) -> bool:
-    """Analyze the rest without a model, because the run ends; true if any was left. A resumed run does it again."""
+    """Analyze the rest without a model as the run ends; return true if any was left. A resumed run repeats it."""
     state = run.state
     waiting = [query.id for query in queries_to_analyze(state)]
     if not waiting:
@@ -92,7 +92,7 @@ async def analyze_without_model(run: ResearchRun) -> bool:
 # --- earlier results -----------------------------------------------------------------------------------------------
 @contextmanager
 def _recorded_gap_changes(run: ResearchRun) -> Iterator[None]:
-    """Record the gaps whose status changes in the block."""
+    """Record the gaps whose status changes during the block."""
     before = {gap.id: gap.status for gap in run.state.gaps}
     yield
     for gap in run.state.gaps:
@@ -104,7 +104,7 @@ def _recorded_gap_changes(run: ResearchRun) -> Iterator[None]:
 
 
 def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
-    """Remove the results of earlier analyses of these sub-queries, but for passages that others or the draft cite."""
+    """Remove the results of earlier analyses of these sub-queries, except passages still cited elsewhere."""
     names = {query.id for query in queries}
     removed = [finding for finding in state.findings if finding.sub_query_id in names]
     state.findings = [finding for finding in state.findings if finding.sub_query_id not in names]
@@ -117,9 +117,9 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
 
 # --- new results ---------------------------------------------------------------------------------------------------
 def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, in_parts: bool = False) -> None:
-    """Take over one analysis: evidence, findings, quality, gaps; None for a sub-query without one.
+    """Merge one analysis: evidence, findings, quality, gaps; `output` is None for a sub-query without one.
 
-    `in_parts`: other pages of the sub-query are analyzed in other calls.
+    `in_parts` means that other pages of the sub-query are analyzed in other calls.
     """
     state, query = run.state, run.state.plan.newest(query)
     found, fresh = query.finding_count, list[Finding]()
@@ -153,10 +153,10 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, i
 
 
 def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.name) -> Source:
-    """Return the source with the label of the role that read it, at most one step from that of the rules.
+    """Return the source with the quality assigned by a role, at most one step from the rules' label.
 
-    A label of the operator remains, and the opinion `unknown` has no effect. However often a source is analyzed, the
-    steps do not add up. A source without a label by rules starts in the middle.
+    The operator's labels are fixed, and the opinion `unknown` has no effect. Repeated analyses do not accumulate steps.
+    A source without a label by rules starts at `medium`.
     """
     if update.quality not in QUALITY_STEPS or source.quality_reason.startswith(CHOSEN_BY_OPERATOR):
         return source
@@ -173,7 +173,7 @@ def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.nam
 def _merge_gaps(
     run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None, *, in_parts: bool
 ) -> list[str]:
-    """Open and close gaps; the ids of all gaps that this sub-query states, of any origin."""
+    """Open and close gaps; return the ids of all gaps that this sub-query states, of any origin."""
     state = run.state
     drafts = output.gaps if output else []
     if not (query.finding_count or drafts or query.gap_id or in_parts or query.facet == OTHER_FORM):
@@ -182,7 +182,7 @@ def _merge_gaps(
     with _recorded_gap_changes(run):
         if query.gap_id and (fresh or not in_parts):
             state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
-        # A follow-up without findings does not open the same gap under another name; a leaf names what its source says.
+        # A follow-up without findings must not reopen its gap in other words; a leaf reports gaps stated by its source.
         may_open = fresh or not query.gap_id or query.source_id is not None
         opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if may_open else []
         state.gaps = [*state.gaps, *opened]

@@ -1,7 +1,7 @@
 """Checks of a finished draft: its review, and the verification of its claims with corrections.
 
-Both work on the draft of any strategy, also after a forced ending. Whether a limit, a person or a fault ends them,
-the verdicts so far count, and the other claims are unverified.
+Both work on any strategy's draft, even after a forced ending. If a limit, a person or a fault ends them, the verdicts
+so far count, and the other claims are unverified.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -38,23 +38,23 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun, Unanswered
 
 REVIEW_BAR: Final = 6.0
-"""Score of 10 below which a draft is revised."""
+"""Score, out of 10, below which a draft is revised."""
 SHORTEST_REVIEWED: Final = 60.0
-"""Seconds of a run's deadline from which on its draft is reviewed."""
+"""Shortest deadline of a run, in seconds, with which its draft is reviewed."""
 VERIFICATION: Final = "verification"
 """Name of the phase."""
 AT_ONCE: Final = 4
-"""Calls in parallel, at least."""
+"""Minimum of parallel calls."""
 BatchCall = Callable[[int, list[int], int], Awaitable[None]]
-"""Gets the number of the call from 1, the numbers of its claims and their size in bytes."""
+"""Takes the number of the call from 1, the indexes of its claims, and their size in bytes."""
 
 
 # --- review --------------------------------------------------------------------------------------------------------
 async def review(run: ResearchRun) -> None:
-    """Score the draft against question and brief, and have it revised once if it falls short; the better one remains.
+    """Score the draft against question and brief, and have it revised once if it scores too low; the better one wins.
 
-    An interruption leaves the draft unchanged. A direct answer, which rests on no source, and one that is due within a
-    minute are not reviewed.
+    An interruption leaves the draft unchanged. A direct answer, which has no sources, and a run with a deadline of less
+    than a minute are not reviewed.
     """
     state, draft, mode = run.state, run.state.draft, run.resolved.checks.review
     is_short = run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED
@@ -73,7 +73,7 @@ async def review(run: ResearchRun) -> None:
             else:
                 revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
                 revision = revised.draft if revised.account.engine is EngineKind.MODEL else None
-                state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # whose draft remains at least
+                state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # either draft is by a model
             if revision is not None:
                 second = await run.ask(REVIEWER, "review-revision", _review_input(state, revision), engine)
                 better = second.scores.overall > score
@@ -86,7 +86,7 @@ async def review(run: ResearchRun) -> None:
         run.inbox.clear()
         run.degrade("the draft was not reviewed to the end")
     if mode is JudgeMode.RULES:
-        # A review that the request gives to rules is no fallback of a role.
+        # A review by rules was requested and is not a fallback.
         state.engine_by_role.pop(REVIEWER.name, None)
 
 
@@ -116,13 +116,13 @@ def _review_input(state: ResearchState, draft: ReportDraft) -> ReviewInput:
 
 # --- verification --------------------------------------------------------------------------------------------------
 def verification_is_due(run: ResearchRun) -> bool:
-    """Return true if a model is to check the claims of the draft before the report is rendered."""
+    """Return true if the draft's claims must be fully checked before the report is rendered."""
     draft = run.state.draft
     return run.resolved.verify is Verify.FULL and draft is not None and not draft.empty
 
 
 async def verify(run: ResearchRun) -> None:
-    """Check and correct the draft. A fault leaves it unchanged and is named in the report."""
+    """Check and correct the draft; a failure leaves it unchanged and is named in the report."""
     if not verification_is_due(run):
         return
     state = run.state
@@ -142,7 +142,7 @@ async def verify(run: ResearchRun) -> None:
 
 
 def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: VerificationSummary) -> None:
-    """Give an event for the verdict of each claim in the report, by a model or by rules, and one for all of them."""
+    """Emit an event for the verdict on each claim, by a model or by rules, and one for all of them."""
     if run.resolved.verify is Verify.OFF:
         return
     for number, verdict in enumerate(verdicts, 1):
@@ -157,7 +157,7 @@ def _counts_of(summary: VerificationSummary) -> str:
 
 
 def with_verification(progress: Progress, state: ResearchState) -> Progress:
-    """Return the strategy's progress with the verification as a further unit, if the request demands one."""
+    """Return the strategy's progress, with the verification as an extra unit if the request enables it."""
     if state.resolved is None or state.resolved.verify is not Verify.FULL:
         return progress
     done, running = state.result is not None, state.phase == VERIFICATION
@@ -169,7 +169,7 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
 
 
 async def _check_claims(run: ResearchRun) -> None:
-    """Find and weigh the claims and have them checked, then correct those that fall short and check again."""
+    """Find, weigh and check the claims, then correct the failing ones and check again."""
     checks, answers = run.resolved.checks, run.state.verification.answers
 
     async def weigh(change: StateChange) -> ExtractedClaims:
@@ -190,7 +190,7 @@ async def _check_claims(run: ResearchRun) -> None:
 
 
 async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
-    """Have the claims checked, the most important ones first; the number of claims that were not reached."""
+    """Have the claims checked, most important first; return the number of claims not reached."""
 
     async def check(call: int, numbers: list[int], size: int) -> None:
         request = CheckInput(entry=weighed.asked_entry, numbers=numbers, bytes_shown=size)
@@ -198,7 +198,7 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
         if output.entry is not None:
             known = run.state.verification
             run.state.note_entry(output.entry)
-            # Sorted, because the order of arrival must not decide.
+            # Sorted, so that the order of arrival does not matter.
             answers = sorted({*known.answers, output.entry})
             run.state.verification = known.model_copy(update={"answers": answers})
         run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
@@ -207,7 +207,7 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
 
 
 async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
-    """Have the verdicts put together, and take them over with the corrected draft."""
+    """Combine the verdicts, and adopt them together with the corrected draft."""
     state, known = run.state, run.state.verification
     request = FinalizeVerificationRequest(
         **ids_of(run),
@@ -229,7 +229,7 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
     for entry in update.values():
         state.note_entry(entry)
     if concluded.draft is not None and state.draft is not None:
-        # The corrected draft is known by its text alone.
+        # The activity returns only the figures that follow from the text.
         history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
         update_of_draft = history | {"revision": state.draft.revision + 1}
         await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
@@ -240,7 +240,7 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
 
 
 async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> ExtractedClaims:
-    """Put proposals of the corrector, or of rules, into the draft; the result is still to be checked."""
+    """Apply proposals of the corrector, or of rules, to the draft; the result must still be checked."""
     proposals, by_model = dict[int, str](), run.resolved.engine is EngineKind.MODEL
 
     async def correct(call: int, numbers: list[int], size: int) -> None:
@@ -264,9 +264,9 @@ async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> Extrac
 
 
 async def _in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCall) -> int:
-    """Divide claims of these sizes evenly over as few calls as possible, and make these in parallel within bounds.
+    """Divide claims of these sizes evenly over as few calls as possible, made with limited concurrency.
 
-    Returns the number of claims that were not reached because the run is to end.
+    Returns the number of claims not reached because the run must end.
     """
     count = len(sizes)
     each = -(-count // -(-count // CLAIMS_PER_CALL)) if count else 1

@@ -25,25 +25,25 @@ from workflows.run.research_run import ResearchRun
 
 RENDER = "render"
 WRITING_SHARE = 0.65
-"""Share of the remaining time for writing when a run ends early and its claims are to be checked."""
+"""Share of the remaining time for writing if a run ends early and its claims must be checked."""
 LAYOUT_SECONDS = 10.0
-"""Time reserved for writing without the model, rendering and saving, up to a share of what remains."""
+"""Time reserved for writing without the model, rendering and saving, up to a share of the remaining time."""
 LAYOUT_SHARE = 0.5
 LEAST_WRITING_SECONDS = 3.0
-"""Below this no model is asked for the report: its answer would be paid for and come too late."""
+"""Below this no model writes the report, because its paid answer would come too late."""
 CLOSING = "closing"
-"""Name of the phase of analysis and writing when a run ends early."""
+"""Name of the phase of analysis and writing if a run ends early."""
 
 
 WriteEarly = Callable[..., Awaitable[None]]
-"""Writes the report of a run that ends early (`write_early`), within a time limit that is set already."""
+"""Writes the report of a run that ends early (`write_early`), under a time limit set by the caller."""
 
 
 async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None) -> None:
-    """Have the synthesizer write from the findings, unless the draft has them all, from the reserve of each limit.
+    """Have the synthesizer write from the findings, within the reserves, unless the draft already covers them.
 
-    `changed` is true if there are new findings, or the draft is lost; `engine` is `EXTRACTIVE` where no model may be
-    called. If the model does not manage it in time, or the reserve is too small, the report is written without it.
+    `changed` is true if there are new findings or the draft is lost; `engine` is `EXTRACTIVE` if no model may be
+    called. If the model is too slow or the reserve too small, the report is written without it.
     """
     state = run.state
     if state.findings:
@@ -59,7 +59,7 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
     except Interrupted:
         run.inbox.clear()
         try:
-            request = request.model_copy(update={"caller": ""})  # the run itself writes, for no role
+            request = request.model_copy(update={"caller": ""})  # the run itself is the caller
             output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
         except Interrupted:
             run.degrade("no text could be written, not even without the model")
@@ -68,9 +68,9 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
 
 
 async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write_early) -> Outcome:
-    """Bring the run to its end: the report, the result in the state, the session saved.
+    """End the run: finish the report, put the result into the state, save the session.
 
-    `writer` writes the report where the run ends early (`Strategy.write_early`).
+    `writer` writes the report if the run ends early (`Strategy.write_early`).
     """
     state = run.state
 
@@ -136,11 +136,11 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
 
 # --- the draft -----------------------------------------------------------------------------------------------------
 async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, writer: WriteEarly) -> None:
-    """Analyze the rest without a model, then write, within the reserve (or at once, if even that is used up)."""
+    """Analyze the rest without a model, then write within the reserve, or at once if even that is used up."""
     state = run.state
     run.inbox.clear()
     state.phase = CLOSING
-    # After an outage that consumed the deadline the run still gets its reserve.
+    # After an outage that used up the deadline, the run still gets its reserve.
     state.deadline_at = max(state.deadline_at, run.host.now().timestamp() + run.resolved.limits.reserve_seconds)
     remaining = run.clock.remaining_seconds()
     without_layout = remaining - min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
@@ -152,11 +152,11 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
 
 
 async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
-    """Review and verify the draft as far as time, limits and people allow; it is rendered in any case."""
+    """Review and verify the draft as far as time, limits and people allow; it is rendered either way."""
     refresh, draft = run.state.refresh, run.state.draft
     if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
         return  # the same text was checked before
-    # A refresh changes what its sources have changed, and nothing else.
+    # A refresh only follows changes of its sources, so it is not reviewed.
     is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not JudgeMode.OFF and refresh is None
     if not is_reviewed and not verification_is_due(run):
         return
@@ -168,9 +168,9 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
 
 
 async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, writer: WriteEarly) -> StopReason:
-    """Replace a draft that no renderer survives by one without a model; the stop reason then.
+    """Replace a draft that crashes renderers by one without a model, and return the stop reason.
 
-    If a model did not write it, the run ends without a report.
+    If it was not written by a model, the run ends without a report.
     """
     state = run.state
     by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
@@ -187,7 +187,7 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
 
 # --- the end -------------------------------------------------------------------------------------------------------
 def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
-    """Decide how the run ends with its present results; the renderer reads it from the state."""
+    """Decide how the run ends with its current results; the renderer reads the ending from the state."""
     state = run.state
     unread = add_unread_protected(state)
     reason = stop_reason_of(state, reason)
@@ -200,6 +200,6 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
 
 
 def _closing_options(run: ResearchRun, step: str, summary: str) -> CallOptions:
-    """Schedule rendering and saving also for some time after the deadline: a store may come back."""
+    """Return options that let rendering and saving continue after the deadline, as a store may recover."""
     seconds = max(0.0, run.clock.remaining_seconds()) + CLOSING_SECONDS
     return call_options(names.RECORDS_QUEUE, run.operation(step), summary, seconds, first=True)

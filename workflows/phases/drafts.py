@@ -1,7 +1,7 @@
-"""The text of a report: the one way in which a run gets a new one.
+"""The text of a report: the only way to give a run a new one.
 
-Where a strategy declares a live report, every new text is reached by steps within `limits.max_update_characters`, each
-of them a whole report. The state names a text before its event is given.
+If a strategy declares a live report, every new text is reached in steps within `limits.max_update_characters`, each
+of them a complete report. The state names a text before its event is emitted.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -44,22 +44,22 @@ T = TypeVar("T")
 FRAME_WORDS: Final = 500
 
 Section = tuple[str, str, list[Finding]]
-"""Heading, question that the section answers, and its findings."""
+"""Heading, question that the section answers, and findings."""
 NOTES_OF_REVISION: Final = 12
-"""Findings that the report lacks, for each section of a revision."""
+"""Uncited findings offered to each section of a revision."""
 NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
 
 
 def has_live_report(run: ResearchRun) -> bool:
-    """Return true if the strategy of the run declares a live report."""
+    """Return true if the run's strategy declares a live report."""
     return declaration(run.resolved.strategy).live_report
 
 
 async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
-    """Make a text the one of the report; None drops the text.
+    """Set the report's text; None drops it.
 
-    A live report reaches it step by step, with an event for each; a change that no step can make is not made.
+    A live report reaches the text step by step, with an event for each; changes too large for a step are not made.
     """
     if draft is None or not has_live_report(run):
         run.state.draft = draft
@@ -82,10 +82,10 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 
 
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
-    """Make the text after an update the one of the report, and give its event, with further fields."""
+    """Set the report's text to that after an update, and emit its event with the fields of `data`."""
     state, document = run.state, step.draft.document.hash
     state.draft = _with_evidence(state.draft, [step])
-    # The newest earlier texts stay named.
+    # The latest earlier texts remain listed.
     state.revisions = [*(each for each in state.revisions if each != document), document][-MOST_REVISIONS:]
     run.note(
         "report.updated",
@@ -99,7 +99,7 @@ def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
 
 
 def _with_evidence(before: ReportDraft | None, steps: Sequence[DraftStep]) -> ReportDraft:
-    """Return the text after one step or more, with the evidence that it cites."""
+    """Return the draft after one or more steps, with its cited evidence."""
     cited = before.evidence_ids if before else []
     for step in steps:
         cited = [*(key for key in cited if key not in step.withdrawn), *step.cited]
@@ -108,7 +108,7 @@ def _with_evidence(before: ReportDraft | None, steps: Sequence[DraftStep]) -> Re
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 async def write_draft(run: ResearchRun) -> None:
-    """Write the report with the issues of an earlier attempt: in one call, or section by section if it is to be long.
+    """Write the report, given the issues of an earlier attempt: in one call, or section by section if it is long.
 
     Raises `Interrupted`.
     """
@@ -122,7 +122,7 @@ async def write_draft(run: ResearchRun) -> None:
 
 
 def _planned_sections(run: ResearchRun) -> list[Section]:
-    """Return one section for each heading of the request, or sub-query with findings; none for a short report."""
+    """Return one section per requested heading, or else per sub-query with findings; none for a short report."""
     state, resolved = run.state, run.resolved
     if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
@@ -143,7 +143,7 @@ async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: 
     words = max(200, ((run.resolved.output.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
     whole, calls = write_input(run, issues=[]), []
     for number, (heading, question, findings) in enumerate(sections, start=1):
-        # A section is written from its findings and their passages alone.
+        # A section is written only from its findings and their passages.
         cited = {identity for finding in findings for identity in finding.evidence_ids}
         read = {source_id for finding in findings for source_id in finding.source_ids}
         update = {
@@ -172,7 +172,7 @@ async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: 
 async def _join(
     run: ResearchRun, frame: SynthesizerResult, written: list[SynthesizerResult], outline: list[str]
 ) -> ReportDraft | None:
-    """Put frame and sections together; None if that failed."""
+    """Join frame and sections; None if that failed."""
     sections = [output.draft.document for output in written]
     request = JoinRequest(**ids_of(run), frame=frame.draft, sections=sections, headings=outline)
     try:
@@ -197,7 +197,7 @@ async def _join(
 def update_input(
     run: ResearchRun, heading: str, findings: Sequence[Finding], purpose: str = "", issues: Iterable[GateIssue] = ()
 ) -> UpdateInput:
-    """Return the request to the reporter for one section and its notes."""
+    """Return the reporter's request for one section and its notes."""
     state = run.state
     cited = {key for finding in findings for key in finding.evidence_ids}
     read = {key for finding in findings for key in finding.source_ids}
@@ -215,14 +215,14 @@ def update_input(
 
 
 def outline_of(run: ResearchRun) -> list[str]:
-    """Return the headings of the live report in their order."""
+    """Return the headings of the live report, in order."""
     return run.state.plan.outline or list(run.state.draft.words_by_section if run.state.draft else [])
 
 
 async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> AppliedUpdates:
-    """Return the outcome of updates in order; `take_step` makes it the text of the state.
+    """Apply updates in order and return the outcomes; `take_step` puts them into the state.
 
-    Raises `Interrupted`, `ActivityError`.
+    Raises `Interrupted` and `ActivityError`.
     """
     request = UpdatesRequest(**_live_report(run, run.state.draft), updates=list(updates))
     spec = activities.APPLY_REPORT_UPDATES
@@ -230,7 +230,7 @@ async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> Ap
 
 
 async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> ReportDraft | None:
-    """Have the reporter meet the notes of a review, section by section; the result is not the text of the report yet.
+    """Have the reporter address a review's notes, section by section; return the draft without setting it.
 
     None if no section was changed. Raises `Interrupted`.
     """
@@ -258,7 +258,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
 
 
 async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> None:
-    """Take out of a live report what cites any of these passages, step by step. Raises `Interrupted`."""
+    """Remove everything that cites these passages from a live report, step by step. Raises `Interrupted`."""
     draft = run.state.draft
     if draft is None or not set(draft.evidence_ids).intersection(evidence_ids):
         return
@@ -270,7 +270,7 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
 
 
 def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
-    """Return the fields of a `LiveReportRequest` that starts from this text, without figures that follow from it."""
+    """Return the fields of a `LiveReportRequest` based on this text, without `LONGER_FIGURES`."""
     return {
         **ids_of(run),
         "base": base and base.model_copy(update=LONGER_FIGURES),
@@ -281,14 +281,14 @@ def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
 
 
 def ids_of(run: ResearchRun) -> dict[str, str]:
-    """Return the first fields of every request to an activity that works for the run."""
+    """Return the fields of the run that every activity request needs."""
     return {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
 
 
 async def call_records(
     run: ResearchRun, spec: ActivitySpec[A, T], request: A, step: str, summary: str, *, first: bool = False
 ) -> T:
-    """Have an activity of the queue of records do a step of the run, before others if it ends a run.
+    """Do a step of the run by an activity on the records queue, with priority if it ends the run.
 
     Raises `ActivityError`.
     """

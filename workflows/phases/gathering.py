@@ -1,9 +1,9 @@
-"""Gathering: search for sub-queries, read the best hits, take the results into the state.
+"""Gathering: search for sub-queries, read the best hits, merge the results into the state.
 
-Searches run in parallel, reads too. Hits are chosen in the order of the sub-queries: each may read its guaranteed
-share as soon as its own search and those before it have returned; the rest of the budget goes rank by rank once all
-have returned. A source that was found twice belongs to the lowest (sub-query, rank). So the result does not
-depend on the order of arrival.
+Searches run in parallel, as do reads. Hits are chosen in sub-query order: each sub-query may read its guaranteed share
+once its own search and those before it have returned; the rest of the budget is spent rank by rank once all have
+returned. A source found twice belongs to the lowest (sub-query, rank). So the result does not depend on the order of
+arrival.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
 PATIENCE_SECONDS = 10.0
-"""One site of several that does not answer is tried for this long."""
+"""Time for retries of one unresponsive site among several."""
 OUTAGE_SECONDS = 300.0
-"""The same where most sites do not answer."""
+"""Time for retries if most sites are unresponsive."""
 
 
 @dataclass
 class Read:
-    """A source under way: the first hit of it, and its record."""
+    """A read in flight: the source's first hit, and the task for its record."""
 
     hit: SearchHit
     record: "asyncio.Task[ReadRecord]"
@@ -57,34 +57,34 @@ class Gathering:
     def __init__(
         self, run: ResearchRun, sub_queries: list[PlanNode], most: int | None = None, only: frozenset[str] | None = None
     ) -> None:
-        """Read at most `most` sources in this pass, and of `only` these canonical addresses, if they are given.
+        """Read at most `most` sources in this pass and, if `only` is given, only these canonical URLs.
 
-        With `only` a role chooses the pages, by the titles of all hits.
+        With `only`, a role chooses the pages by the titles of all hits.
         """
         limits, state = run.resolved.limits, run.state
         self._run = run
         self._sub_queries = sub_queries
         self._only = only
         self._ledger = {page.id: page for page in state.ledger.pages}
-        """Pages that the run had read before this agent started: their records are taken over without a request."""
+        """Pages that the run had read before this agent started; their records are reused without a request."""
         self._known = frozenset(state.fetched_sources())
         left = sources_left(state, limits)
         self._protected = hits_to_protect(state) if sub_queries else []
-        """Sources that the request protects, not read yet: read before all others, for the first sub-query."""
+        """Unread protected sources of the request, read before all others, for the first sub-query."""
         self._budget = left if most is None else min(left, most + len(self._protected))
         self._room = {query.id: room_of(query, limits) if only is None else self._budget for query in sub_queries}
-        """Sources that each sub-query may still read."""
+        """Number of sources that each sub-query may still read."""
         self._searching = Searching(run, sub_queries, titled=only is not None)
         self._searches_at_once = asyncio.Semaphore(limits.max_parallel)
         self._reads_at_once = asyncio.Semaphore(limits.max_parallel_reads)
         self._identities = Identities({**self._ledger, **state.sources}, state.aliases)
         self._answers: dict[str, Answers] = {}
-        """By sub-query; none for those whose hits an earlier pass stored."""
+        """By sub-query; missing for those whose hits an earlier pass stored."""
         self._responses: dict[str, SearchResponse] = {}
         self._reads: dict[str, Read] = {}
 
     async def carry_out(self) -> None:
-        """Search and read. Finished searches and reads are in the state afterwards, in any case.
+        """Search and read. Finished searches and reads are in the state afterwards, even if this raises.
 
         Raises `Interrupted` or `asyncio.CancelledError`.
         """
@@ -99,7 +99,7 @@ class Gathering:
 
     # --- search and choose -----------------------------------------------------------------------------------------
     async def _search(self, query: PlanNode) -> None:
-        """Search for one sub-query, unless an interrupted or repeated pass has its hits already."""
+        """Search for one sub-query, unless an interrupted or repeated pass already has its hits."""
         run, stored = self._run, [one.hit for one in self._run.state.candidates if one.sub_query_id == query.id]
         if stored:
             self._responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
@@ -123,7 +123,7 @@ class Gathering:
             for hit in hits:
                 self._identities.add(hit)
             self._read_best(query, hits, share)
-        # The rest of the budget, rank by rank in the order of the sub-queries.
+        # Spend the rest of the budget rank by rank, in sub-query order.
         for rank in zip_longest(*(self._hits(query) for query in self._sub_queries)):
             for query, hit in zip(self._sub_queries, rank, strict=True):
                 self._read_best(query, [hit] if hit else [], 1)
@@ -131,7 +131,7 @@ class Gathering:
         await self._read_again_after_outage()
 
     async def _read_again_after_outage(self) -> None:
-        """Read sources again if most are unavailable: then it is no fault of single sites, and may pass."""
+        """Read unavailable sources again if most are unavailable, which suggests a transient outage on this side."""
         run, count = self._run, len(self._reads)
         if not (failed := self._unavailable()):
             return
@@ -144,20 +144,20 @@ class Gathering:
             run.branch_failed(f"{len(lost)} of {count} sources were unavailable for a long time")
 
     def _unavailable(self) -> list[str]:
-        """Return the sources that are unavailable, if most are; all reads have ended."""
+        """Return the unavailable sources if most are unavailable, once all reads have ended."""
         errors = {identity: read.record.exception() for identity, read in self._reads.items()}
         kinds = {name: reason_of(error) for name, error in errors.items() if isinstance(error, ActivityError)}
         failed = [name for name, kind in kinds.items() if kind == failures.SOURCE_UNAVAILABLE]
         return failed if 2 * len(failed) > len(self._reads) else []
 
     def _hits(self, query: PlanNode) -> list[SearchHit]:
-        """Return the hits of a sub-query in rank order, without those that the request excludes."""
+        """Return the hits of a sub-query in rank order, without those excluded by the request."""
         response = self._responses.get(query.id)
         hits = sorted(response.hits, key=lambda hit: hit.rank) if response else []
         return [hit for hit in hits if not self._run.is_excluded(hit)]
 
     def _read_best(self, query: PlanNode, hits: list[SearchHit], most: int) -> None:
-        """Start to read the first of these hits that are new, at most `most`, within room and budget."""
+        """Start reading the first new ones of these hits, at most `most`, within the sub-query's and total budget."""
         for hit in hits:
             identity = self._identities.identity_of(hit)
             if not most or not self._room[query.id] or len(self._reads) >= self._budget:
@@ -170,7 +170,7 @@ class Gathering:
             most -= 1
 
     def _start(self, identity: str, hit: SearchHit) -> None:
-        """Start to read a source by its first hit, once."""
+        """Start reading a source by its first hit, once."""
         if identity not in self._reads:
             self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit)))
 
@@ -192,12 +192,12 @@ class Gathering:
 
     # --- results ---------------------------------------------------------------------------------------------------
     def _take_results(self, *, complete: bool) -> None:
-        """Take over finished searches and reads, in sub-query and rank order; not `complete` after an interruption."""
+        """Merge finished searches and reads, in sub-query and rank order; not `complete` after an interruption."""
         state = self._run.state
         found_by = {self._identities.identity_of(hit): [self._sub_queries[0].id] for hit in self._protected}
         for query in self._sub_queries:
             for hit in self._hits(query):
-                self._identities.add(hit)  # those of searches that returned after an unfinished one are new
+                self._identities.add(hit)  # not added yet if an earlier search was unfinished
                 found_by.setdefault(self._identities.identity_of(hit), []).append(query.id)
         places = {query.id: place for place, query in enumerate(self._sub_queries)}
         fresh: list[tuple[SearchHit, Source]] = []
@@ -217,7 +217,7 @@ class Gathering:
             self._take_query(query, new[query.id], complete=complete)
 
     def _source_of(self, identity: str, read: Read, found_by: list[str]) -> Source | None:
-        """Return the source of a read, readable or failed; None for one that was cut off."""
+        """Return the source of a read, readable or failed; None if the read was cut off."""
         task, hit = read.record, read.hit
         if not task.done() or task.cancelled():
             return None
@@ -236,7 +236,7 @@ class Gathering:
         return source.model_copy(update=fields_read(record, canonical_url(hit.url), hit.title))
 
     def _extend_known_sources(self, found_by: dict[str, list[str]]) -> None:
-        """Add to sources the sub-queries that found them again, and the sections that a corpus found for these."""
+        """Add to known sources the sub-queries that found them again, and the matching sections from a corpus."""
         state = self._run.state
         most = self._run.resolved.limits.max_sources_per_query
         for query in self._sub_queries:
@@ -253,7 +253,7 @@ class Gathering:
                 state.sources[source.id] = source.model_copy(update=update)
 
     def _take_query(self, query: PlanNode, new: int, *, complete: bool) -> None:
-        """Update a sub-query by its search and the number of its `new` sources."""
+        """Update a sub-query with its search results and the number of its `new` sources."""
         state, answers, response = self._run.state, self._answers.get(query.id), self._responses.get(query.id)
         error = answers.failed if answers else None
         if response is not None and not any(one.sub_query_id == query.id for one in state.candidates):
@@ -266,7 +266,7 @@ class Gathering:
             state.query_ledger += answers.asked
         duplicates = answers.folded if answers else 0
         if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
-            # Those of its first hits whose source it has already, or another sub-query found first.
+            # Of its first hits, those repeating a source, and those whose source another sub-query found first.
             known = Identities({**self._ledger, **state.sources}, state.aliases)
             first = self._hits(query)[: self._run.resolved.limits.max_sources_per_query]
             fetched = state.fetched_sources().values()
@@ -300,7 +300,7 @@ def _read_request(
 ) -> ReadRequest:
     """Return the request for a page.
 
-    A page without an entry of the search that found it is fetched and judged by conditions, with the `questions`.
+    A page without a search entry is fetched and assessed by explicit conditions, with the `questions`.
     """
     if questions is not None:
         fields["tenant"] = run.resolved.tenant
@@ -311,18 +311,17 @@ def _read_request(
 
 
 def fields_read(record: ReadRecord, url: str, title: str) -> dict[str, object]:
-    """Return the fields of a source that follow from reading it; its address and title where the record has none."""
+    """Return the fields of a source that follow from reading it; URL and title default to the given ones."""
     fields = {name: getattr(record, name) for name in ReadRecord.model_fields if name in Source.model_fields}
     return fields | {"url": record.url or url, "title": record.title or title, "status": SourceStatus.FULL}
 
 
-# --- a refresh: the sources of a finished run are read again ---------------------------------------------------------
+# --- refresh: read the sources of a finished run again ---------------------------------------------------------------
 async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
-    """Read the due sources again, side by side; the records of those whose text differs, by source id.
+    """Read the due sources again, concurrently; return the records of those whose text changed, by source id.
 
-    One that cannot be read again stays as archived: its passages can still be shown and checked.
-
-    A source stays due until its record is taken over (`withdraw_sources`). Raises `Interrupted`.
+    A source that cannot be read again remains archived, so its passages can still be shown and checked. A changed
+    source stays due until its record is merged (`withdraw_sources`). Raises `Interrupted`.
     """
     state, refresh = run.state, run.state.refresh
     if refresh is None:
@@ -360,11 +359,11 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
 
 
 async def withdraw_sources(run: ResearchRun, changed: Mapping[str, ReadRecord]) -> None:
-    """Take the findings of changed sources out of report and state, and their new texts in. Raises `Interrupted`."""
+    """Remove the findings of changed sources from report and state, and adopt their new texts. Raises `Interrupted`."""
     state = run.state
     withdrawn = [key for key, item in state.evidence.items() if item.source_id in changed]
     await withdraw_evidence(run, withdrawn)
-    # Passages of these sources go, and the findings that rest on them alone.
+    # Remove passages of these sources, and findings based only on them.
     state.evidence = {key: item for key, item in state.evidence.items() if item.source_id not in changed}
     stays = []
     for finding in state.findings:

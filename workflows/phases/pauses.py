@@ -1,6 +1,6 @@
-"""The pauses of a run: answers and approval of a person, the reflection of a model, the hook of an operator.
+"""The pauses of a run: answers and approval from a person, reflection by a model, the operator's hook.
 
-Waiting for a person costs the run no time.
+Waiting for a person does not count against the run's time.
 """
 
 import asyncio
@@ -27,30 +27,30 @@ CLARIFICATION: Final = "clarification"
 """Name of the phase."""
 QUESTION_CHARACTERS: Final = 1_000
 MOST_KNOWN_ROUNDS: Final = 6
-"""Rounds of questions in the state: a plan can be answered any number of times. Older answers remain as guidance."""
+"""Rounds of questions in the state, as a plan can be answered any number of times; older answers remain guidance."""
 MOST_SHOWN: Final = 20
-"""Sub-queries, findings and gaps that a hook gets, the newest of each."""
+"""Number of the latest sub-queries, findings and gaps, each, passed to a hook."""
 SHOWN_CHARACTERS: Final = 200
 WAITS: Final = {
     WaitKind.CLARIFICATION: (RunStatus.AWAITING_CLARIFICATION, StopReason.CLARIFICATION_EXPIRED),
     WaitKind.APPROVAL: (RunStatus.AWAITING_APPROVAL, StopReason.APPROVAL_EXPIRED),
 }
-"""The status while a run waits, and the reason for its end if no one answers."""
+"""The status of a waiting run, and its stop reason if no one answers."""
 
 
 class HumanGate:
-    """Gets the consent of a person before the work of a run."""
+    """Gets a person's clarification and approval before the research of a run."""
 
     def __init__(self, run: ResearchRun) -> None:
         self._run = run
         self._providers_checked = False
 
     async def wait_for_approval(self) -> bool:
-        """Ask and wait as the request demands; false if the person demands another plan, by the new guidance.
+        """Ask and wait as the request requires; return false if a new plan is needed, by the new guidance.
 
-        Also false for a plan that a person edited and that is to be judged.
+        Also false for a plan that was edited by a person and must be judged.
 
-        Raises `Interrupted` when the run is stopped, the plan is rejected, or no one answers in time.
+        Raises `Interrupted` if the run is stopped, the plan is rejected, or no one answers in time.
         """
         run, state, gates = self._run, self._run.state, self._run.resolved.gates
         if state.plan.to_judge:
@@ -93,7 +93,7 @@ class HumanGate:
 
     # --- clarification ---------------------------------------------------------------------------------------------
     async def _clarify(self) -> None:
-        """Do one round: questions, if there are any, and the answers to them."""
+        """Do one round of questions, if there are any, and wait for the answers."""
         run = self._run
         waiting = run.state.waiting or await self._ask_role()
         if waiting is None:
@@ -109,7 +109,7 @@ class HumanGate:
             run.degrade(f"the question was left open, so the run decided by itself: {question}")
 
     def _take_answers(self, answers: list[str], questions: list[str], inputs: dict[str, int]) -> list[str]:
-        """Record answers to questions of the run or of its plan, as guidance for the roles; return the other questions.
+        """Record answers to questions of the run or its plan as guidance, and return the unanswered questions.
 
         `inputs` name the round, or the version of the plan.
         """
@@ -123,7 +123,7 @@ class HumanGate:
         return [question for place, question in enumerate(questions) if not any(answers[place : place + 1])]
 
     async def _ask_role(self) -> Waiting | None:
-        """Have the strategy's clarifier find questions; None if it has none."""
+        """Return the wait for the questions of the strategy's clarifier; None if it has none."""
         run, known = self._run, self._run.state.clarification
         run.state.phase = CLARIFICATION
         role = declaration(run.resolved.strategy).clarifier
@@ -132,7 +132,7 @@ class HumanGate:
             required=run.resolved.gates.clarify is Clarify.REQUIRED and not known.rounds,
         )
         if role.tools:
-            # The role calls a tool to ask, or another one; its text is one question.
+            # The role calls the tool that asks or another one; text without a call is one question.
             turn = await run.turn(role, "clarify", request)
             calls = [call for call in turn.calls if not call.problem]
             asked = [text for call in calls if call.name == ASK_PERSON.name for text in ASK_PERSON.read(call).questions]
@@ -156,7 +156,7 @@ class HumanGate:
         return Waiting.model_validate({"kind": kind, **times, **fields})
 
     async def _wait(self, waiting: Waiting) -> Reply:
-        """Wait for a reply; a plan that the person edited replaces the one that waits. Raises `Interrupted`."""
+        """Wait for a reply; a plan edited by the person replaces the waiting one. Raises `Interrupted`."""
         run, state = self._run, self._run.state
         with run.clock.stopped():
             if state.waiting is None:
@@ -177,16 +177,16 @@ class HumanGate:
                 if plan.to_judge:
                     break
             if reply.rejected is not None:
-                return reply  # the result names the plan that waited
+                return reply  # `waiting` stays set, because the result names the plan
             state.waiting, state.status = None, RunStatus.RUNNING
             run.note("wait.ended", "a person has answered", kind=waiting.kind.value)
-            # A late save of the state before would give up the place that the run takes now.
+            # A late save of the waiting state would give up the slot that the run takes now.
             await run.checkpoints.settle()
             await run.hooks.wait_for_turn()
         return reply
 
     async def _next_reply(self, waiting: Waiting) -> Reply:
-        """Return the person's next reply. Raises `Interrupted`, also at the end of the time for it."""
+        """Return the person's next reply. Raises `Interrupted`, also when the time for it has expired."""
         run, inbox = self._run, self._run.inbox
         while True:
             inbox.check_interruption()
@@ -209,7 +209,7 @@ class HumanGate:
 
 # --- after a unit -----------------------------------------------------------------------------------------------------
 async def reflect(run: ResearchRun, opened: OpenPause) -> None:
-    """Ask a model the question of an open pause, and store its answer there until the pause is concluded."""
+    """Have a model answer the question of an open pause, and store the answer until the pause is concluded."""
     if opened.question is None or opened.reflection is not None:
         return
     step = f"reflect/{opened.question.phase}"
@@ -217,7 +217,7 @@ async def reflect(run: ResearchRun, opened: OpenPause) -> None:
 
 
 async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
-    """Call the operator's hook with (state, prompt), and take a text that it returns as guidance.
+    """Call the operator's hook with (state, prompt), and adopt a text that it returns as guidance.
 
     A hook that fails or returns something else is noted under `degraded`. Raises `Interrupted`.
     """
@@ -233,7 +233,7 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
             raise
         run.degrade(f"hook {hook.name} failed after {phase}: {reason_of(error)}")
         return
-    except ValueError:  # the answer is no JSON
+    except ValueError:  # the answer is not JSON
         answer = b""
     if answer is not None and not isinstance(answer, str):
         run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
@@ -243,7 +243,7 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
-    """Return the part of a state that a hook gets: at most about 20 kB, regardless of the size of the run."""
+    """Return the part of a state passed to a hook: at most about 20 kB, however large the run."""
     newest, short = slice(-MOST_SHOWN, None), SHOWN_CHARACTERS
     queries, findings = state.plan.sub_queries[newest], state.findings[newest]
     return {

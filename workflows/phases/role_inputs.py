@@ -1,4 +1,4 @@
-"""Requests to roles: projections of the state, so that no role gets the whole of it; and passages for writers."""
+"""Requests to roles: projections of the state, so that no role gets all of it."""
 
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
 from contracts.evidence import Source
@@ -14,7 +14,7 @@ from workflows.run.research_run import ResearchRun
 
 
 def extract_of(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
-    """Return a source for a role: the reference to its text and, for a role that searches it, the best places."""
+    """Return a source for a role: a reference to its text and, for a role that searches it, the matching parts."""
     shared = ("id", "url", "title", "publisher", "quality", "text", "entry")
     return SourceExtract(
         **{name: getattr(source, name) for name in shared},
@@ -25,21 +25,21 @@ def extract_of(source: Source, *, to_search: bool = True, again: bool = False) -
 
 
 def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
-    """Return the readable sources that a sub-query found, its own and best-ranked first, at most `MOST_SOURCES`."""
+    """Return the sources to analyze for a sub-query, those it found first, best ranks first (see `shown_at_once`)."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     found.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
     return shown_at_once(run.state, found)
 
 
 def shown_at_once(state: ResearchState, sources: list[Source]) -> list[Source]:
-    """Return the sources of one analysis: all protected ones, then others up to `MOST_SOURCES` in all."""
+    """Return the sources of one analysis: all protected ones, then others up to `MOST_SOURCES` in total."""
     protected = set(protected_ids(state).values())
     most = max(MOST_SOURCES, sum(source.id in protected for source in sources))
     return sorted(sources, key=lambda source: source.id not in protected)[:most]
 
 
 def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
-    """Return the request to the analyzer of one sub-query."""
+    """Return the analyzer's request for one sub-query."""
     state = run.state
     others = [each for each in queries_to_analyze(state) if each.id != query.id]
     at_length = {one.id for each in others for one in sources_of(run, each) if one.sub_query_ids[0] == each.id}
@@ -82,7 +82,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
             for query in state.plan.sub_queries
         ],
         findings=state.findings,
-        # A writer needs the places of passages, not their hashes.
+        # A writer needs the offsets of passages, not their hashes.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
         sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
         gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.gaps],

@@ -1,7 +1,7 @@
-"""The scope of a run: a manager turns the question into queries, or says why one cannot be answered.
+"""The scope of a run: a manager turns the question into queries, or explains why one cannot be answered.
 
-The scope is the plan of the run, made without a search. What does not fit the limits is computed and binds; that a
-query is too wide is a model's opinion, which a person may overrule.
+The scope is the run's plan, made without searches. Objections about limits are computed and binding; that a query is
+too broad is a model's opinion, which a person may overrule.
 """
 
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ from workflows.run.research_run import ResearchRun
 
 
 async def judge_scope(run: ResearchRun) -> None:
-    """Make the plan of queries with the objections to them, or judge the plan that a person edited.
+    """Make the plan of queries with the objections to them, or judge a plan edited by a person.
 
-    Without a person's approval the manager's own narrower queries take the place of a query that is too wide, if there
-    is no objection to them. Raises `Interrupted`; with `INFEASIBLE` where an objection is left.
+    If no person approves the plan, the manager's narrower queries replace one that is too broad, unless there are
+    objections to them too. Raises `Interrupted`, with `INFEASIBLE` if objections remain that no person can resolve.
     """
     state = run.state
     is_asked = run.resolved.gates.requires_approval
@@ -56,7 +56,7 @@ async def judge_scope(run: ResearchRun) -> None:
 
 
 def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> dict[str, float | None]:
-    """Return the least work for queries, as the estimate of the run counts it."""
+    """Return the least work for queries, in the units of the run's estimate."""
     resolved = run.resolved
     calls = calls_by_role(resolved, tree_calls(resolved.limits, len(queries)))
     by_model = resolved.engine is EngineKind.MODEL
@@ -65,7 +65,7 @@ def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> dict[str, float 
 
 
 def most_queries(run: ResearchRun) -> int:
-    """Return the number of queries that the limits allow, one at least."""
+    """Return the number of queries that the limits allow, at least one."""
     limits = run.resolved.limits
     fitting = (
         count
@@ -92,8 +92,8 @@ def _nodes(run: ResearchRun, judged: Sequence[JudgedQuery]) -> list[PlanNode]:
 def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnswer) -> list[Objection]:
     """Return the objections to queries: first the computed ones, then the manager's opinions.
 
-    Without a person's approval, and where the limits did not allow a call of the manager, the work continues without a
-    model and names the limit that it meets: a limit on payment is no reason against its start.
+    If no person approves the plan and the budget did not allow the manager's call, the work continues without a model
+    and names the exhausted limit; budget limits are then no objection to starting.
     """
     refused = run.resolved.engine is not answer.account.engine and not run.state.fallbacks.get(MANAGER.name)
     pays = run.resolved.gates.requires_approval or not refused

@@ -1,4 +1,4 @@
-"""Searching for one sub-query: the providers of the run by its policy, and one list of hits from their answers."""
+"""Searching for one sub-query: calls to the run's providers by its policy, and their hits merged into one list."""
 
 import asyncio
 from collections.abc import Sequence
@@ -33,47 +33,47 @@ from workflows.run.calls import (
 from workflows.run.research_run import ResearchRun
 
 MOST_FAILURES: Final = 2
-"""Failures, each after its retries, from which a provider is lost for the run."""
+"""Failures, each after its retries, after which a provider is dropped for the run."""
 PATIENCE_SECONDS: Final = 10.0
-"""One of several providers is tried for this long, then the search goes on with the others."""
+"""Time for retries of one of several providers before the search continues with the others."""
 LONGEST_PATIENCE_SECONDS: Final = 30.0
-"""The same when no provider answered: the search is repeated, and one that does not come back delays the others."""
+"""Upper limit of this time when the whole search is repeated, because a dead provider delays the others."""
 PERMANENT: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
-"""Failures that will not pass: a key that is refused, a folder that is gone."""
+"""Permanent failures: a rejected key, a missing folder."""
 
 
 Service = tuple[str, SourceType]
 """One provider for one type of source."""
 EARLIER_RUN: Final[Service] = (EARLIER, SourceType.WEB)
-"""The sources of the run that this one follows: offered before all others."""
+"""The sources of the run that this one follows up, offered before all others."""
 
 
 @dataclass
 class Answers:
-    """The responses of the providers for one sub-query, in their order, and the failures of the others."""
+    """The providers' responses for one sub-query, in provider order, and their failures."""
 
     responses: list[SearchResponse] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     """Provider → typed reason."""
     asked: list[QueryRecord] = field(default_factory=list)
-    """Record of each search, failed ones included."""
+    """Record of each search, including failed ones."""
     failures: list[tuple[str, ActivityError]] = field(default_factory=list)
-    """Provider and error of each search that failed."""
+    """Provider and error of each failed search."""
 
     @property
     def is_outage(self) -> bool:
-        """No provider answered, and one of them may answer later."""
+        """Return true if no provider answered but one may answer later."""
         return not self.responses and any(is_outage(error) for _, error in self.failures)
 
     @property
     def folded(self) -> int:
-        """Number of hits that became one with another: more than one provider had them."""
+        """Return the number of hits merged into others, because several providers had them."""
         hits = sum(len(response.hits) for response in self.responses)
         return hits - len(merge_hits(self.responses, hits)) if len(self.responses) > 1 else 0
 
     @property
     def failed(self) -> str | None:
-        """Reason for which there is no answer at all; None if a provider answered, even without hits."""
+        """Return the reason why no provider answered; None if one did, even without hits."""
         if self.responses:
             return None
         if len(self.errors) == 1:
@@ -82,10 +82,10 @@ class Answers:
 
 
 class Searching:
-    """Searches for the sub-queries of one gathering, and remembers the providers that failed."""
+    """Searches for the sub-queries of one gathering, and tracks failing providers."""
 
     def __init__(self, run: ResearchRun, sub_queries: Sequence[PlanNode] = (), *, titled: bool = False) -> None:
-        """`sub_queries` are all that are searched at the same time; `titled` for a role that chooses by titles."""
+        """`sub_queries` are all those searched at the same time; `titled` is for a role that chooses by titles."""
         self._run = run
         self._titled = titled
         self._resolved = resolved = run.resolved
@@ -97,23 +97,23 @@ class Searching:
             for source_type in ([SourceType.WEB] if choice.name == CORPUS_PROVIDER else resolved.search.source_types)
             if choice.name == CORPUS_PROVIDER or source_type in choice.source_types
         ]
-        """Each available provider for each requested type that it has, in order."""
+        """Each available provider for each requested source type it supports, in order."""
         self._follows = resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.iteration == 1
         self._failed: dict[str, set[str]] = {}
-        """Provider → sub-queries for which it failed."""
+        """Provider → ids of the sub-queries for which it failed."""
 
     async def search(self, query: PlanNode) -> Answers:
-        """Ask by the run's policy, but never with a query that contains the canary.
+        """Search by the run's policy, but never with a query that contains the canary.
 
-        A failed provider is part of the answer. While no provider answers for a reason that may pass, the search is
-        repeated until the time for work is over. Raises `ActivityError` only for a cancelled call.
+        Provider failures are part of the answer. If all providers fail transiently, the search is repeated until the
+        time for work is up. Raises `ActivityError` only for a cancelled call.
         """
         run = self._run
         if run.contains_canary(query.text):
             run.degrade(STEERED_NOTE)
             return Answers(errors=dict.fromkeys((name for name, _ in self._services), "refused_private"))
         remaining = run.clock.remaining_work_seconds()
-        # Two types of sources at one provider are no two providers: nothing replaces it.
+        # One provider with two source types is still a single provider, which nothing replaces.
         patience = None if len({name for name, _ in self._services}) == 1 else PATIENCE_SECONDS
         answers = await self._search_once(query, patience)
         while patience is not None and answers.is_outage and remaining > patience:
@@ -123,10 +123,10 @@ class Searching:
         return answers
 
     async def _search_once(self, query: PlanNode, patience: float | None) -> Answers:
-        """Search once at the services: lists of them in parallel, each list until one of its services finds something.
+        """Search once: chains of services in parallel, each chain until one of its services has hits.
 
-        By the policy `fan_out` each service is a list of its own, else all services of one type: no type replaces
-        another. When all providers are lost all search once more, so that an outage can end.
+        With the policy `fan_out` each service is its own chain; otherwise all services of one source type are, because
+        one type cannot replace another. If all providers were dropped, all are tried again, as an outage may be over.
         """
         lost = self._run.state.lost_providers
         usable = [service for service in self._services if service[0] not in lost] or self._services
@@ -147,7 +147,7 @@ class Searching:
 
         parts = await asyncio.gather(*map(ask_chain, chains))
         if self._follows and not any(response.hits for response in parts[0].responses):
-            parts = parts[1:]  # an earlier run without a fitting source proves nothing about the providers
+            parts = parts[1:]  # an earlier run without a matching source is not a provider's answer
         answers = Answers()
         for part in parts:
             answers.responses += part.responses
@@ -160,7 +160,7 @@ class Searching:
         return answers
 
     def response(self, answers: Answers) -> SearchResponse:
-        """Return one response for the sub-query: the hits of all providers by turns, the word counts of a corpus."""
+        """Return one response for the sub-query: the interleaved hits of all providers, a corpus's term frequencies."""
         if len(answers.responses) == 1:
             return answers.responses[0]
         names = [*(name for name, _ in self._services), *([EARLIER] if self._follows else [])]
@@ -180,7 +180,7 @@ class Searching:
         request = self._request(query, provider, source_type).model_copy(update={"patience_seconds": patience})
         known = asked_before(run.state.ledger.queries, query.text, provider, source_type.value)
         if known is not None and known.text != query.text:
-            # The cache has the answer to the earlier wording.
+            # The earlier wording is a cache hit.
             request = request.model_copy(update={"text": known.text})
             run.note("status", f"searched before: “{shorten(known.text, 150)}”", provider=provider)
         remaining = run.clock.remaining_work_seconds()
@@ -199,7 +199,7 @@ class Searching:
         usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
         account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
         if response.entry is not None:
-            # The activity gives rank, provider and entry once for all hits.
+            # The activity returns provider and entry once for all hits, and ranks as list order.
             each = {"provider": response.provider, "entries": [response.entry]}
             hits = [hit.model_copy(update={"rank": rank, **each}) for rank, hit in enumerate(response.hits, start=1)]
             response = response.model_copy(update={"hits": hits})
@@ -248,9 +248,9 @@ class Searching:
         return 2 * limits.max_sources_per_query if is_corpus else self._resolved.search.max_results_per_query
 
     def _count_failure(self, query: PlanNode, provider: str, error: ActivityError) -> None:
-        """Count a failure, and give up a provider that will not come back, as long as there is another one.
+        """Count a failure, and drop a provider that will not recover, as long as there is another one.
 
-        A query that a provider refuses is no failure of the provider.
+        A rejected query is not a failure of the provider.
         """
         run, cause, reason = self._run, last_failure(error), describe_failure(error)
         kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
@@ -268,13 +268,13 @@ class Searching:
 
 
 def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:
-    """Return at most `limit` hits, ranked from 1: the providers take turns, rank by rank, in the order of `responses`.
+    """Return at most `limit` hits, ranked from 1: interleaved rank by rank, in the order of `responses`.
 
-    Hits of one canonical URL or one DOI become one at the best place, with the richer details of both.
+    Hits with the same canonical URL or DOI are merged at the best rank, with the details of both.
     """
     by_rank = zip_longest(*(sorted(response.hits, key=lambda hit: hit.rank) for response in responses))
     distinct: list[tuple[frozenset[str], SearchHit]] = []
-    """URLs and DOI of a source, and its hit."""
+    """Keys (URLs and DOIs) of a source, and its hit."""
     for hit in (hit for rank in by_rank for hit in rank if hit is not None):
         keys = frozenset(keys_of(hit))
         same = [one for one in distinct if one[0] & keys]

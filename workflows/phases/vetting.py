@@ -1,6 +1,6 @@
-"""Vetting: a librarian's searches for needs, and candidates that are read and examined one by one.
+"""Vetting: a librarian's searches for needs, and candidates read and examined one by one.
 
-The record of each need belongs to the strategy's position, so that a resumed run repeats no search and no examination.
+The record of each need is in the strategy's position, so that a resumed run repeats no search or examination.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,31 +30,30 @@ from workflows.run.host import ended_calls, side_by_side
 from workflows.run.research_run import ResearchRun, Unanswered
 
 NEED_CHARACTERS: Final = 300
-"""Of a need in the log of a run."""
+"""Of a need in a run's log."""
 SEARCHED: Final = (NodeStatus.COMPLETED, NodeStatus.FAILED)
 WITHOUT_SCAN: Final = "sources were assessed by rules alone"
 
 
 @dataclass(frozen=True)
 class Vetting:
-    """Finds sources for needs, side by side; from the same answers the same ones, whichever came first."""
+    """Finds sources for needs concurrently; the result does not depend on the order of answers."""
 
     run: ResearchRun
     known: dict[str, Vetted]
-    """Records by the id of the need, which are extended.
+    """Records by need id, updated in place.
 
-    What was examined for a need does not come back for it. An interrupted round is finished, a complete one is
-    followed by another.
+    A source is examined once per need. An interrupted round is finished; a complete one is followed by another.
     """
     caller: str
-    """Role that the librarian works for."""
+    """Role that calls the librarian."""
     most: int
-    """Candidates of one need that are read and examined, within the limits of the run."""
+    """Candidates per need to read and examine, within the run's limits."""
     works: Sequence[MentionedWork] = ()
-    """They become words for the searches, and come first if a search finds them; none is opened for that."""
+    """Mentioned works: they inspire searches and rank first if a search finds them, but are not opened directly."""
 
     async def carry_out(self, needs: Sequence[str]) -> list[Vetted]:
-        """Search, read and examine; the record of each need. Raises `Interrupted`."""
+        """Search, read and examine; return the record of each need. Raises `Interrupted`."""
         for need in dict.fromkeys(needs):
             record = self.known.get(need_id(need), Vetted(need=need))
             self.known[need_id(need)] = record.next_round() if record.complete else record
@@ -73,7 +72,7 @@ class Vetting:
 
     # --- searches --------------------------------------------------------------------------------------------------
     async def _name_searches(self, keys: Sequence[str]) -> None:
-        """Have the librarian name searches, and put them into the plan in the order of the needs."""
+        """Have the librarian propose searches, and add them to the plan in the order of the needs."""
         run, state = self.run, self.run.state
         works = list(dict.fromkeys(work.search_words for work in self.works))
 
@@ -99,7 +98,7 @@ class Vetting:
 
     # --- candidates ------------------------------------------------------------------------------------------------
     async def _read_candidates(self, keys: Sequence[str]) -> dict[str, list[str]]:
-        """Search, and read the candidates of this round; their ids as sources, by need."""
+        """Search, and read this round's candidates; return their source ids by need."""
         run, state = self.run, self.run.state
         searches = {name for key in keys for name in self.known[key].searches}
         nodes = [node for node in state.plan.nodes if node.id in searches]
@@ -121,22 +120,22 @@ class Vetting:
         identities, candidates = Identities(state.sources, state.aliases), dict[str, list[str]]()
         for key, each in chosen.items():
             record = self.known[key]
-            # Those that the request names come first.
+            # Sources named by the request come first.
             found = dict.fromkeys([*self._named(record), *map(identities.identity_of, each)])
             candidates[key] = [name for name in found if name in state.sources and name not in record.before]
         return candidates
 
     def _named(self, record: Vetted) -> list[str]:
-        """Return the sources that the request names and that were read for this need."""
+        """Return the ids of sources that were named by the request and found for this need."""
         state = self.run.state
         of_request = [state.sources[name] for name in protected_ids(state).values() if name in state.sources]
         return [source.id for source in of_request if not set(source.sub_query_ids).isdisjoint(record.searches)]
 
     # --- examination -----------------------------------------------------------------------------------------------
     async def _examine(self, candidates: Mapping[str, Sequence[str]]) -> None:
-        """Examine the candidates that were not examined yet, each alone in its call, side by side.
+        """Examine the remaining candidates concurrently, each in its own call.
 
-        All that is answered is taken over, in the order of needs and candidates. Raises `Interrupted`.
+        All answers are merged, in the order of needs and candidates. Raises `Interrupted`.
         """
         done = {key: {one.source_id for one in self.known[key].examined} for key in candidates}
         due = [(key, name) for key, names in candidates.items() for name in names if name not in done[key]]
@@ -151,7 +150,7 @@ class Vetting:
             if answer is None:
                 examined = assess_by_rules(source, is_named=name in self._named(record))
             else:
-                # A scan moves the label of the rules by at most one step.
+                # A scan moves the rules' label by at most one step.
                 opinion = QualityUpdate(source_id=name, quality=answer.credibility)
                 self.run.state.sources[name] = source = update_quality(source, opinion, SCANNER.name)
                 reason = f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
@@ -164,7 +163,7 @@ class Vetting:
             self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
 
     async def _scan(self, key: str, name: str) -> ScannerAnswer | None:
-        """Have a candidate scanned; None where the rules decide alone, or the person."""
+        """Have a candidate scanned; None if the rules or the request itself decide."""
         run, record, source = self.run, self.known[key], self.run.state.sources[name]
         by_rules = run.resolved.engine is EngineKind.EXTRACTIVE
         if by_rules or source.status is not SourceStatus.FULL or name in self._named(record):

@@ -38,28 +38,28 @@ from workflows.rules.sub_queries import pass_over, queries_to_analyze, unread_hi
 
 LEAST_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
-"""Largest share of an agent's time for its report, where its run has little time left."""
+"""Largest share of an agent's time for its report, if its run has little time left."""
 MOST_KNOWN: Final = 100
-"""Queries, and pages, of a ledger: the cache has the others."""
+"""Limit of queries, and of pages, in a ledger; older ones may still be cache hits."""
 LIMITS_OF_THE_RUN: Final = ("max_parallel", "max_searches_per_step", "max_reads_per_step")
-"""Limits that an agent has from its run and not from its strategy."""
+"""Limits that an agent inherits from its run instead of its strategy's preset."""
 LIMITS_OF_TREES: Final = ("max_leaves", "max_corrections", "max_levels")
-"""The same for agents of a run with trees."""
+"""Further inherited limits in a run with trees."""
 MOST_NOTES: Final = 10
-"""Failures of one agent that the state of its run has."""
+"""Notes of one agent that are merged into its run's state."""
 
 Found = TypeVar("Found", Finding, QueryRecord)
 
 
 # --- the request ---------------------------------------------------------------------------------------------------
 def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds_left: float) -> AgentRequest:
-    """Return the request of one agent that starts now (seconds since the epoch).
+    """Return the request for one agent that starts at `now` (seconds since the epoch).
 
     `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
     """
     resolved, task = state.resolution, record.task
     names = (*LIMITS_OF_THE_RUN, *(LIMITS_OF_TREES if resolved.limits.max_levels else ()))
-    # The reads of all agents together remain within the limit of their run.
+    # The reads of all agents together stay within their run's limit.
     update = {"max_parallel_reads": max(1, resolved.limits.max_parallel_reads // AT_ONCE)}
     update |= {name: getattr(resolved.limits, name) for name in names}
     own = preset(task.strategy, resolved.depth).model_copy(update=update)
@@ -77,7 +77,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
 
 
 def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seconds_left: float) -> EffectiveLimits:
-    """Return the limits of an agent: the least of those of its strategy and its share.
+    """Return the limits of an agent: the lower of its strategy's and its share's.
 
     `seconds_left` is the run's remaining time for work. The agent's work ends after `task.seconds`, its report after
     `task.most_seconds`.
@@ -93,7 +93,7 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
             "reserve_seconds": round(min(reserve, deadline), 3),
             "max_sources": sources + task.protects,
             "max_new_sources": min(own.max_new_sources, sources) + task.protects,
-            # Those of a preset are for a whole run.
+            # A preset's values are for a whole run.
             "max_model_calls": share.model_calls,
             "max_tokens": share.tokens,
             "max_cost_usd": share.cost_usd,
@@ -106,13 +106,13 @@ SHARED_WITH_AGENTS: Final = (
     "search corpus protected_sources web tenant priority search_attributes canary exclude tokens configuration_digest "
     "product_version egress"
 ).split()
-"""Parts of a run's request that its agents get: how to search and with which engine, not the question."""
+"""Parts of a run's request shared with its agents: search and engine settings, not the question."""
 
 
 def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: EffectiveLimits) -> ResolvedResearch:
-    """Return the part of a run's request that an agent gets, with its task for a question.
+    """Return the part of a run's request that an agent gets, with its task as the question.
 
-    Of an earlier run it gets the sources, not the question.
+    From an earlier run it gets the sources, not the question.
     """
     earlier = resolved.follow_up
     return ResolvedResearch(
@@ -128,7 +128,7 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
 
 
 def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> ResearchState:
-    """Return the first state of an agent, at `now` (seconds since the epoch). Raises ValueError for broken requests."""
+    """Return an agent's initial state at `now` (seconds since the epoch). Raises ValueError for invalid requests."""
     state = ResearchState(
         resolved=request.resolved,
         resolved_entry=resolved_entry,
@@ -146,7 +146,7 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
 
 
 def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
-    """Divide the rest of a budget into equal shares; the first ones get an indivisible remainder."""
+    """Divide the rest of a budget into equal shares; the first ones get the remainder of sources and calls."""
 
     def part(whole: int, place: int) -> int:
         return whole // number + (place < whole % number)
@@ -164,7 +164,7 @@ def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
 
 # --- the ledger ----------------------------------------------------------------------------------------------------
 def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
-    """Return the queries and pages of a run when the task was given, those of the run's own ledger included."""
+    """Return the queries and pages of a run when the task was assigned, including those of its own ledger."""
     queries = [*state.ledger.queries, *state.query_ledger[: record.known_queries]]
     own = list(state.sources.values())[: record.known_sources]
     known = {source.id: source for source in (*state.ledger.pages, *own)}.values()
@@ -174,7 +174,7 @@ def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
 
 
 def known_record(page: Source) -> ReadRecord:
-    """Return the record of a page of a ledger."""
+    """Return the record of a ledger page, as a cache hit."""
     same = [name for name in ReadRecord.model_fields if name in Source.model_fields and name != "quality"]
     values = {name: getattr(page, name) for name in same}
     return ReadRecord(quality=page.found_quality or page.quality, cached=True, **values)
@@ -187,17 +187,17 @@ FOUND: Final = (
     "dropped_content_ids content_archive_hashes fallbacks engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
-"""Parts of an agent's state that its run takes over."""
+"""Parts of an agent's state that are passed to its run."""
 KNOWN_FIRST: Final = "evidence aliases term_documents spellings lost_providers prompt_versions".split()
-"""Those of them in which entries of the run replace entries of the agent."""
+"""Of these, maps in which the run's entries take precedence over the agent's."""
 UNITED: Final = "shortened_calls dropped_content_ids content_archive_hashes models_used".split()
-"""Those of them that are lists without repetitions."""
+"""Of these, lists that are merged without duplicates."""
 
 
 def task_result(
     state: ResearchState, reason: StopReason, summary: str, problem: str = "", node: NodeSummary | None = None
 ) -> TaskResult:
-    """Return the result of an agent: everything in its own state, and its part of a tree."""
+    """Return an agent's result, from its own state, and its part of a tree."""
     pass_over(state, unread_hits(state))
     found = ResearchState(**{name: getattr(state, name) for name in FOUND})
     return TaskResult(
@@ -226,11 +226,11 @@ ENDS: Final = {
     StopReason.CALL_NOT_ALLOWED: NodeEnd.FAILED,
     **dict.fromkeys((StopReason.PROVIDER_OUTAGE, StopReason.INTERNAL_ERROR), NodeEnd.FAILED),
 }
-"""Ends of nodes whose work was cut short."""
+"""Node ends for work that was cut short, by stop reason."""
 
 
 def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -> NodeSummary:
-    """Return the node of an agent with those of its own agents, in task order, its own usage, and its end."""
+    """Return an agent's node with those of its own agents, in task order, its own usage, and its end."""
     usage = state.usage.model_copy(update={"active_seconds": 0.0})
     for record in state.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
@@ -239,7 +239,7 @@ def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -
 
 
 def lost_work(state: ResearchState) -> LostWork:
-    """Return the work of an agent that got no answer, with that of its earlier start which it did not do either."""
+    """Return the unanswered work of an agent, including that of its earlier start which is still not done."""
     before, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
     searches = [node for node in state.plan.sub_queries if node.kind is NodeKind.QUERY]
     made = {node.text: node.status for node in searches if node.origin != WITHOUT_SEARCH}
@@ -255,10 +255,10 @@ def lost_work(state: ResearchState) -> LostWork:
 
 # --- the merge -----------------------------------------------------------------------------------------------------
 def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> list[AgentDecision]:
-    """Take over the results of an agent, and return the decisions of its strategy for the log of the run.
+    """Merge an agent's results, and return its strategy's decisions for the run's log.
 
-    Leaves and tasks of its plan are added below the node of its task with their findings, gaps and sources; all else
-    that it found belongs to the node of its task.
+    Leaves and tasks of its plan are added below its task's node, with their findings, gaps and sources; everything else
+    belongs to the task's node itself.
     """
     found = ResearchState.unpack(result.packed) if result.packed else ResearchState()
     for name in KNOWN_FIRST:
@@ -290,7 +290,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.engine_by_role |= found.engine_by_role
-    if SYNTHESIZER.name in found.fallbacks:  # no model has room for what the person protects
+    if SYNTHESIZER.name in found.fallbacks:  # no model has room for the protected sources
         state.fallbacks = found.fallbacks | state.fallbacks
     state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
     state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
@@ -303,23 +303,23 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
 
 @dataclass(frozen=True)
 class _Owners:
-    """The nodes of a run's plan that the work of an agent belongs to."""
+    """The nodes of a run's plan that an agent's work belongs to."""
 
     task: str
     below: frozenset[str]
     """Leaves and tasks of the agent's own plan."""
 
     def of(self, name: str | None) -> str:
-        """Return the node for a name within the agent."""
+        """Return the run's node for a name used by the agent."""
         return name if name in self.below and name is not None else self.task
 
     def take(self, one: Found, state: ResearchState) -> Found:
-        """Return a finding or a query of the agent as one of the run."""
+        """Return an agent's finding or query as one of the run."""
         return one.model_copy(update={"sub_query_id": self.of(one.sub_query_id), "iteration": state.iteration})
 
 
 def _merge_gaps(state: ResearchState, found: ResearchState, owners: _Owners) -> list[Gap]:
-    """Return the gaps of run and agent; those that an earlier start for this task left open are replaced."""
+    """Return the gaps of run and agent; open gaps from an earlier start of this task are replaced."""
     origins = {f"sub_query:{name}" for name in (owners.task, *owners.below)}
     replaced = (GapStatus.OPEN, GapStatus.SUPERSEDED)
     gaps = {gap.id: gap for gap in state.gaps if gap.origin not in origins or gap.status not in replaced}
@@ -330,7 +330,7 @@ def _merge_gaps(state: ResearchState, found: ResearchState, owners: _Owners) -> 
 
 
 def _merge_sources(state: ResearchState, found: ResearchState, owners: _Owners) -> int:
-    """Take over sources, with their nodes among their sub-queries; the number of newly readable ones."""
+    """Merge sources, attributed to the agent's nodes; return the number of newly readable ones."""
     new = 0
     for source in found.sources.values():
         known, is_readable = state.sources.get(source.id), source.status is SourceStatus.FULL
@@ -353,7 +353,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids
     if not result.finding_ids and not stated and not result.is_stub:
-        # An agent that was cut short, or whose searches failed, proves nothing about what can be found.
+        # An agent that was cut short, or whose searches failed, does not show that nothing can be found.
         problem = result.problem or "; ".join(result.failed_branches[:1])
         cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
         silent = silent_gap(node.model_copy(update=cut_short))

@@ -1,4 +1,4 @@
-"""Identity of hits and sources, independent of the order of arrival: URL or DOI, after reading URL or content. Pure."""
+"""Identity of hits and sources, independent of arrival order: by URL or DOI, after reading by URL or content. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
@@ -15,12 +15,12 @@ from contracts.vocabulary import Quality, SourceStatus
 
 NO_WEB: Final = "this run reads no pages of the web (`--web`)"
 LEAST_CONTENT: Final = 200
-"""Characters of text from which equal content means something: `Loading…` is the same on all sites."""
+"""Characters from which equal text means the same source; `Loading…` is the same on many sites."""
 
 
 # --- before reading ------------------------------------------------------------------------------------------------
 class Identities:
-    """Maps hits to source ids. Hits are added in sub-query and rank order."""
+    """Maps hits to source ids; hits are added in sub-query and rank order."""
 
     def __init__(self, sources: Mapping[str, Source], aliases: Mapping[str, str]) -> None:
         self._ids: dict[str, str] = dict(aliases)
@@ -29,29 +29,29 @@ class Identities:
         for source in sources.values():
             for url in (source.url, *source.aliases):
                 self._ids.setdefault(canonical_url(url), source.id)
-            # An unreadable work may be readable at another address.
+            # An unreadable work may be readable at another URL.
             for key in keys_of(source) if source.status is SourceStatus.FULL else ():
                 self._ids.setdefault(key, source.id)
 
     def add(self, hit: SearchHit) -> None:
-        """Add a hit that comes after all earlier ones."""
+        """Add a hit that ranks after all earlier ones."""
         identity = self.identity_of(hit)
         self._leaders.setdefault(identity, hit)
         for key in keys_of(hit):
             self._ids.setdefault(key, identity)
 
     def identity_of(self, hit: SearchHit) -> str:
-        """Return the id of a hit's source: that of a known one, else that of the first hit of the same URL or DOI."""
+        """Return the source id of a hit: that of a known source, else of the first hit with the same URL or DOI."""
         return next((self._ids[key] for key in keys_of(hit) if key in self._ids), source_id(hit.url))
 
     def leader_of(self, hit: SearchHit) -> SearchHit:
-        """Return the first hit of the same source: its address is read, and gives a new source its id."""
+        """Return the first hit of the same source, whose URL is read and determines a new source's id."""
         return self._leaders.get(self.identity_of(hit), hit)
 
 
 # --- candidates of a librarian -------------------------------------------------------------------------------------
 def hits_of(state: ResearchState, searches: Sequence[str], works: Sequence[MentionedWork]) -> list[SearchHit]:
-    """Return the hits of searches, rank by rank in the order of the searches; mentioned works come first."""
+    """Return the hits of searches, interleaved rank by rank in search order; mentioned works come first."""
     by_search = [
         sorted((one.hit for one in state.candidates if one.sub_query_id == name), key=lambda hit: hit.rank)
         for name in searches
@@ -63,7 +63,7 @@ def hits_of(state: ResearchState, searches: Sequence[str], works: Sequence[Menti
 def choose_candidates(
     state: ResearchState, hits: Sequence[SearchHit], examined: Collection[str], most: int
 ) -> list[SearchHit]:
-    """Return the first hits of different sources that were not examined for this need, `most` at most."""
+    """Return the first hits of distinct sources not examined for this need yet, at most `most`."""
     known, chosen = Identities(state.sources, state.aliases), dict[str, SearchHit]()
     for hit in hits:
         known.add(hit)
@@ -74,7 +74,7 @@ def choose_candidates(
 
 
 def assess_by_rules(source: Source, *, is_named: bool) -> ExaminedSource:
-    """Reject a candidate that could not be read or is of low quality; one that the request names is accepted."""
+    """Reject a candidate that could not be read or, unless named by the request, is of low quality."""
     is_read, quality = source.status is SourceStatus.FULL, source.quality
     reason = "the request names it" if is_named else f"by the rules its quality is {quality.value}"
     if not is_read:
@@ -85,7 +85,7 @@ def assess_by_rules(source: Source, *, is_named: bool) -> ExaminedSource:
 
 # --- protected sources ---------------------------------------------------------------------------------------------
 def protected_ids(state: ResearchState) -> dict[str, str]:
-    """Return the source id of each protected address that was read, or tried."""
+    """Return the source id of each protected address that was read or tried."""
     if not (urls := state.resolution.protected_sources):
         return {}
     known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
@@ -94,7 +94,7 @@ def protected_ids(state: ResearchState) -> dict[str, str]:
 
 
 def hits_to_protect(state: ResearchState) -> list[SearchHit]:
-    """Return the protected sources that are still to be read, as hits; of several agents the first one reads them."""
+    """Return the protected sources still to be read, as hits; only an agent with `protects` reads them."""
     if state.task is not None and not state.task.protects:
         return []
     known, resolved = protected_ids(state), state.resolution
@@ -103,7 +103,7 @@ def hits_to_protect(state: ResearchState) -> list[SearchHit]:
 
 
 def add_unread_protected(state: ResearchState) -> list[str]:
-    """Add protected sources that were never tried to the sources, unread; a line for each that was not read."""
+    """Add protected sources that were never tried, as unread; return a line for each one not read."""
     known, web = protected_ids(state), state.resolution.web
     lines = []
     for url in state.resolution.protected_sources:
@@ -119,9 +119,9 @@ def add_unread_protected(state: ResearchState) -> list[str]:
 def register_sources(
     sources: Mapping[str, Source], aliases: Mapping[str, str], fresh: Sequence[tuple[SearchHit, Source]]
 ) -> tuple[dict[str, Source], dict[str, str], dict[str, str]]:
-    """Add sources that were read, in their final order; a duplicate of a known source joins that one instead.
+    """Add read sources in their final order; a duplicate is merged into the known source instead.
 
-    Returns the sources, known ones first; the source id of each canonical URL; the source that each duplicate joined.
+    Returns the sources, known ones first; the source id of each canonical URL; and the merge target of each duplicate.
     """
     registered, known_as, dropped = dict(sources), dict(aliases), dict[str, str]()
     owners: dict[str, str] = {}
@@ -134,7 +134,7 @@ def register_sources(
         same = next((owners[mark] for mark in _marks(source) if mark in owners), source.id)
         if same != source.id:
             registered[same] = join(registered[same], source)
-            registered.pop(source.id, None)  # known by its title alone
+            registered.pop(source.id, None)  # an unread entry with only a title
             dropped[source.id] = same
         else:
             registered[source.id] = source
@@ -145,7 +145,7 @@ def register_sources(
 
 
 def join(source: Source, duplicate: Source) -> Source:
-    """Return a source with the sub-queries, addresses and missing details of its duplicate."""
+    """Return a source with the sub-queries, URLs and missing details of its duplicate."""
     urls = {canonical_url(url): url for url in (duplicate.url, *duplicate.aliases, *source.aliases)}
     urls.pop(canonical_url(source.url), None)
     return source.model_copy(
@@ -159,7 +159,7 @@ def join(source: Source, duplicate: Source) -> Source:
 
 
 def _marks(source: Source) -> list[str]:
-    """Return the values that two readable sources share if they are one: the final URL, and a long enough content."""
+    """Return the values of which duplicates share at least one: the final URL, and hashes of long enough content."""
     if source.status is not SourceStatus.FULL:
         return []
     marks = [canonical_url(source.url)]

@@ -1,4 +1,4 @@
-"""The end of a run: outcome, completeness and limitations, and the check of its report, from the state alone. Pure."""
+"""The ending of a run: outcome, completeness, limitations and report check, from the state alone. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -32,9 +32,9 @@ OUR_FAULTS: Final[Mapping[str, str]] = {
     failures.WORKER_STOPPED: "the workers that read them were stopped",
     failures.WORKER_LOST: "the workers that read them were lost",
 }
-"""Reasons of a failed read that prove nothing about its source: another run could read it."""
+"""Reasons for failed reads that are not the source's fault, so a later run may read it."""
 MUCH_LOST: Final = 0.2
-"""Share of lost sources from which a run is not completed."""
+"""Share of lost sources from which a run no longer counts as completed."""
 ASKS_AGAIN: Final = "and `research resume {id}` asks again"
 WITHOUT_WORK: Final = {
     StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),
@@ -43,7 +43,7 @@ WITHOUT_WORK: Final = {
     StopReason.INFEASIBLE: (Outcome.REFUSED, "the question is too wide, so nothing was searched"),
     StopReason.USER_STOPPED: (Outcome.FAILED, f"stopped before any work: what was planned is kept, {ASKS_AGAIN}"),
 }
-"""Ends of a run before its work: its outcome, and the limitation that it states."""
+"""Stop reason before any research → outcome, and the limitation to state."""
 ADVICE: Final = {
     StopReason.APPROVAL_REJECTED: "ask in other words, or change the plan: `research resume {id}` shows it again, then "
     "`research plan {id} --edit`",
@@ -56,11 +56,11 @@ LIMIT_OF: Final = {
     StopReason.BUDGET_COST: "max_cost_usd",
     StopReason.MAX_ITERATIONS: "max_iterations",
 }
-"""Limits that a resumed run would meet again at once: earlier usage still counts."""
+"""Limits that a resumed run would hit again at once, because earlier usage still counts."""
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
-    """Return the outcome of a run by its missing parts and the check of its report; gates do not decide it."""
+    """Return the outcome of a run from its missing parts and its report's check; gates do not affect it."""
     if is_direct(state):
         return Outcome.COMPLETED
     if not state.findings:
@@ -72,30 +72,30 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
 
 
 def _is_missing(question: str, state: ResearchState, reason: StopReason) -> bool:
-    """Return true if a part of the work is not done, or a part of the question has no answer."""
+    """Return true if part of the work is not done or part of the question is unanswered."""
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
     return cut_short or bool(state.failed_branches or find_unanswered(question, state) or lost_sources(state))
 
 
 def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outcome:
     if reason is StopReason.BUDGET_TIME:
-        # A quick run is asked for a few seconds: a person gets an answer, also if it is that nothing was found in time.
+        # A quick run takes seconds, and must answer even if only to report that nothing was found in time.
         quick = state.resolution.mode is Mode.QUICK and state.draft is not None
         return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
-    # An agent that made no search has completed its task, and proves nothing.
+    # A completed agent without a search does not show that nothing can be found.
     searches = [query for query in state.searches() if query.origin != "background"]
     searched = any(query.status is NodeStatus.COMPLETED for query in searches) or state.readable_sources()
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
     if searched and not (cut_short or state.failed_branches or lost_sources(state)):
         return Outcome.EMPTY
-    # What was read is worth a report, which names what was missing.
+    # Readable sources justify a report that names the missing parts.
     return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
 
 
 def result_of(
     state: ResearchState, outcome: Outcome, reason: StopReason, ended_at: str, **fields: Any
 ) -> ResearchResult:
-    """Return the result of a run: its figures, its lasting notes, and further fields of the result."""
+    """Return the result of a run: its figures and notes, and the given `fields`."""
     fields = {"resumable": outcome is not Outcome.COMPLETED} | fields
     return ResearchResult(
         research_id=state.resolution.research_id,
@@ -113,7 +113,7 @@ def result_of(
 
 
 def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str:
-    """Return what helps where resuming a run as it is would do nothing; empty where it does, or nothing is left."""
+    """Return a remedy if resuming the run unchanged would achieve nothing; empty if it would, or nothing is missing."""
     if outcome not in (Outcome.PARTIAL, Outcome.EMPTY):
         return ""
     ended_by = LIMIT_OF.get(reason)
@@ -131,7 +131,7 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
 
 
 def result_without_work(state: ResearchState, reason: StopReason, ended_at: str) -> ResearchResult | None:
-    """Return the result of a run that ends before its work, or None if there is something to report."""
+    """Return the result of a run that ends before any research; None if there is something to report."""
     infeasible = reason is StopReason.INFEASIBLE
     if (state.waiting is None and not infeasible) or state.sources or reason not in WITHOUT_WORK:
         return None
@@ -142,7 +142,7 @@ def result_without_work(state: ResearchState, reason: StopReason, ended_at: str)
 
 
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
-    """Return the stop reason: a natural end without findings is one for lack of evidence, or by an outage."""
+    """Return the stop reason; a natural end without findings becomes `no_evidence` or `provider_outage`."""
     if not state.findings and not is_direct(state) and reason in NATURAL_STOPS:
         outage = state.failed_branches or lost_sources(state)
         return StopReason.PROVIDER_OUTAGE if outage else StopReason.NO_EVIDENCE
@@ -150,7 +150,7 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
 
 
 def completeness_of(question: str, state: ResearchState, reason: StopReason) -> Completeness:
-    """Return how much of the question is covered, regardless of the quality of the report."""
+    """Return how much of the question is covered, independent of the report's quality."""
     if not state.findings and not is_direct(state):
         return Completeness.EMPTY
     missing = not is_direct(state) and _is_missing(question, state, reason)
@@ -163,18 +163,18 @@ def is_direct(state: ResearchState) -> bool:
 
 
 def fallen_back(state: ResearchState) -> bool:
-    """Return true if roles of a run with a model were done without it, because its answers could not be used."""
+    """Return true if roles of a run with a model fell back to working without it."""
     by_model = state.resolution.engine is EngineKind.MODEL
     return by_model and any(role.has_fallback and role.name in state.fallbacks for role in declared_roles())
 
 
 def may_be_read_later(source: Source) -> bool:
-    """Return true if a page gave no answer for a reason that may pass."""
+    """Return true if reading a source failed for a transient reason."""
     return source.status is SourceStatus.FAILED and source.status_reason in failures.PASSING | OUR_FAULTS.keys()
 
 
 def lost_sources(state: ResearchState) -> str:
-    """Describe the sources that were lost by faults of ours, if they are many; else empty."""
+    """Describe the sources lost to faults of this system, if they are many; else empty."""
     tried = state.fetched_sources()
     lost = [source for source in tried.values() if source.status_reason in OUR_FAULTS]
     if not lost or len(lost) < MUCH_LOST * len(tried):
@@ -185,7 +185,7 @@ def lost_sources(state: ResearchState) -> str:
 
 # --- limitations ---------------------------------------------------------------------------------------------------
 def limitations_of(question: str, state: ResearchState, reason: StopReason) -> list[str]:
-    """Return the lines that a reader must know: early end, lost sources, unanswered parts, open gaps."""
+    """Return the limitations for readers: early end, lost sources, unanswered parts, open gaps."""
     lines = list(state.limitations)
     if is_direct(state):
         lines.append("Nothing was searched or read for this answer, so nothing in it is cited or checked.")
@@ -210,7 +210,7 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
 
 
 def find_unanswered(question: str, state: ResearchState) -> list[str]:
-    """Return the texts of plan nodes without answer or stated gap; a run without a model judges none."""
+    """Return the texts of plan nodes without an answer or stated gap; empty for a run without a model."""
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
     closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
@@ -219,10 +219,10 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
 
 
 def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: set[str]) -> bool:
-    """Return true if a node is answered, or its gap stated.
+    """Return true if a node is answered or its gap stated.
 
-    A stated gap settles no sub-query that is the person's question itself, but a finding of a later search for that gap
-    does (`closing`: ids of such gaps). A node without a search is settled when its work and all below it are.
+    A stated gap does not settle a sub-query that is the run's question itself, but a finding of a later search for that
+    gap does (`closing`: ids of these gaps). A node without a search is settled if its work and all children are.
     """
     if node.finding_count:
         return True
@@ -241,7 +241,7 @@ def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: se
 
 # --- the report ----------------------------------------------------------------------------------------------------
 def report_issues(state: ResearchState) -> list[GateIssue]:
-    """Return the faults of the draft; none for one with headings, long enough, whose markers resolve."""
+    """Return the issues of the draft: too short, no headings, unresolved markers, or no citations."""
     draft = state.draft
     if draft is None or draft.characters == 0:
         return [GateIssue(code="no_report", message="there is no report")]

@@ -1,4 +1,4 @@
-"""The life of a gap: opened by an analysis, an unanswered sub-query or a person, closed by later evidence. Pure."""
+"""Lifecycle of gaps: opened by an analysis, an unanswered sub-query or a person; closed by later evidence. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,7 +13,7 @@ from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 # --- opening -------------------------------------------------------------------------------------------------------
 def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
-    """Return the gaps that are new to the run, in order, as many in all as its strategy allows."""
+    """Return the gaps that are new to the run, in order, up to the strategy's total limit."""
     known = {gap.id for gap in state.gaps}
     most = declaration(state.resolved.strategy).most_gaps if state.resolved else MOST_GAPS
     fresh: list[Gap] = []
@@ -38,7 +38,7 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
 
 
 def silent_gap(query: PlanNode) -> ProposedGap:
-    """Return the gap of a sub-query without findings: it states the question, and why it is open."""
+    """Return the gap for a sub-query without findings: the question, and why it is open."""
     text, priority = query.text[:250], 1
     if query.status is NodeStatus.FAILED:
         description = f"The search for “{text}” failed, so it is not answered."
@@ -51,7 +51,7 @@ def silent_gap(query: PlanNode) -> ProposedGap:
 
 # --- before and after an analysis ----------------------------------------------------------------------------------
 def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
-    """Return the gaps before sub-queries are analyzed again: superseded those they opened, open those they closed."""
+    """Return the gaps before a repeated analysis: those it opened become superseded, those it closed open again."""
     origins, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
     result = []
     for gap in gaps:
@@ -65,7 +65,7 @@ def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) 
 
 
 def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Gap]:
-    """Return the gaps with superseded ones open again if they are stated again."""
+    """Return the gaps, reopening superseded ones that are stated again."""
     stated = {gap_id(draft.description) for draft in drafts}
     return [
         gap.model_copy(update={"status": GapStatus.OPEN})
@@ -76,14 +76,14 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
 
 
 def after_follow_up(gaps: Iterable[Gap], gap: str | None, finding_ids: list[str]) -> list[Gap]:
-    """Close the gap of this id by the findings of its follow-up; one attempt without any makes it unaddressable."""
+    """Close a gap with the findings of its follow-up; without any, it becomes unaddressable."""
     update = {"status": GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE, "resolved_by": finding_ids}
     return [one.model_copy(update=update) if one.id == gap and one.status is GapStatus.OPEN else one for one in gaps]
 
 
 # --- assessments of a refiner --------------------------------------------------------------------------------------
 def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
-    """Apply the refiner's assessments by gap id; requests of people are searched for in any case."""
+    """Apply the refiner's assessments by gap id, except to requests of people, which are always searched."""
     result = {gap.id: gap for gap in gaps}
     for assessment in assessments:
         gap = result.get(assessment.gap_id)

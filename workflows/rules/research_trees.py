@@ -1,4 +1,4 @@
-"""Grafts of corrections to the tree of one query; none makes it deeper than three executors. Pure."""
+"""Grafting of corrections onto the tree of one query, without exceeding three levels of executors. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from contracts.research_trees import ResearchTree, TreeBounds, TreeNode, problem
 
 
 class InfeasibleTree(ValueError):
-    """A tree that cannot be carried out; the message has the path of each problem."""
+    """A tree that is not feasible; the message has the path of each problem."""
 
 
 def check(tree: ResearchTree, bounds: TreeBounds) -> ResearchTree:
@@ -18,12 +18,12 @@ def check(tree: ResearchTree, bounds: TreeBounds) -> ResearchTree:
 
 
 def graft(tree: ResearchTree, identity: str, addition: ResearchTree, bounds: TreeBounds) -> ResearchTree:
-    """Return the tree with a correction of one executor, which is the root of the addition.
+    """Return the tree with a correction of one executor, the root of the addition.
 
-    New leaves belong to the executor itself, new executors are its children; what was there stays. Leaves that the
-    executor has already, and executors with the goal of one below it, are not added again. `bounds.sources` are the
-    sources of the addition. Corrections of different executors give the same tree in any order.
-    Raises `InfeasibleTree`, and KeyError for an executor that the tree does not have.
+    New leaves are added to the executor itself, new executors as its children; nothing is removed. Leaves and executors
+    that the tree already has are not added again. `bounds.sources` are the sources of the addition. Corrections of
+    different executors give the same tree in any order.
+    Raises `InfeasibleTree`, and KeyError for an unknown executor.
     """
     node = tree.node(identity)
     if addition.root.id != identity:
@@ -40,7 +40,7 @@ def graft(tree: ResearchTree, identity: str, addition: ResearchTree, bounds: Tre
 
 
 def _parents_first(nodes: Sequence[TreeNode]) -> list[TreeNode]:
-    """Return the executors path by path, those below one executor in the order in which they were added."""
+    """Return the executors depth first, siblings in order of addition."""
     found, waiting = list[TreeNode](), [nodes[0]]
     while waiting:
         node = waiting.pop()

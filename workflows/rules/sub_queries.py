@@ -1,4 +1,4 @@
-"""Sub-queries: from proposals of planner and refiner to nodes with ids, and their rest of work. Pure."""
+"""Sub-queries: from proposals of planner and refiner to nodes with ids, and their remaining work. Pure."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -15,11 +15,11 @@ from contracts.vocabulary import NodeStatus
 from workflows.rules.duplicates import Identities
 
 ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
-"""Reason of a skipped step that leaves no question open."""
+"""Reason for skipping a step without leaving a question open."""
 MOST_PASSED_OVER: Final = 500
-"""Unread hits that a run remembers: some hundred bytes each."""
+"""Limit of remembered unread hits, a few hundred bytes each."""
 PUNCTUATION: Final = ".,;:!?¿¡\"'()[]{}<>“”„‘’«»‹›…–—·|/\\*_~`。、「」『』،؛؟।॥"
-"""Removed around words, not within: a leading hyphen excludes a word, and `C++`, `C#` and `5%` are words."""
+"""Stripped around words, not within; a leading hyphen excludes a word, and `C++`, `C#` and `5%` are words."""
 
 
 # --- comparison of queries -----------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def record_of(query: PlanNode, provider: str, *, found: int | None, source_type:
 def asked_before(
     ledger: Iterable[QueryRecord], text: str, provider: str | None = None, source_type: str | None = None
 ) -> QueryRecord | None:
-    """Return the first answered record of the same query; None if there is none: a failed one may be repeated.
+    """Return the first answered record of the same query, or None; a failed query may be repeated.
 
     `provider` and `source_type` restrict the records; None means any.
     """
@@ -51,20 +51,20 @@ def asked_before(
 
 
 def same_query(one: str, other: str) -> bool:
-    """Return true if the words of two queries are the same in the same order; a repeated search costs little."""
+    """Return true if two queries have the same words in the same order."""
     return normalized_query(one) == normalized_query(other)
 
 
 @lru_cache(maxsize=2_048)
 def normalized_query(text: str) -> str:
-    """Return the words of a query in order, without case, white space and punctuation."""
+    """Return a query's words in order, case-folded and without punctuation."""
     words = (word.rstrip(PUNCTUATION + "-").lstrip(PUNCTUATION) for word in normalize("NFKC", text).casefold().split())
     return " ".join(filter(None, words))
 
 
 # --- from proposals to nodes ---------------------------------------------------------------------------------------
 def plan_sub_queries(proposed: Sequence[SubQuery], iteration: int, limit: int) -> list[PlanNode]:
-    """Return at most `limit` distinct sub-queries, most important first, else in the planner's order."""
+    """Return at most `limit` distinct sub-queries, most important first, ties in the planner's order."""
     queries: dict[str, PlanNode] = {}
     for proposal in sorted(proposed, key=lambda one: one.priority):
         text = proposal.query.strip()[:500]
@@ -116,9 +116,9 @@ def follow_ups(
     return fresh
 
 
-# --- the rest of the work ------------------------------------------------------------------------------------------
+# --- remaining work ------------------------------------------------------------------------------------------------
 def skip_unfinished(state: ResearchState, reason: str) -> None:
-    """Skip the unfinished nodes because the run ends; a resumed run does them."""
+    """Skip the unfinished nodes because the run ends; a resumed run continues them."""
     unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
     update = {"status": NodeStatus.SKIPPED, "status_reason": reason}
     state.plan = state.plan.with_nodes(
@@ -127,7 +127,7 @@ def skip_unfinished(state: ResearchState, reason: str) -> None:
 
 
 def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
-    """Return the sub-queries that were searched and not analyzed, and skipped ones with sources."""
+    """Return the unanalyzed sub-queries that were searched, or were skipped but have sources."""
     done = set(state.analyzed_sub_queries)
     ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
     read = {query_id for source in state.readable_sources() for query_id in source.sub_query_ids}
@@ -139,12 +139,12 @@ def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
 
 
 def room_of(query: PlanNode, limits: EffectiveLimits) -> int:
-    """Return the number of sources that a sub-query may still have, over all gatherings."""
+    """Return the number of sources that a sub-query may still read, over all gatherings."""
     return max(0, limits.max_sources_per_query - query.new_source_count)
 
 
 def sources_left(state: ResearchState, limits: EffectiveLimits) -> int:
-    """Return the number of sources that may still be read in this iteration; pages of an agent's ledger are free."""
+    """Return the number of sources that may still be read in this iteration; an agent's ledger pages do not count."""
     free = {page.id for page in state.ledger.pages}
     readable = [source for source in state.readable_sources() if source.id not in free]
     new = sum(source.iteration == state.iteration for source in readable)
@@ -160,23 +160,23 @@ def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Can
 
 
 def unread_hits(state: ResearchState) -> list[Candidate]:
-    """Return the unread hits, whether or not a limit allows to read them."""
+    """Return the unread hits, whether or not a limit allows reading them."""
     known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
     return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in fetched]
 
 
 def pass_over_unread(state: ResearchState) -> None:
-    """Remember the unread hits of an iteration in place of its candidates."""
+    """Move the unread hits of an iteration from its candidates to `passed_over`."""
     pass_over(state, unread_hits(state))
     state.candidates = []
 
 
 def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
-    """Remember unread hits that the request does not exclude, each page once, and `MOST_PASSED_OVER` at most."""
+    """Add unread hits that are not excluded to `passed_over`, one per page, at most `MOST_PASSED_OVER`."""
     known = {canonical_url(one.hit.url): one for one in state.passed_over}
     for one in unread:
         if not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
-            # The entries of the search have the rest: it need not be in a checkpoint again.
+            # The search entries have the other details, so checkpoints need not repeat them.
             hit = one.hit.model_copy(update={"title": "", "rank": 1} if one.hit.entries else {})
             known.setdefault(canonical_url(hit.url), one.model_copy(update={"hit": hit}))
     state.passed_over = list(known.values())[:MOST_PASSED_OVER]

@@ -1,4 +1,4 @@
-"""Checkpoints of a run: each sends what has changed since the one before, and one at most is under way."""
+"""Checkpoints of a run: each sends the changes since the last one, and at most one is in flight."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,8 +27,8 @@ T = TypeVar("T")
 
 UNSAVED: Final = "a checkpoint could not be saved"
 SPARED_SECONDS: Final = 10.0
-"""Work that a run may do between two checkpoints: paid answers are in the journal, and one checkpoint costs as much
-processor time as the reading of two pages."""
+"""Shortest time between two background checkpoints: paid answers are in the journal anyway, and a checkpoint takes as
+much CPU time as reading two pages."""
 
 
 class _Snapshot:
@@ -40,10 +40,10 @@ class _Snapshot:
 
 
 class Checkpoints:
-    """Saves the session of a run; knows the content of the session store."""
+    """Saves the session of a run, and tracks the content of the session store."""
 
     def __init__(self, run: RunContext, stored: dict[str, Any] | None = None) -> None:
-        """`stored` is the snapshot of the state that the session store has already."""
+        """`stored` is the state snapshot that the session store already has."""
         self._run = run
         self._stored = None if stored is None else _Snapshot(stored)
         self._task: asyncio.Task[None] | None = None
@@ -51,35 +51,35 @@ class Checkpoints:
         self._asked_at = run.host.now()
 
     def save_in_background(self, *, at_once: bool = True) -> None:
-        """Have the newest state saved, `at_once` or if the last save is `SPARED_SECONDS` ago.
+        """Schedule a save of the latest state, `at_once` or if the last one was `SPARED_SECONDS` ago.
 
-        While a save is under way, the one after it takes the newest state then.
+        If a save is in flight, the next one follows it with the latest state at that time.
         """
         now = self._run.host.now()
         is_spared = not at_once and (now - self._asked_at).total_seconds() < SPARED_SECONDS
         if is_spared or self._run.state.scope:
-            return  # the state of an agent is in that of its run
+            return  # an agent's state is saved with its run
         self._is_due, self._asked_at = True, now
         if self._task is None or self._task.done():
             self._take_note_of_failure()
             self._task = asyncio.ensure_future(self._save_until_newest())
 
     async def settle(self) -> None:
-        """Wait for the save under way, and for the one that waits for it. A failure is recorded, not raised."""
+        """Wait for the save in flight and the one queued behind it; a failure is recorded, not raised."""
         if self._task is not None:
             await self._run.host.settle([self._task])
         self._take_note_of_failure()
 
     def abandon(self) -> None:
-        """Cancel the save under way; the content of the store is unknown afterwards."""
+        """Cancel the save in flight; the content of the store is unknown afterwards."""
         if self._task is not None and not self._task.done():
             self._task.cancel()
             self._stored = None
 
     async def save(self, *, closed: bool = False, events: int = 0, options: CallOptions | None = None) -> None:
-        """Save the newest state, with so many of the newest events. Raises `ActivityError`."""
+        """Save the latest state, with the latest `events` events. Raises `ActivityError`."""
         resolved, state = self._run.resolved, self._run.state
-        # A later checkpoint makes up for this one; the last one is waited for.
+        # A later checkpoint can make up for this one, but not for the last one.
         patience = None if closed else self._run.clock.remaining_work_seconds()
         how = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
         snapshot = _Snapshot(state.snapshot(events))
@@ -89,7 +89,7 @@ class Checkpoints:
             request = SaveRequest(change=change, closed=closed, yields_turn=state.waiting is not None, **owner)
             await self._run.host.execute(activities.SAVE_SESSION, request, how)
 
-        stored, self._stored = self._stored, None  # until it is known what became of it
+        stored, self._stored = self._stored, None  # unknown until the save has ended
         try:
             await self._send(send, snapshot, stored)
         except ActivityError as error:
@@ -99,7 +99,7 @@ class Checkpoints:
         self._stored = snapshot
 
     async def with_newest_state(self, send: Callable[[StateChange], Awaitable[T]]) -> T:
-        """Call an activity that works on the newest state, whether that is saved or not. Raises `ActivityError`."""
+        """Call an activity that works on the latest state, saved or not. Raises `ActivityError`."""
         return await self._send(send, _Snapshot(self._run.state.snapshot()), self._stored)
 
     async def _send(
@@ -127,7 +127,7 @@ class Checkpoints:
             self._run.degrade(UNSAVED)
 
     async def save_with_events(self) -> bool:
-        """Have the newest state saved before a new history starts; true if it is saved."""
+        """Save the latest state before a continue-as-new; return true if it is saved."""
         await self.settle()
         try:
             await self.save(events=PACKED_EVENTS)
@@ -150,19 +150,19 @@ def _change(stored: _Snapshot | None, snapshot: _Snapshot) -> StateChange:
 def resume_state(
     state: ResearchState, resolved: ResolvedResearch, started_at: str, reposition: Callable[..., None]
 ) -> ResearchState:
-    """Return the state to continue with: completed work remains, marks of the earlier end are removed.
+    """Return the state to resume from: completed work is retained, traces of the earlier end are removed.
 
-    Usage continues counting; the deadline is fresh. Work without an answer is done again, except by a refresh:
-    searches, pages, tasks, and analyses that failed or lacked their model. `reposition` is `Strategy.resume`.
+    Usage keeps counting; the deadline starts over. Except in a refresh, unanswered work is repeated: searches, pages,
+    tasks, and analyses that failed or ran without the model. `reposition` is `Strategy.resume`.
     """
     hasty, unread, failed = set[str](), set[str](), set[str]()
     if state.refresh is None:
         hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)
         failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
     redone = hasty | unread | failed
-    # The notes of a run that was killed remain true.
+    # Degradations noted by a killed run still apply.
     interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
-    # Gaps that were concluded from failed work are no longer known.
+    # Gaps inferred from failed work no longer apply.
     origins = {f"sub_query:{name}" for name in redone}
     state.gaps = [gap for gap in state.gaps if gap.origin not in origins]
     state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in redone]
@@ -173,10 +173,10 @@ def resume_state(
     state.degraded = state.degraded if interrupted else []
     state.failed_branches = state.failed_branches if interrupted and not failed else []
     if not interrupted:
-        # The others are not asked again: what they did without the model remains.
+        # Other roles are not called again, so their work without the model stays.
         asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
         state.fallbacks = {role: count for role, count in state.fallbacks.items() if role not in asked_again}
-    # Who was waited for is asked again, and given as much time as at first.
+    # A person is asked again, with the full time to answer.
     state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure, state.result = [], "", None
     state.hasty_analyses, state.lost_providers = [], {}
@@ -187,14 +187,14 @@ def resume_state(
         state.plan = state.plan.with_nodes(
             *(node.model_copy(update=again) for node in state.plan.nodes if node.status in ended or node.id in unread)
         )
-    # Whether the run was concluded before decides what is left to do.
+    # The strategy repositions by the earlier ending, so the ending is removed only afterwards.
     reposition(state, redo_analysis=bool(hasty))
     state.ending = None
     return state
 
 
 def begin_refresh(state: ResearchState, *, requested: bool) -> None:
-    """Have a finished run read its sources again if `requested`; its figures are of the refresh alone.
+    """Prepare a finished run to read its sources again if `requested`; usage then covers only the refresh.
 
     An interrupted refresh is continued.
     """
@@ -210,14 +210,14 @@ def begin_refresh(state: ResearchState, *, requested: bool) -> None:
         before=state.result.files.json_document,
         draft=state.draft.document.hash if state.draft else "",
         due=[source.id for source in state.readable_sources()],
-        # What a refresh that was cut short had no time to write is still to be written.
+        # Findings that an unfinished refresh had no time to write are still due.
         unwritten=[name for name in unwritten if unfinished is None or name in unfinished.unwritten],
     )
     state.usage, state.usage_by_role, state.usage_by_phase, state.paid_failures = Usage(), {}, {}, []
 
 
 def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
-    """Return the record of an agent for a resumed run; one that failed, or lost pages, has not done all of its work."""
+    """Return an agent's record for a resumed run; an agent that failed or lost pages is marked as unfinished."""
     if record.status is AgentStatus.FAILED:
         return record.model_copy(update={"status": AgentStatus.CUT_OFF})
     if record.result is not None and record.task.id in unread:
@@ -227,9 +227,9 @@ def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
 
 
 def _find_again_lost_pages(state: ResearchState) -> set[str]:
-    """Make hits again of pages that gave no answer, and return the sub-queries and tasks that found them.
+    """Turn pages that gave no answer back into hits, and return the sub-queries and tasks that found them.
 
-    A page that an agent found remains a source until another agent reads it.
+    A page found by an agent remains a source until an agent reads it.
     """
     known, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
     for source in list(state.sources.values()):

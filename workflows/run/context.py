@@ -1,4 +1,4 @@
-"""The common parts of a run: its state, inbox, host, clock and records."""
+"""The base of a run: its state, inbox, host, clock and records."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 MAX_DECISIONS: Final = 500
 MAX_GUIDANCE: Final = 20
-"""In the state of a run."""
+"""Per run."""
 MAX_EVENTS: Final = 400
 EVENTS_OF_PAGE: Final = 200
 EVENT_CHARACTERS: Final = 300
@@ -49,41 +49,41 @@ class RunContext:
 
     @property
     def is_permitted(self) -> bool:
-        """True if searches and reads may leave this machine: no approval is needed, or a plan was approved."""
+        """Return true if searches and reads may leave this machine: no approval is needed, or it was given."""
         return not self.state.needs_approval
 
     # --- time ------------------------------------------------------------------------------------------------------
     def now_text(self) -> str:
-        """The workflow's clock as ISO 8601."""
+        """Return the workflow's time as ISO 8601."""
         return self.host.now().isoformat(timespec="milliseconds")
 
     def choose_limits(self, choice: str) -> None:
-        """Continue under the limits of a choice that the request left open, once; the time used stays used."""
+        """Switch, once, to the limits of a choice that the request left open; elapsed time still counts."""
         state, resolved, chosen = self.state, self.resolved, self.resolved.choices.get(choice)
         if chosen is None:
             return
         if not state.limits_fixed:
             state.limits_fixed = True
             state.deadline_at += chosen.deadline_seconds - resolved.limits.deadline_seconds
-        # A history that started anew was given the request's own limits again, and keeps its deadline.
+        # After continue-as-new the resolution has the request's own limits again, but the deadline is unchanged.
         state.resolved = with_choice(resolved, choice)
         self.clock.set_alarm()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def operation(self, step: str) -> str:
-        """A logical operation id: `step/iteration`, with its repetition in this session."""
+        """Return a logical operation id, `step/iteration`, with a suffix for repetitions in this session."""
         base = f"{step}/{self.state.iteration}"
         count = self.state.operations.get(base, 0)
         return self.scoped(base if count == 0 else f"{base}/again-{count + 1}")
 
     def scoped(self, name: str) -> str:
-        """The name of a call: an agent's starts with the agent's own, so that no two agents have one operation."""
+        """Return the name of a call, prefixed in an agent with the agent's id, so that agents share no operation."""
         return f"{self.state.scope}/{name}" if self.state.scope else name
 
     def operation_done(self, step: str) -> None:
-        """Have a repetition of a step be another operation.
+        """Give the next repetition of a step a new operation id.
 
-        A step that was cut off keeps its id, so that a resumed run finds the answer in the call store.
+        A step that was cut off reuses its id, so that a resumed run finds the answer in the call store.
         """
         base = f"{step}/{self.state.iteration}"
         self.state.operations[base] = self.state.operations.get(base, 0) + 1
@@ -94,7 +94,7 @@ class RunContext:
 
     @asynccontextmanager
     async def time_limit(self, seconds: float) -> AsyncIterator[None]:
-        """Interrupt the run after so many seconds, and drop the interruption at the end of the block."""
+        """Interrupt the run after `seconds` seconds, and clear the interruption at the end of the block."""
         alarm = asyncio.ensure_future(self.clock.ring_after(seconds, "until the report must be there"))
         try:
             yield
@@ -104,16 +104,16 @@ class RunContext:
 
     # --- guidance --------------------------------------------------------------------------------------------------
     def guide(self, origin: str, text: str, phase: str | None) -> None:
-        """Give the next phase something to go by."""
+        """Add guidance for the next phase."""
         if text.strip():
             given = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
             self.state.guidance = with_guidance(self.state.guidance, given)
             self.note("guidance.given", f"{origin}: {given.text}", origin=origin)
 
     def steer(self, text: str, origin: str = PERSON, phase: str | None = None) -> None:
-        """Pass words of a person or an operator's hook on to the roles, and search for them once there is a plan.
+        """Pass a text from a person or an operator's hook on to the roles; once there is a plan, also search for it.
 
-        Words of a hook are searched for only without a model, which could weigh them.
+        With a model, a hook's text is only guidance, because the model can weigh it.
         """
         state = self.state
         self.guide(origin, text, phase or state.phase)
@@ -127,23 +127,23 @@ class RunContext:
             self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, outputs)
 
     def is_excluded(self, found: Source | SearchHit) -> bool:
-        """Return true for a source that the request excludes."""
+        """Return true for a source excluded by the request."""
         return is_excluded(found.title, found.url, self.resolved.exclude)
 
     # --- plan ------------------------------------------------------------------------------------------------------
     def draft_plan(self, brief: str, nodes: list[PlanNode], **parts: Any) -> None:
-        """Replace the plan by a new version; `parts` are further fields of it."""
+        """Replace the plan with a new version; `parts` are its other fields."""
         plan = self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **parts)
         count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
         self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
     def retries(self, phase: str) -> bool:
-        """Return whether the last pause demands a phase again."""
+        """Return whether the last pause requires a retry of a phase."""
         pause = self.state.pause
         return pause is not None and pause.phase == phase and pause.action is Action.RETRY
 
     def issues(self, phase: str) -> list[GateIssue]:
-        """Return why a phase is done again, by its gate or else by the reflection on it; empty the first time."""
+        """Return why a phase is retried, from its gate or else from the reflection on it; empty the first time."""
         if not self.retries(phase) or self.state.pause is None:
             return []
         found = next((gate.issues for gate in reversed(self.state.gates) if gate.phase == phase), [])
@@ -151,7 +151,7 @@ class RunContext:
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
-        """Inform the watchers. Events of an agent have the agent's place in its run."""
+        """Add an event for watchers; an agent's events include its place in its run."""
         if self.state.task is not None:
             given = self.state.task.given
             place = {name: given[name] for name in ("turn", "branch") if isinstance(given.get(name), int)}
@@ -160,7 +160,7 @@ class RunContext:
         self.hooks.changed()
 
     def note_end(self, outcome: Outcome, text: str) -> None:
-        """Inform the watchers of the end of the run: of a failure by a status of the level `error` first."""
+        """Add the final event for watchers; a failure first adds a status event of level `error`."""
         add_end(self.state, self.now_text(), outcome, text)
         self.hooks.changed()
 
@@ -172,7 +172,7 @@ class RunContext:
         inputs: dict[str, Any] | None = None,
         outputs: dict[str, Any] | None = None,
     ) -> int:
-        """Append to the decision log, and return the number of the entry. A full log counts further entries."""
+        """Append to the decision log and return the entry's number; a full log only counts new entries."""
         state = self.state
         number = len(state.decisions) + state.decisions_dropped + 1
         if len(state.decisions) < MAX_DECISIONS:
@@ -190,22 +190,22 @@ class RunContext:
             state.decisions.append(decision)
         else:
             state.decisions_dropped += 1
-        # The reason of a decision on another iteration is a whole sentence.
+        # The rationale for another iteration is a complete sentence.
         name = "" if rationale and action == "decide_iteration" else action.replace("_", " ")
         text = ": ".join(part for part in (agent, name, rationale) if part)
         self.note("decision.recorded", text, agent=agent, action=action)
         return number
 
     def decided(self, number: int, outputs: dict[str, Any]) -> None:
-        """Add to a decision what came of it."""
+        """Add the outputs to a logged decision."""
         log = self.state.decisions
         if 0 < number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
     def check_call(self, caller: str, role: str) -> None:
-        """Record a call that the table does not allow as a failed branch. Raises `CallNotAllowed` for it.
+        """Raise `CallNotAllowed` for a call that `MAY_CALL` forbids, and record it as a failed branch.
 
-        A caller that the table does not have may call any role: strategies from outside have roles of their own.
+        A caller missing from the table may call any role, because external strategies have their own roles.
         """
         if ACTS_AS.get(caller, caller) in MAY_CALL and not may_call(caller, role):
             refused = CallNotAllowed(caller, role)
@@ -220,7 +220,7 @@ class RunContext:
             self.state.calls = {**self.state.calls, caller: calls}
 
     def exposes_private_text(self, url: str) -> bool:
-        """Return whether an address contains private words: the canary of the run, or words of a person."""
+        """Return whether a URL contains private text: the run's canary, or text of the request."""
         earlier = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *earlier]
         public = [self.resolved.query, *self.resolved.protected_sources]
@@ -232,20 +232,20 @@ class RunContext:
         return contains_canary(query, self.resolved.canary)
 
     def degrade(self, note: str) -> None:
-        """Record that something falls short of the request; the report names it."""
+        """Record a degradation, which the report lists."""
         if note not in self.state.degraded:
             self.state.degraded.append(note[:300])
             self.note("status", note, level="warning")
 
     def branch_failed(self, note: str) -> None:
-        """Record that a part of the work failed: the outcome cannot be `completed` any more."""
+        """Record that a part of the work failed; the outcome can then no longer be `completed`."""
         if note not in self.state.failed_branches:
             self.state.failed_branches.append(note[:300])
         self.state.last_failure = note[:300]
 
 
 async def within_limits(host: Host, inbox: Inbox, work: Coroutine[Any, Any, T]) -> T:
-    """Await work; raises `Interrupted` after it was cancelled because the time is over or a person stops the run."""
+    """Await work; if the time is up or a person stops the run, cancel it and raise `Interrupted`."""
     task = asyncio.ensure_future(work)
     try:
         await host.wait_until(lambda: task.done() or inbox.interruption is not None)
@@ -259,32 +259,32 @@ async def within_limits(host: Host, inbox: Inbox, work: Coroutine[Any, Any, T]) 
 
 
 async def _do_nothing() -> None:
-    """Stand in for a hook that a host without workflows does not need."""
+    """Do nothing: the default hook for hosts without workflows."""
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """The steps that only the workflow around a run can do."""
+    """The steps of a run that only its workflow can do."""
 
     changed: Callable[[], None] = lambda: None
     """Called after every event."""
     enter_phase: Callable[[], None] = lambda: None
-    """Called when a phase begins, and at the end."""
+    """Called when a phase starts, and at the end."""
     continue_as_new: Callable[[], Awaitable[None]] = _do_nothing
-    """Called at boundaries and before each wait: may end this execution and start another one."""
+    """Called at boundaries and before each wait; may continue as new."""
     wait_for_turn: Callable[[], Awaitable[object]] = _do_nothing
-    """Called after a wait for a person: another run may have taken the place of this one."""
+    """Called after a wait for a person, because another run may have taken this run's slot."""
     check_providers: Callable[[], Awaitable[None]] = _do_nothing
-    """Called once, before the first search is possible. Raises `Interrupted`, or a failure if none can be reached."""
+    """Called once, before the first search. Raises `Interrupted`, or a failure if no provider is available."""
 
 
 def elapsed_seconds(state: ResearchState, now: float) -> float:
-    """Active seconds of a session at `now` (seconds since the epoch); waiting for a person does not count."""
+    """Return a session's active seconds at `now` (seconds since the epoch); waits for a person do not count."""
     return state.active_seconds_before + (state.clock_stopped_at or now) - state.clock_started_at
 
 
 class Clock:
-    """Counts the time of one run; all of it is in the state, so another process counts on."""
+    """Measures the time of one run; its data is in the state, so another process can continue it."""
 
     def __init__(self, state: ResearchState, inbox: Inbox, host: Host) -> None:
         self._state = state
@@ -293,35 +293,35 @@ class Clock:
         self._alarm: asyncio.Task[None] | None = None
 
     def elapsed_seconds(self) -> float:
-        """Active seconds of this session so far."""
+        """Return the active seconds of this session so far."""
         return elapsed_seconds(self._state, self._host.now().timestamp())
 
     def remaining_seconds(self) -> float:
-        """Seconds until the report must be there."""
+        """Return the seconds until the report is due."""
         return self._state.deadline_at - (self._state.clock_stopped_at or self._host.now().timestamp())
 
     def remaining_work_seconds(self) -> float:
-        """Seconds until the work must give way to writing: the reserve is reserved for the report."""
+        """Return the seconds until research must end, so that the reserve is left for writing the report."""
         resolved = self._state.resolved
         reserve = resolved.limits.reserve_seconds if resolved and not self._inbox.closing else 0.0
         return self.remaining_seconds() - reserve
 
     def set_alarm(self) -> None:
-        """Have the work end when it must give way to writing: the one durable timer of a run that works."""
+        """Schedule the end of research with the only durable timer of a working run."""
         self.cancel_alarm()
         if not self._state.clock_stopped_at:
             seconds = self.remaining_work_seconds()
             self._alarm = asyncio.ensure_future(self.ring_after(seconds, "until the report must be written"))
 
     def cancel_alarm(self) -> None:
-        """Let the work continue as long as it likes."""
+        """Cancel the timer, so that nothing interrupts the run."""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Stop the clock for the block; afterwards the deadline is as far away as before, with a new alarm."""
+        """Stop the clock during the block; afterwards the same time remains, with a new alarm."""
         state = self._state
         self.cancel_alarm()
         state.clock_stopped_at = state.clock_stopped_at or self._host.now().timestamp()
@@ -337,33 +337,33 @@ class Clock:
         self.set_alarm()
 
     async def ring_after(self, seconds: float, why: str) -> None:
-        """Interrupt the run after so many seconds."""
+        """Interrupt the run after `seconds` seconds."""
         await self._host.sleep(max(0.0, seconds), why)
         self._inbox.interrupt(StopReason.BUDGET_TIME)
 
 
 # --- guidance and events -------------------------------------------------------------------------------------------
 def with_guidance(known: Sequence[Guidance], new: Guidance) -> list[Guidance]:
-    """Add guidance and return the newest; repeated guidance moves to the end."""
+    """Add guidance and return the latest; repeated guidance moves to the end."""
     others = [one for one in known if (one.origin, one.text) != (new.origin, new.text)]
     return newest([*others, new], MAX_GUIDANCE)
 
 
 def newest(known: Sequence[Guidance], most: int) -> list[Guidance]:
-    """Return at most so many of the newest in their order; a person's guidance is dropped last."""
+    """Return at most `most` of the latest items in order; a person's guidance is dropped last."""
     places = sorted(range(len(known)), key=lambda place: (known[place].origin == PERSON, place))
     return [known[place] for place in sorted(places[-most:])]
 
 
 def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:
-    """Append an event to the ring in the state; it costs no history."""
+    """Append an event to the state's ring buffer; it adds no history event."""
     state.event_count += 1
     state.events.append(Event(seq=state.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data))
     del state.events[:-MAX_EVENTS]
 
 
 def add_end(state: ResearchState, time: str, outcome: Outcome, text: str) -> None:
-    """Append the end of a run: of a failure a status of the level `error` first."""
+    """Append the final event of a run; a failure first gets a status event of level `error`."""
     if outcome in FAILURES:
         add_event(state, "status", time, text, {"level": "error"})
     add_event(state, "run.finished", time, text, {"outcome": outcome.value})

@@ -48,7 +48,7 @@ class CallNotAllowed(Interrupted):
 
 @dataclass(frozen=True)
 class Reply:
-    """A person's reply to a wait; exactly one kind of field is set."""
+    """A person's reply to a wait; one field is set, `overruled` only together with `approved`."""
 
     answers: list[str] | None = None
     """Answers to the questions of a round or a plan, in order; empty texts for unanswered ones."""

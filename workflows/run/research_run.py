@@ -1,6 +1,6 @@
-"""A run as strategies program against it: ask a role, take a turn, have agents work. Each model call has its budget.
+"""The run facade for strategies: call roles, take tool turns, start agents. Every model call is budgeted.
 
-A role call reserves, calls and settles; an answer of no use is repaired once, then the deterministic fallback works.
+A role call reserves, calls and settles; an unusable answer is repaired once before the deterministic fallback.
 """
 
 import json
@@ -74,22 +74,22 @@ T = TypeVar("T", bound=ToolTurnInput)
 U = TypeVar("U", bound=TurnResult)
 
 GUIDANCE_OF_CALL: Final = 6
-"""About the guidance that one round of think-pauses gives."""
+"""Roughly one round of think-pause guidance."""
 GIVEN_UP_AFTER = 2
-"""A model that so often gave a role nothing useful is not paid for it once more."""
+"""After this many unusable answers, the role falls back without calling the model again."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
 DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
 SHOWN_OF_CALL: Final = 2_000
-"""Characters of the arguments of a call, and of its answer, in the log of a run."""
+"""Characters of a tool call's arguments and of its answer in a run's log."""
 NAME_DIGITS: Final = 8
-"""Of a text's hash, in the name of a call."""
+"""Digits of a text's hash in the name of a call."""
 
 
 class CallRefused(Interrupted):
-    """A limit forbids the call, and no call under way can give back enough for it.
+    """A limit forbids the call, and no call in flight can release enough for it.
 
-    `share` names the share of the tokens that has no room for it; None where a limit of the whole run has none.
+    `share` is the token share without room for it; None if a limit of the whole run is the cause.
     """
 
     def __init__(self, reason: StopReason, share: TokenShare | None = None) -> None:
@@ -98,12 +98,12 @@ class CallRefused(Interrupted):
 
     @property
     def words(self) -> str:
-        """The reason for a person: `budget_tokens`, `budget_tokens: share of planning`."""
+        """Return the reason for people: `budget_tokens`, `budget_tokens: share of planning`."""
         return self.reason.value + (f": share of {self.share.value}" if self.share else "")
 
 
 def describe_call(call: ToolCall) -> str:
-    """Return what a call is about, or why it is refused, for a person who watches."""
+    """Return a call's arguments, or why it is refused, for watchers."""
     if call.problem:
         return f"refused: {call.problem}"[:TASK_SHOWN]
     return " ".join(str(value) for value in call.arguments.values() if value)[:TASK_SHOWN]
@@ -114,7 +114,7 @@ class Unanswered(Exception):
 
 
 class _Unusable(Exception):
-    """A paid call gave no usable answer; `problem` is for the repair, None if a repair cannot help."""
+    """A paid call gave no usable answer; `problem` is for the repair call, None if a repair cannot help."""
 
     def __init__(self, problem: str | None) -> None:
         super().__init__(problem)
@@ -122,7 +122,7 @@ class _Unusable(Exception):
 
 
 class ResearchRun(RunContext):
-    """One run, with the roles that work for it."""
+    """One run, with its role calls, agents and budget."""
 
     def __init__(
         self,
@@ -132,22 +132,21 @@ class ResearchRun(RunContext):
         hooks: Hooks | None = None,
         stored: dict[str, Any] | None = None,
     ) -> None:
-        """`stored` is the snapshot of the state that the session store has already."""
+        """`stored` is the state snapshot that the session store already has."""
         super().__init__(state, inbox, host, hooks)
         self.checkpoints = Checkpoints(self, stored)
         self.reservations = Reservations()
         self.agents = Agents(self)
         self._summaries: dict[str, str] = {}
-        """Hash of the entry of a summary by the key of its order; empty where no model made one."""
+        """Order key → entry hash of the summary; empty if no model made one."""
 
     async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
-        """Have a role do its work: repaired once, then done by the deterministic fallback (marked `degraded`).
+        """Call a role; an unusable answer is repaired once, then the deterministic fallback works (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`), `fields` the role's own part of
         the request. Raises `Interrupted`, `CallNotAllowed`, and `Unanswered` for a role without a fallback.
         """
         self.check_call(fields.caller, role.name)
-        # A model that often gave a role nothing useful is not paid for it again.
         given_up = self.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
         kind = engine or (EngineKind.EXTRACTIVE if given_up else self.resolved.engine)
         if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
@@ -162,7 +161,7 @@ class ResearchRun(RunContext):
             output = await self._answer(role, operation, fields, kind)
         except ActivityError as error:
             if not is_outage(error) and (issubclass(role.input, AnalyzeInput) or not is_given_up(error)):
-                raise  # a failed analysis costs its own branch
+                raise  # a failed analysis fails only its branch
             self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
@@ -172,10 +171,10 @@ class ResearchRun(RunContext):
         return output
 
     async def turn(self, role: RoleSpec[T, U], step: str, request: T, **place: Any) -> U:
-        """Have a role with tools take one turn: as `ask`, with a longer transcript and checked calls for an answer.
+        """Have a role with tools take one turn: like `ask`, but the answer is a longer transcript and checked calls.
 
-        Each turn after the first has the transcript of the turn before and an answer to each of its calls. Watchers see
-        its text and its calls, with the fields of `place`. Raises as `ask` does.
+        Each turn after the first gets the previous transcript and an answer to each of its calls. Watchers see its text
+        and calls, with the fields of `place`. Raises the same errors as `ask`.
         """
         output = await self.ask(role, step, request)
         self.state.note_entry(output.transcript.hash)
@@ -199,7 +198,7 @@ class ResearchRun(RunContext):
         results: Mapping[str, Mapping[str, Any]] | None = None,
         **place: Any,
     ) -> None:
-        """Inform the watchers about the answers to the calls of a turn; `results` are further fields by call."""
+        """Add events for the answers to a turn's calls; `results` are additional fields by call id."""
         tools = {call.id: call.name for call in calls}
         for answer in answers:
             call = {"tool": tools[answer.call_id], "call_id": answer.call_id, "is_error": answer.is_error}
@@ -207,17 +206,17 @@ class ResearchRun(RunContext):
             self.note("tool.returned", shorten(answer.text, TASK_SHOWN), role=role.name, step=step, **data)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE, *, caller: str = "") -> list[TaskResult]:
-        """Have agents work on tasks, `at_once` at a time; their results in task order, with the findings in the state.
+        """Run agents, `at_once` at a time; return their results in task order, with their findings in the state.
 
-        `caller` is the role that they work for, where one role calls another. An agent that failed, was cut off or is
-        late has a result that reports it. Raises `CallNotAllowed`, `Interrupted` once the run is to end, and
-        `asyncio.CancelledError` where it is cancelled, after the agents' findings were taken over.
+        `caller` is the calling role, if one role calls another. The result of an agent that failed, was cut off or is
+        late says so. Raises `CallNotAllowed`, `Interrupted` if the run must end, and `asyncio.CancelledError` if it is
+        cancelled, both after the agents' findings were merged.
         """
         return await self.agents.spawn(tasks, at_once, caller)
 
     # --- one answer --------------------------------------------------------------------------------------------------
     async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
-        """Return the output by the model, repaired once, or by the fallback."""
+        """Return the output of the model, repaired at most once, or of the fallback."""
         state, problem = self.state, None
         for repair in ("", "/repair") if kind is EngineKind.MODEL else ():
             try:
@@ -226,8 +225,8 @@ class ResearchRun(RunContext):
                 spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT)
                 if not role.has_fallback or ((state.fetched_sources() or role.writes_report) and not spared):
                     raise
-                # Nothing was read yet, so there is nothing to report from, or the other shares have tokens for it:
-                # research goes on without paying for this.
+                # Either nothing was read yet, so there is nothing to report from, or other shares still have tokens:
+                # the run continues without a model for this call.
                 self.degrade(f"{role.name}: done without the model ({refused.words})")
                 state.fallbacks.setdefault(role.name, 0)
                 break
@@ -249,9 +248,9 @@ class ResearchRun(RunContext):
         return output
 
     async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None) -> O:
-        """Reserve, call and settle, once more with summaries if the call needs any.
+        """Reserve, call and settle; if the call needs summaries, make them and call again.
 
-        Raises `_Unusable`, `CallRefused`, `Interrupted`, `ActivityError` for an outage.
+        Raises `_Unusable`, `CallRefused`, `Interrupted`, and `ActivityError` for an outage.
         """
         request = self._request(role, operation, fields, EngineKind.MODEL, repair)
         try:
@@ -259,18 +258,18 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if not (orders := orders_of(error)):
                 raise
-            number, _ = await self._reserve(role, request)  # no summary takes the room of the call itself
+            number, _ = await self._reserve(role, request)  # summaries must not use up the budget of the call itself
             try:
                 calls = [partial(self._summarize, operation, order) for order in orders]
                 for call in await side_by_side(self.host, calls, max(1, self.resolved.limits.max_parallel)):
-                    call.result()  # raises where the run is to end
+                    call.result()  # raises if the run must end
             finally:
                 self.reservations.close(number, NOTHING)
             summaries = [entry for order in orders if (entry := self._summaries[order.key])]
             return await self._reserved_call(role, request.model_copy(update={"summaries": summaries}))
 
     async def _summarize(self, operation: str, order: SummaryOrder) -> None:
-        """Have a text summarised by the first of the configured models that can."""
+        """Have a text summarised by the first configured model that succeeds."""
         tokens = self.resolved.tokens
         models = dict.fromkeys([tokens.summarization_provider, *tokens.summarization_providers])
         for number, model in enumerate(filter(None, models), start=1):
@@ -286,7 +285,7 @@ class ResearchRun(RunContext):
             self.degrade("summarizer: a text was shortened by its own sentences, since no model summarised it")
 
     async def _reserved_call(self, role: RoleSpec[I, O], request: I) -> O:
-        """Reserve, call and settle. Raises as `_paid_call`, and `ActivityError` for a call that needs summaries."""
+        """Reserve, call and settle. Raises like `_paid_call`, and `ActivityError` for a call that needs summaries."""
         number, left = await self._reserve(role, request)
         try:
             output = await self._execute(role, request)
@@ -304,7 +303,7 @@ class ResearchRun(RunContext):
             self.reservations.close(number, left)
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
-        """Return the role's own fields with the envelope of every call."""
+        """Return the role's own fields with those common to all calls."""
         shown = {source.id for source in getattr(fields, "sources", ())}
         request = fields.model_copy(
             update={
@@ -321,7 +320,7 @@ class ResearchRun(RunContext):
         return request.model_copy(update=resolved_fields(role, request, self.resolved))
 
     async def _execute(self, role: RoleSpec[I, O], request: I) -> O:
-        """Schedule the activity with the time that is left now: a call may have waited for its room."""
+        """Schedule the activity within the time left now, which is less if the call waited for budget."""
         summary, remaining = summary_of(role, request), self.clock.remaining_work_seconds()
         attempt = math.inf if request.engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
         options = call_options(
@@ -349,10 +348,10 @@ class ResearchRun(RunContext):
             if answer.content.archive_problem:
                 self.degrade(answer.content.archive_problem)
         if role.writes_report:
-            # Of several that may have written, the last one wrote the report that there is.
+            # If several roles wrote, the last one wrote the current report.
             others = writers() - {role.name}
             state.engine_by_role = {name: kind for name, kind in state.engine_by_role.items() if name not in others}
-        # Of a report that grows by updates a model wrote a part, whoever wrote the newest one.
+        # A live report counts as a model's once a model has written any of its updates.
         if role.name != REPORTER.name or state.engine_by_role.get(role.name) != EngineKind.MODEL.value:
             state.engine_by_role[role.name] = answer.engine.value
         if answer.model and answer.model not in state.models_used:
@@ -365,7 +364,7 @@ class ResearchRun(RunContext):
     def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I) -> str | None:
         """Account for a failed call, and return the problem for a repair; None if only the fallback can help.
 
-        Raises an outage again, and `Interrupted` if the run cannot continue.
+        Re-raises an outage, and raises `Interrupted` if the run cannot continue.
         """
         account_failure(self.state, role.name, request, spent_by(error))
         if is_outage(error):
@@ -375,7 +374,7 @@ class ResearchRun(RunContext):
         problem = details_of(cause).get("problem")
         if problem == STEERED:
             self.degrade(STEERED_NOTE)
-        if role.name == SUMMARIZER.name:  # the next model makes the summary, or none
+        if role.name == SUMMARIZER.name:  # the next model is tried, if there is one
             self.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
             return None
         why = failure = describe_failure(error).removeprefix("$: ")
@@ -383,7 +382,7 @@ class ResearchRun(RunContext):
             why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
         note = f"{role.name}: {why}"
         if kind not in REPAIRABLE or request.repair is not None:
-            # A role that only looks at the report takes nothing away from it by failing.
+            # The failure of a role that only checks the report loses no content.
             (self.branch_failed if role.has_fallback else self.degrade)(note)
         self.note("task.failed", f"{role.name}: {failure}", role=role.name, error=kind)
         if kind in REPAIRABLE:
@@ -392,7 +391,7 @@ class ResearchRun(RunContext):
             self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
         elif details_of(cause).get("kind") == failures.CONTEXT_TOO_LONG:
             if request.protected_source_ids:
-                # No model can be shown what the person protects: nothing more is paid for.
+                # No model has room for the protected sources, so no more model calls are made.
                 replaceable = (one for one in declared_roles() if one.has_fallback or one in CLOSING_ROLES)
                 given_up = dict.fromkeys((one.name for one in replaceable), GIVEN_UP_AFTER)
                 self.state.fallbacks = given_up | self.state.fallbacks
@@ -404,9 +403,9 @@ class ResearchRun(RunContext):
 
     # --- the budget --------------------------------------------------------------------------------------------------
     async def _reserve(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
-        """Return the reservation of a call, under its number. Waits while calls under way may give back enough.
+        """Return the number and reservation of a call, waiting while calls in flight may release enough.
 
-        Raises `CallRefused`, or `Interrupted` if the run is to end.
+        Raises `CallRefused`, or `Interrupted` if the run must end.
         """
         resolved, reservations = self.resolved, self.reservations
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
@@ -415,7 +414,7 @@ class ResearchRun(RunContext):
         kept = NOTHING if closes else self.reserved_for_report()
         while refused := self._refusal(role, reservations.total, reservations.total_tokens, wanted, kept):
             if role.name == SUMMARIZER.name:
-                raise refused  # its call has a reservation, and is made without the summary
+                raise refused  # the call it is for has its own reservation, and is made without the summary
             refused = self._refusal(role, reservations.unexplained, reservations.unexplained_tokens, wanted, kept)
             if refused is not None:
                 why = f"{refused.reason.text} ({refused.words})"
@@ -436,9 +435,9 @@ class ResearchRun(RunContext):
         wanted: Reservation,
         kept: Reservation,
     ) -> CallRefused | None:
-        """Return the refusal of a call by a limit of the run, or by the share of its role in the tokens."""
+        """Return the refusal of a call by a limit of the run or by its role's token share; None if it fits."""
         left = self.tokens_left(role.share, reserved_tokens)
-        # Shares keep tokens for the report already.
+        # Shares already reserve tokens for the report.
         kept = kept if left is None else Reservation(kept.calls, 0, kept.cost_usd)
         reason = refusal(self.resolved.limits, self.state.usage, held, wanted, kept)
         if reason is not None:
@@ -446,7 +445,7 @@ class ResearchRun(RunContext):
         return None if left is None or wanted.tokens <= left else CallRefused(StopReason.BUDGET_TOKENS, role.share)
 
     def tokens_left(self, share: TokenShare, held: Mapping[TokenShare, int]) -> int | None:
-        """Return what a share may still use; None where the tokens of the run are not divided.
+        """Return the tokens that a share may still use; None if the run's tokens are not divided into shares.
 
         An agent has a part of its run's share and does not divide it again.
         """
@@ -465,13 +464,13 @@ class ResearchRun(RunContext):
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         prices = self.resolved.model_prices.values()
-        if role.name == SUMMARIZER.name and prices:  # its models may be those of any tier
+        if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
             return ModelPrice(input=max(one.input for one in prices), output=max(one.output for one in prices))
         return self.resolved.model_prices.get(role.tier.value)
 
 
 def orders_of(error: ActivityError) -> list[SummaryOrder]:
-    """Return the summaries that a call needs first; empty for a failure of the call."""
+    """Return the summaries that a call needs first; empty if the call failed for another reason."""
     cause = error.cause
     if not isinstance(cause, ApplicationError) or cause.type != failures.SUMMARIES_NEEDED:
         return []
@@ -479,6 +478,6 @@ def orders_of(error: ActivityError) -> list[SummaryOrder]:
 
 
 def summary_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
-    """Return the text beside the activity's name in the web UI."""
+    """Return the summary shown next to the activity's name in the web UI."""
     subject = request.subject()
     return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")

@@ -13,24 +13,24 @@ from workflows.run.research_run import ResearchRun
 
 @dataclass(frozen=True)
 class Finished:
-    """The strategy has no further unit."""
+    """The strategy has no more units."""
 
     reason: StopReason
 
 
 class Strategy(Protocol):
-    """Decides what to do next; its position lives in `run.state.position`, never in the object.
+    """Decides the next unit; its position is in `run.state.position`, never in the object.
 
     After each unit the driver calls `evaluate`, the reflecting model and `pause`, checks the limits and saves.
     A run may end between any two of these, and another process continues from the stored state.
     """
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Do one resumable unit. Only the state survives until the next call."""
+        """Do one resumable unit; only the state persists until the next call."""
         ...
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Open the pause of a unit: check the unit by fixed rules, and name the question to a reflecting model.
+        """Open the pause of a unit: check it by fixed rules, and prepare the question to a reflecting model.
 
         The result must not depend on time. A strategy without gates does neither.
         """
@@ -42,21 +42,21 @@ class Strategy(Protocol):
         ...
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Move the position of a stored state to the first unit that has to be done again.
+        """Move the position of a stored state to the first unit to repeat.
 
         `redo_analysis` is true if sub-queries were analyzed without their model when the earlier run ended.
         """
         ...
 
     def replan(self, state: ResearchState) -> None:
-        """Move the position back to the unit that makes the plan, because a person demands another one.
+        """Move the position back to the planning unit, because a person requires a new plan.
 
         Called before any search; the guidance has the person's message.
         """
         ...
 
     def progress(self, state: ResearchState) -> Progress:
-        """Return the units with their marks. Pure."""
+        """Return the units with their states. Pure."""
         ...
 
     async def write_early(
@@ -64,15 +64,15 @@ class Strategy(Protocol):
     ) -> None:
         """Write the report of a run that is cut short (`workflows.phases.closing.write_early`).
 
-        By default the synthesizer writes it; a strategy whose report grows while it works adds the missing parts.
+        By default the synthesizer writes it; a strategy with a live report adds the missing parts.
         """
         await write_early(run, reason, changed=changed, engine=engine)
 
 
 class ScopedStrategy(Strategy, Protocol):
-    """Works on the task of an agent; its declaration has `scoped`. Its findings are taken from the state.
+    """Works on an agent's task, with `scoped` in its declaration; its findings are read from the state.
 
-    It is neither resumed nor planned again by itself: its run gives its task again.
+    It is never resumed or replanned on its own; its run retries the task.
     """
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
@@ -82,17 +82,17 @@ class ScopedStrategy(Strategy, Protocol):
         """No effect."""
 
     async def conclude(self, run: ResearchRun) -> str:
-        """Finish the findings, however the work ended, within the reserve of the agent's time, and sum them up.
+        """Complete the findings within the agent's reserve, even after an early end, and return their summary.
 
-        Not called for a cancelled agent: no paid call may follow then. Raises `Interrupted` when the time is over; then
-        there is no summary, and the findings count nevertheless.
+        Not called for a cancelled agent, which may make no more paid calls. Raises `Interrupted` if the time is up;
+        the findings then count without a summary.
         """
         ...
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
-        """Return the part of a tree that the agent worked on, however its work ended; None for one without a tree.
+        """Return the agent's part of a tree, even after an early end; None if its strategy builds no tree.
 
-        Its usage and the nodes below it are added to what this returns. Pure.
+        The caller adds usage and descendants. Pure.
         """
         del state
         return None

@@ -1,4 +1,4 @@
-"""Shared by strategies that go from unit to unit: pauses, events, marks, steps of a plan, and the report."""
+"""Shared parts of strategies that work unit by unit: pauses, events, marks, plan steps, and the report."""
 
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,7 +24,7 @@ CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone 
 
 
 class UnitName(StrEnum):
-    """The units of a strategy; a member may have a short name for live views as its second value."""
+    """The units of a strategy; a member's second value is an optional short label for live views."""
 
     label: str
 
@@ -36,25 +36,25 @@ class UnitName(StrEnum):
 
 
 class UnitPosition(Position):
-    """Fields of every position whose strategy carries out a plan of steps."""
+    """Base position of strategies that work unit by unit."""
 
     next_unit: str = ""
     finished: bool = False
     rewritten: bool = False
-    """True once the report had its one retry."""
+    """True once the report has had its only retry."""
     skipped: list[str] = []
-    """Ids of steps that were judged unnecessary: a resumed run skips them, too."""
+    """Ids of steps judged unnecessary; a resumed run skips them too."""
 
 
 class UnitStrategy(Strategy):
-    """A strategy whose position names the unit that comes next."""
+    """A strategy whose position names the next unit."""
 
     position: type[UnitPosition]
     planning: str
-    """The unit that makes the plan."""
+    """Name of the planning unit."""
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """Call the hook, and move on; a model writes a report with issues once more."""
+        """Call the hook and move on; a report with issues is retried once if the run has a model."""
         position, name = self.position.of(run.state), opened.unit.name
         await call_hook(run, name, f"The unit {name} is done: {self.progress(run.state).summary}")
         if position.next_unit != Phase.SYNTHESIS:
@@ -69,10 +69,10 @@ class UnitStrategy(Strategy):
 
     @abstractmethod
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
-        """Name the unit that comes next, after any but the report, and return the pause between the two."""
+        """Set the next unit, after any but the report, and return the pause between the two."""
 
     def replan(self, state: ResearchState) -> None:
-        """Plan once more, with the person's message as guidance."""
+        """Plan again, with the person's message as guidance."""
         self.position.of(state).next_unit = self.planning
 
 
@@ -88,8 +88,8 @@ async def carry_out(
 ) -> T:
     """Do one unit between its two events, and return the result of `work`. Raises `Interrupted`.
 
-    `label` is the short name for live views, `title` the text of the first event, both by default the name; `data` has
-    further fields of it.
+    `label` is the short name for live views, `title` the text of the first event, both the name by default; `data` are
+    additional fields of that event.
     """
     run.state.phase = name
     run.hooks.enter_phase()
@@ -101,14 +101,14 @@ async def carry_out(
 
 
 def mark_of(place: int, current: int, *, finished: bool, started: bool) -> Mark:
-    """Return the mark of the unit at `place` while the one at `current` comes next."""
+    """Return the mark of the unit at index `place` while the one at `current` is next."""
     if finished or place < current:
         return Mark.DONE
     return Mark.RUNNING if place == current and started else Mark.WAITING
 
 
 def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, summary: str) -> UnitProgress:
-    """Return the progress of a unit that comes once, with its summary when it is done."""
+    """Return the progress of a unit that occurs once, with its summary once it is done."""
     order = list[str](type(unit))
     place, current = order.index(unit), order.index(position.next_unit)
     mark = mark_of(place, current, finished=position.finished, started=state.phase is not None)
@@ -119,7 +119,7 @@ def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, 
 def step_node(
     text: str, *, facet: str = "", description: str = "", iteration: int = 1, request: Gap | None = None
 ) -> PlanNode:
-    """Return a step as a node without a search of its own; `request` is a person's one that it serves."""
+    """Return a step as a node without its own search; `request` is the person's request that it serves, if any."""
     return PlanNode(
         id="step-" + short_hash(iteration, text),
         text=text[:500],
@@ -134,32 +134,32 @@ def step_node(
 
 
 def unplanned_requests(state: ResearchState) -> list[Gap]:
-    """Return the open gaps that a person requested and that no step of the plan pursues yet."""
+    """Return the open gaps requested by a person that no step of the plan pursues yet."""
     pursued = {node.gap_id for node in state.plan.nodes}
     return [gap for gap in state.unaddressed_gaps() if gap.origin == ASKED_BY_PERSON and gap.id not in pursued]
 
 
 def skip_steps(state: ResearchState, position: UnitPosition, steps: Sequence[PlanNode] = ()) -> None:
-    """Skip steps, and again those that were skipped before, because the findings answer the question."""
+    """Skip these steps and those skipped before, because the findings answer the question."""
     position.skipped += [step.id for step in steps]
     update = {"status": NodeStatus.SKIPPED, "status_reason": ENOUGH}
     skipped = [step for step in state.plan.steps if step.id in position.skipped]
     state.plan = state.plan.with_nodes(*(step.model_copy(update=update) for step in skipped))
 
 
-# --- what remains of the work ----------------------------------------------------------------------------------------
+# --- remaining work --------------------------------------------------------------------------------------------------
 def planned_queries(state: ResearchState) -> list[PlanNode]:
-    """Return the queries of the plan that no agent has chosen, in their order."""
+    """Return the plan's queries that were not added by an agent, in order."""
     return [query for query in state.plan.sub_queries if query.origin != CHOSEN_BY_AGENT]
 
 
 def is_unfinished(record: AgentRecord | None) -> bool:
-    """Return true for an agent that did not do all of its task: it failed, was cut short, or something in it failed."""
+    """Return true for an agent with unfinished work: it failed, was cut short, or had a failed branch."""
     result = record.result if record is not None and record.is_over else None
     return result is None or bool(result.is_stub or result.problem or result.failed_branches)
 
 
 def reason_without_findings(state: ResearchState) -> StopReason:
-    """Return the reason for the end of agents without findings; an early end proves no lack of sources."""
+    """Return the stop reason of agents without findings; an early end does not show a lack of sources."""
     reasons = [record.result.stop_reason for record in state.agents if record.result is not None]
     return next((reason for reason in reasons if reason not in NATURAL_STOPS), StopReason.NO_ACTIONABLE_GAPS)
