@@ -65,8 +65,8 @@ FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
 
 EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
 """Routine failures: benign for Temporal, and not logged."""
-LONGEST_DELAY_SECONDS: Final = 300.0
-"""Longest Retry-After that is obeyed, plus up to 10 % jitter. Without one, the server backs off from 1 s to 30 s."""
+LONGEST_BACKOFF_SECONDS: Final = 30.0  # after several failures that named no delay: 1 s, 2 s, 4 s, … up to this
+LONGEST_DELAY_SECONDS: Final = 300.0  # longest Retry-After that is obeyed
 MOST_LOSSES: Final = 3  # worker deaths after which a call is given up
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end sooner. A heartbeat costs the server a sixth of a short activity."""
@@ -105,7 +105,7 @@ async def attempt(
         is_service = is_service and not isinstance(error, errors.StoreUnavailable)
         left = limit - waited if is_service and limit is not None else None
         # Without its cause: a client library's message may repeat the request.
-        raise _reported(history, application_error(error, area, history.usage, left), error) from None
+        raise _reported(history, application_error(error, area, history.usage, left, info.attempt), error) from None
     except ApplicationError as failure:
         raise _reported(history, failure) from None
     except asyncio.CancelledError:
@@ -123,15 +123,23 @@ async def attempt(
 
 
 def application_error(
-    error: ProviderError, area: Area, spent: Usage | None = None, seconds_left: float | None = None
+    error: ProviderError,
+    area: Area,
+    spent: Usage | None = None,
+    seconds_left: float | None = None,
+    number: int = 1,
 ) -> ApplicationError:
-    """Translate an error; `spent` is the cost of earlier attempts, `seconds_left` the time for retries (None: any)."""
+    """Translate the error of attempt `number`.
+
+    `spent` is the cost of earlier attempts, `seconds_left` the time for retries (None: any).
+    """
     name = next(name for kind, name in FAILURES if isinstance(error, kind))
-    delay, final = None, True
+    delay, final = 0.0, True
     if isinstance(error, Retryable):
-        if error.retry_after is not None:
-            delay = max(0.0, min(error.retry_after, LONGEST_DELAY_SECONDS)) * random.uniform(1.0, 1.1)  # noqa: S311
-        final = seconds_left is not None and (1.0 if delay is None else delay) > seconds_left
+        backoff, named = min(LONGEST_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10)), error.retry_after
+        delay = backoff if named is None else max(0.0, min(named, LONGEST_DELAY_SECONDS))
+        delay *= random.uniform(1.0, 1.1)  # noqa: S311  calls that failed together should not return together
+        final = seconds_left is not None and delay > seconds_left
     usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()
     if isinstance(error, (errors.UnusableText, errors.InvalidCall)):
         details["kind"] = error.kind
@@ -147,7 +155,7 @@ def application_error(
         *([details] if details else []),
         type=str(getattr(area, name, name)),
         non_retryable=final,
-        next_retry_delay=None if final or delay is None else timedelta(seconds=delay),
+        next_retry_delay=None if final else timedelta(seconds=delay),
         category=ApplicationErrorCategory.BENIGN if expected else ApplicationErrorCategory.UNSPECIFIED,
     )
 

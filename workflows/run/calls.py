@@ -18,7 +18,7 @@ from contracts.texts import as_markdown
 HEARTBEAT = timedelta(seconds=15)
 """A killed worker's call is retried 15 s after its last heartbeat; workers send one per second and may pause 10 s."""
 RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
-"""Backoff after a lost worker; after a failure, the activity itself sets the next delay, with jitter."""
+"""Backoff after a lost worker; after a failure, the activity itself names the delay (`activities/failures.py`)."""
 MARGIN_SECONDS = 2.0
 """A call ends this long before the time for work does, so that the run can name what it was waiting for."""
 

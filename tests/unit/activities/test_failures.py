@@ -88,6 +88,17 @@ def test_a_named_wait_is_obeyed_within_bounds(named: float, least: float) -> Non
 
 
 @pytest.mark.parametrize(
+    ("number", "least", "most"), [(1, 1.0, 1.1), (3, 4.0, 4.4), (6, 30.0, 33.0), (5_000, 30.0, 33.0)]
+)
+async def test_backoff_grows_with_jitter(number: int, least: float, most: float) -> None:
+    """Without a Retry-After the delay doubles from 1 s to 30 s, and calls that failed together return apart."""
+    history = {"reported": number - 1}
+    delays = [(await Attempt(number, history).of(errors.Unavailable("down"))).next_retry_delay for _ in range(9)]
+    assert all(delay is not None and least * SECOND <= delay <= most * SECOND for delay in delays)
+    assert len(set(delays)) > 1
+
+
+@pytest.mark.parametrize(
     ("number", "details", "losses"),
     [(1, (), 0), (4, ({"reported": 3},), 0), (4, ({"reported": 1},), 2), (3, ("x", 2), 2)],
 )
