@@ -111,7 +111,7 @@ async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy
     assert refused.value.code == ExitCode.NOTHING_TO_WORK_WITH
     with pytest.raises(CommandError, match="omit --model-url"):
         await Workers(Settings(), Settings(), "other").prepare(RunOptions(model_url=SILENT), web=True)
-    with pytest.raises(CommandError, match="wait for its end"):
+    with pytest.raises(CommandError, match="wait until it ends"):
         await Workers(settings, model_at(SILENT), f"other{OF_RUN}").prepare(corpus="manual")
 
 
