@@ -1,4 +1,4 @@
-"""The strategy `living`: plan → a person's approval → turns of an agent, which update the report → completion."""
+"""The `living` strategy: plan → a person's approval → turns of an agent that updates the report → completion."""
 
 from contracts.addresses import sub_query_id
 from contracts.living_roles import DECOMPOSER, LIVING_AGENT, DecomposeInput
@@ -35,7 +35,7 @@ class LivingStrategy(UnitStrategy):
     planning = LivingUnit.PLANNING
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Do the unit that comes next."""
+        """Do the next unit."""
         state, position = run.state, LivingPosition.of(run.state)
         if position.finished:
             if position.turn > MOST_TURNS and not position.has_reported:
@@ -57,7 +57,7 @@ class LivingStrategy(UnitStrategy):
         return Unit(name=name, iteration_ended=unit is LivingUnit.TURN)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
-        """Go from the plan to turns, and after the last of these to the completion, if anything is left."""
+        """Move from the plan to the turns, and after the last turn to the completion if anything is left."""
         state, position = run.state, LivingPosition.of(run.state)
         is_incomplete = not position.has_reported or unasked_queries(state) or unanalyzed(state, position)
         nothing_noted = not state.findings and pages_found(state)
@@ -77,10 +77,10 @@ class LivingStrategy(UnitStrategy):
         return Pause(phase=name, action=action, rationale=position.ended)
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Let the agent continue unless it had finished, with its searches and pages; or only refresh the sources."""
-        del redo_analysis  # a note of rules stays in the report
+        """Let the agent continue with its searches and pages, unless it had finished; or only refresh the sources."""
+        del redo_analysis  # notes made by rules stay in the report
         position = LivingPosition.of(state)
-        # Pages that were lost are opened again, and files that no analysis showed are analyzed.
+        # Lost pages may be opened again, and files whose analysis failed are analyzed again.
         position.opened = [number for number in position.opened if source_of_page(state, number) is not None]
         position.finished = False
         if state.refresh is None:
@@ -98,7 +98,7 @@ class LivingStrategy(UnitStrategy):
     async def write_early(
         self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
     ) -> None:
-        """Put pages and notes so far into the report by rules: no other writer rewrites it."""
+        """Add the pages and notes so far to the report by rules, as no other writer rewrites it."""
         del reason, changed, engine
         state = run.state
         if not state.plan.outline:
@@ -113,7 +113,7 @@ class LivingStrategy(UnitStrategy):
             run.degrade("not everything that was noted could be put into the report in time")
 
     def progress(self, state: ResearchState) -> Progress:
-        """Return the plan, each section with its words, and the completion."""
+        """Return the plan, each section with its word count, and the completion."""
         position = LivingPosition.read(state)
         shown = (LivingUnit.PLANNING, LivingUnit.COMPLETION, *([LivingUnit.REFRESH] if state.refresh else []))
         plan, *ends = (unit_progress(state, position, unit, _summary(state, unit)) for unit in shown)
@@ -142,7 +142,7 @@ def _summary(state: ResearchState, kind: LivingUnit) -> str:
 
 
 def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
-    """Add a query for each request of a person since the plan, while turns are left; the outline does not change."""
+    """Add a query for each new request of a person, while turns are left; the outline does not change."""
     state = run.state
     if not state.plan.nodes or position.turn > MOST_TURNS or position.next_unit == LivingUnit.REFRESH:
         return
@@ -157,7 +157,7 @@ def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
 
 # --- units -----------------------------------------------------------------------------------------------------------
 async def _plan(run: ResearchRun) -> None:
-    """Have the question decomposed into queries and an outline, without a search. Raises `Interrupted`."""
+    """Have the question decomposed into queries and an outline, without searching. Raises `Interrupted`."""
     state, resolved = run.state, run.resolved
     request = DecomposeInput(
         constraints=resolved.constraints,
@@ -178,7 +178,7 @@ async def _plan(run: ResearchRun) -> None:
 
 
 async def _complete(run: ResearchRun) -> None:
-    """Complete the agent's work: approved queries without a search, pages not read, notes that the report lacks.
+    """Complete the agent's work: unsearched queries, unread pages, and notes missing from the report.
 
     Raises `Interrupted`.
     """
@@ -192,14 +192,14 @@ async def _complete(run: ResearchRun) -> None:
 
 
 async def _refresh(run: ResearchRun) -> None:
-    """Read every source again; where a text differs, analyze it once more and have the report changed.
+    """Read every source again; if a text has changed, analyze it again and update the report.
 
     Raises `Interrupted`.
     """
     position = LivingPosition.of(run.state)
     if changed := await read_again(run):
         await withdraw_sources(run, changed)
-        # Numbers of notes and files are others now: the agent would have to begin with the plan.
+        # Numbers of notes and files have changed, so a continuing agent would have to start from the plan.
         position.transcript, position.answers, position.reminder, position.unwritable = None, [], "", []
         position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
     await analyze_files(run, position)
@@ -208,7 +208,7 @@ async def _refresh(run: ResearchRun) -> None:
 
 
 def _state_open_questions(run: ResearchRun, position: LivingPosition) -> None:
-    """Enter as gaps the questions that the agent left open, and the queries without an answer."""
+    """Record the agent's open questions and the unanswered queries as gaps."""
     state = run.state
     for query in planned_queries(state) if run.resolved.engine is EngineKind.MODEL else ():
         if not query.finding_count and not query.stated_gaps:

@@ -1,4 +1,4 @@
-"""The strategy `living`: its position, a turn of its agent, whose calls are sorted and carried out, and its report."""
+"""The `living` strategy: its position, the turns of its agent with the execution of calls, and its report."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -47,22 +47,22 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies.units import CALL_A_TOOL, UnitName, UnitPosition, planned_queries
 
 MOST_TURNS: Final = 30
-"""Turns of the agent: twenty pages in waves of five need about sixteen."""
+"""Limit of the agent's turns; twenty pages in waves of five need about sixteen."""
 MOST_IDLE: Final = 2
-"""Turns in a row that bring nothing, after which the agent's part ends."""
+"""Consecutive turns without progress after which the agent's part ends."""
 NOTHING_NEW: Final = (
     "That turn brought nothing new. If one more does not, the research ends: search in other words, write down what "
     "is not in the report yet, or finish."
 )
 QUESTION: Final = "question"
-"""Id of the task of an analysis while it lasts: the question itself."""
+"""Temporary id of the task in an analysis, which is the question itself."""
 NOTES_OF_FILE: Final = 4
-"""Most notes on one file."""
+"""Limit of notes per file."""
 CONTRIBUTION_CHARACTERS: Final = 300
 SHORTEST_WORD = 4
-"""Characters of a word that says what a heading is about."""
+"""Shortest word, in characters, that counts as a subject word."""
 STEM = 5
-"""Characters that forms of one word share."""
+"""Length of the prefix shared by inflected forms of a word."""
 ONE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
@@ -73,11 +73,11 @@ class LivingUnit(UnitName):
     TURN = "turn"
     COMPLETION = "completion", "complete"
     REFRESH = "refresh"
-    """In a run that was over: its sources are read again."""
+    """Reads the sources of a finished run again."""
 
 
 class LivingPosition(UnitPosition, ReadingPosition):
-    """The unit that comes next, and values that turns pass to later ones."""
+    """The next unit, and values passed between turns."""
 
     NAME: ClassVar[str] = "living"
 
@@ -85,36 +85,36 @@ class LivingPosition(UnitPosition, ReadingPosition):
     turn: int = 1
     transcript: DocumentRef | None = None
     answers: list[ToolAnswer] = []
-    """Answers to the calls of the turn before."""
+    """Answers to the previous turn's calls."""
     reminder: str = ""
     idle_turns: int = 0
-    """Turns in a row that brought nothing."""
+    """Consecutive turns without progress."""
     listed: list[int] = []
-    """Numbers of the pages that the agent was shown."""
+    """Numbers of the pages already listed to the agent."""
     unwritable: list[int] = []
-    """Numbers of notes that an update was asked for and had none of: the script without a model leaves them."""
+    """Numbers of notes whose update inserted nothing; the scripted fallback skips them."""
     has_reported: bool = False
-    """True once the agent has finished by itself."""
+    """True once the agent has called `finish`."""
     open_questions: list[str] = []
-    """Questions that it left open then."""
+    """Questions it left open when it finished."""
     ended: str = ""
-    """Reason for which there is no further turn; empty while there is one."""
+    """Reason why there are no more turns; empty while there are."""
 
 
 def unasked_queries(state: ResearchState) -> list[PlanNode]:
-    """Return the approved queries without a search so far."""
+    """Return the approved queries not searched yet."""
     return [query for query in planned_queries(state) if query.status is NodeStatus.PENDING]
 
 
 def empty_sections(state: ResearchState) -> list[str]:
-    """Return the headings without a text."""
+    """Return the headings without text."""
     words = state.draft.words_by_section if state.draft else {}
     return [heading for heading in state.plan.outline if not words.get(heading)]
 
 
 @dataclass
 class TurnWork:
-    """The calls of a turn that are carried out, by the id of the call, and the answers to the others."""
+    """The calls of a turn to execute, by call id, and the refused ones."""
 
     searches: dict[str, PlanNode] = field(default_factory=dict)
     pages: dict[str, int] = field(default_factory=dict)
@@ -122,24 +122,24 @@ class TurnWork:
     """Ids of sources."""
     updates: dict[str, UpdateArguments] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    """Reasons for which calls are not carried out."""
+    """Reasons why calls are not executed."""
 
 
 # --- the turn --------------------------------------------------------------------------------------------------------
 async def take_turn(run: ResearchRun) -> None:
-    """Have the agent call tools, and carry out its calls. Raises `Interrupted`."""
+    """Have the agent call tools, and execute its calls. Raises `Interrupted`."""
     state, position = run.state, LivingPosition.of(run.state)
     step = f"work/{position.turn}"
     output = await run.turn(LIVING_AGENT, step, request_of(run, position))
     calls = [call for call in output.calls if not call.problem]
     work = _sorted(run, position, calls)
-    # Files are analyzed one by one, so no search is left to be analyzed at the end.
+    # Files are analyzed individually, so all searches count as analyzed.
     searched = [node.id for node in (*state.plan.sub_queries, *work.searches.values())]
     state.analyzed_sub_queries = list(dict.fromkeys(searched))
     before = _found(state)
     answers, results = await _carried_out(run, position, work, calls)
     _finish(state, position, calls, answers)
-    # The turn counts from here on: one that is cut short is taken again, and its answer is not paid again.
+    # The turn counts only from here; if cut short before, it is repeated with the answer from the journal, unpaid.
     position.transcript = output.transcript
     position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
     run.note_answers(LIVING_AGENT, step, output.calls, position.answers, results)
@@ -159,7 +159,7 @@ async def take_turn(run: ResearchRun) -> None:
 
 
 def _found(state: ResearchState) -> tuple[int, int, int, str]:
-    """Return what changes when a turn brings something: the numbers of pages, sources and notes, and the text."""
+    """Return the measures of progress: the numbers of pages, sources and notes, and the hash of the text."""
     text = state.draft.document.hash if state.draft else ""
     return len(pages_found(state)), len(state.fetched_sources()), len(state.findings), text
 
@@ -188,7 +188,7 @@ def request_of(run: ResearchRun, position: LivingPosition) -> LivingInput:
 
 # --- its calls -------------------------------------------------------------------------------------------------------
 def _sorted(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall]) -> TurnWork:
-    """Decide which calls are carried out."""
+    """Decide which calls to execute."""
     state, work = run.state, TurnWork()
     left = sources_left(state, run.resolved.limits)
     for call in calls:
@@ -243,7 +243,7 @@ def _sort_update(state: ResearchState, work: TurnWork, call_id: str, arguments: 
 async def _carried_out(
     run: ResearchRun, position: LivingPosition, work: TurnWork, calls: Sequence[ToolCall]
 ) -> tuple[dict[str, ToolAnswer], dict[str, dict[str, Any]]]:
-    """Do everything side by side; the answers by call, and what watchers learn of the results. Raises `Interrupted`."""
+    """Execute everything in parallel; return answers and event fields by call. Raises `Interrupted`."""
     state, written = run.state, dict[str, tuple[AppliedUpdate, list[int]]]()
     known_notes = {finding.id for finding in state.findings}
 
@@ -282,9 +282,9 @@ async def _carried_out(
 async def analyze_files(
     run: ResearchRun, position: LivingPosition, files: Sequence[str] | None = None, engine: EngineKind | None = None
 ) -> None:
-    """Have each source (None: all that were not analyzed) analyzed in a call of its own, side by side.
+    """Analyze each source (None: all unanalyzed ones) in its own call, in parallel.
 
-    Its notes depend on no other file. Raises `Interrupted`.
+    So the notes on a file do not depend on other files. Raises `Interrupted`.
     """
     state = run.state
     if files is None:
@@ -308,7 +308,7 @@ async def analyze_files(
 
 
 def _attribute(state: ResearchState) -> None:
-    """Give each note to the first query that found its source, and count notes for every query that did."""
+    """Attribute each note to the first query that found its source, and update all queries' finding counts."""
     first = {source.id: source.sub_query_ids[0] for source in state.sources.values() if source.sub_query_ids}
     for place, finding in enumerate(state.findings):
         if finding.sub_query_id == QUESTION and finding.source_ids:
@@ -324,7 +324,7 @@ def _attribute(state: ResearchState) -> None:
 async def _update(
     run: ResearchRun, position: LivingPosition, updates: Mapping[str, UpdateArguments]
 ) -> dict[str, tuple[AppliedUpdate, list[int]]]:
-    """Have passages of different sections written side by side; by call the outcomes, and the notes without room."""
+    """Have passages for different sections written in parallel; return outcomes and omitted notes by call."""
     if not updates:
         return {}
     state = run.state
@@ -344,7 +344,7 @@ async def _update(
 def _finish(
     state: ResearchState, position: LivingPosition, calls: Sequence[ToolCall], answers: dict[str, ToolAnswer]
 ) -> None:
-    """End the agent's part at its request if the plan is carried out; else answer with the missing parts."""
+    """End the agent's part at its request if the plan is done; else answer with the missing parts."""
     finishes = [call for call in calls if call.name == FINISH.name]
     for call in finishes:
         questions = [text.strip()[:400] for text in FINISH.read(call).open_questions if text.strip()]
@@ -358,7 +358,7 @@ def _finish(
 
 
 def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str:
-    """Return the parts of the plan that are neither done nor named as open; empty if there are none."""
+    """Describe the parts of the plan that are neither done nor named as open; empty if there are none."""
     named = normalized_text(" ".join(questions))
     queries = [query.text for query in unasked_queries(state) if normalized_text(query.text) not in named]
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
@@ -373,7 +373,7 @@ def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str
 
 # --- answers ---------------------------------------------------------------------------------------------------------
 def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
-    """Return the file that a page became, and true if it could not be fetched."""
+    """Describe the file of a fetched page, and return true if it could not be fetched."""
     source, title = source_of_page(state, number), title_of(pages_found(state)[number - 1])
     if source is None or source.status is not SourceStatus.FULL or source.text is None:
         return f"Page {number}, “{title}”, could not be had: {reason_unread(source)}.", True
@@ -382,7 +382,7 @@ def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
 
 
 def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[str, bool]:
-    """Return the notes on a file, and true if it could not be analyzed."""
+    """Describe a file by its notes, and return true if it could not be analyzed."""
     source = state.sources[name]
     about = [source.publisher or "", source.retrieved_at[:10] if source.retrieved_at else ""]
     head = f"“{source.title}” ({', '.join(filter(None, [*about, f'quality {source.quality.value}']))})"
@@ -394,7 +394,7 @@ def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[st
 def _describe_update(
     state: ResearchState, heading: str, outcome: AppliedUpdate, left: Sequence[int]
 ) -> tuple[str, dict[str, Any]]:
-    """Return how long each section is after an update, and the change for watchers; `left` are notes without room."""
+    """Describe an update with all section lengths, and return its event fields; `left` are the omitted notes."""
     step = outcome.step
     if step is None:
         return f"“{heading}” is unchanged: {outcome.refusal}", {"heading": heading}
@@ -411,13 +411,13 @@ def _describe_update(
 
 
 def file_id(source: Source) -> str:
-    """Return the short name of an original in a conversation."""
+    """Return the short name of a fetched file in a conversation."""
     return (source.content_hash or "").removeprefix("sha256:")[:FILE_ID_CHARACTERS]
 
 
-# --- the living report: notes under the headings that they fit, update by update ------------------------------------
+# --- the living report: notes placed under matching headings, update by update --------------------------------------
 async def start_report(run: ResearchRun) -> None:
-    """Make the title and the headings of the outline the text of the report, if it has none. Raises `Interrupted`."""
+    """Start the report with title and headings, if it has no text yet. Raises `Interrupted`."""
     if run.state.draft is None:
         first = (await apply_updates(run, [])).draft
         if first is not None:
@@ -425,10 +425,9 @@ async def start_report(run: ResearchRun) -> None:
 
 
 async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE) -> None:
-    """Put every note that is not in the report under the heading that it fits.
+    """Write every note that is not in the report yet under its best-matching heading.
 
-    Rules do so, unless another engine is given (None: that of the run). A refresh leaves the notes out that the report
-    was without before.
+    Uses rules unless another engine is given (None: the run's). A refresh skips notes that the report omitted before.
     Raises `Interrupted`.
     """
     state, before = run.state, dict[str, list[int]]()
@@ -442,7 +441,7 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
             for number, (heading, notes) in enumerate(due.items(), start=1)
         }
         if not any(outcome.step for outcome, _ in await write_updates(run, requests, engine=engine)):
-            break  # what is left does not fit into any update
+            break  # the remaining notes fit into no update
 
 
 async def write_updates(
@@ -451,10 +450,10 @@ async def write_updates(
     call_ids: Sequence[str] = (),
     engine: EngineKind | None = None,
 ) -> list[tuple[AppliedUpdate, list[str]]]:
-    """Have updates of different sections written side by side, by step, and apply them in their order.
+    """Have updates of different sections written in parallel, one request per step, and apply them in order.
 
-    Returns the outcome of each, with the ids of the notes that had no room. One that could not be written costs its
-    own section alone. Raises `Interrupted`.
+    Returns each outcome with the ids of the omitted notes. An update that could not be written affects only its own
+    section. Raises `Interrupted`.
     """
     asked = [partial(run.ask, REPORTER, step, request, engine) for step, request in requests.items()]
     calls = await side_by_side(run.host, asked, len(asked))
@@ -475,12 +474,12 @@ async def write_updates(
 
 # --- notes ---------------------------------------------------------------------------------------------------------
 def notes_of(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
-    """Return the notes of these numbers, each once; a number means one note in every turn."""
+    """Return the notes with these numbers, without duplicates; a number means the same note in every turn."""
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
 
 
 def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> dict[str, list[int]]:
-    """Return the notes that the report does not cite, under the headings that they fit, as many as an update takes."""
+    """Return the numbers of uncited notes by best-matching heading, at most as many as one update takes."""
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
     for number, finding in enumerate(state.findings, start=1):
@@ -490,9 +489,9 @@ def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> dict[st
 
 
 def heading_for(state: ResearchState, finding: Finding) -> str:
-    """Return the heading that has most words in common with a finding and its query.
+    """Return the heading that shares most words with a finding and its query.
 
-    Without any it is the one in the place of the query.
+    If none shares any, return the heading at the query's position.
     """
     outline, queries = state.plan.outline, state.plan.sub_queries
     place = next((place for place, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
@@ -503,5 +502,5 @@ def heading_for(state: ResearchState, finding: Finding) -> str:
 
 
 def subject_words(text: str) -> set[str]:
-    """Return the beginnings of the words that carry the subject of a text: forms of one word are one."""
+    """Return the stems of a text's subject words, so that inflected forms match."""
     return {word[:STEM] for word in normalized_text(text).split() if len(word) >= SHORTEST_WORD or not word.isascii()}

@@ -1,4 +1,4 @@
-"""The scoped strategy `agent`: turn by turn it searches, has pages read, thinks, and reports its findings."""
+"""The scoped strategy `agent`: in turns, it searches, has pages read, thinks, and reports its findings."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Final
@@ -36,41 +36,41 @@ from workflows.strategies.protocol import Finished, ScopedStrategy
 from workflows.strategies.units import CALL_A_TOOL, carry_out
 
 MOST_SILENT: Final = 2
-"""Turns in a row without a call, after which the agent's work ends."""
+"""Consecutive turns without a call after which the agent's work ends."""
 MORE_TURNS: Final = 4
-"""Turns beyond one for each search and each page."""
+"""Turns allowed on top of one per search and per page."""
 MOST_SHOWN: Final = 12
-"""Pages and gaps in the request of a script without a model."""
+"""Pages and gaps in the request, for the scripted fallback."""
 
 
 class AgentPosition(ReadingPosition):
-    """The turn that comes next, and values that turns pass to later ones."""
+    """The next turn, and values passed between turns."""
 
     NAME: ClassVar[str] = "agent"
 
     turn: int = 1
     transcript: DocumentRef | None = None
     answers: list[ToolAnswer] = []
-    """Answers to the calls of the turn before."""
+    """Answers to the previous turn's calls."""
     searches: int = 0
-    """Searches that count against the limit: repetitions do not."""
+    """Searches that count against the limit; repeated ones do not."""
     has_searched: bool = False
-    """True if the turn before searched."""
+    """True if the previous turn searched."""
     thought: bool = False
-    """True if the turn before was a thought."""
+    """True if the previous turn was a thought."""
     silent_turns: int = 0
-    """Turns in a row without a call."""
+    """Consecutive turns without a call."""
     open_questions: list[str] | None = None
-    """Questions that the agent reports as open; None if it did not report."""
+    """Questions reported as open by the agent; None if it did not report."""
     finished: str = ""
-    """Reason for which there is no further turn; empty while there is one."""
+    """Reason why there are no more turns; empty while there are."""
 
 
 class AgentStrategy(ScopedStrategy):
-    """One unit per turn. It knows its task, and no other part of the run that gave it."""
+    """One unit per turn; the agent gets only its task, no other part of the run that started it."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Take the turn that comes next."""
+        """Take the next turn."""
         position = AgentPosition.of(run.state)
         if reason := reason_to_end(run.state):
             if not position.finished:
@@ -88,17 +88,17 @@ class AgentStrategy(ScopedStrategy):
         return Pause(phase=opened.unit.name, action=Action.PROCEED)
 
     def progress(self, state: ResearchState) -> Progress:
-        """Return its numbers of pages and findings; its turns are events."""
+        """Return the numbers of pages and findings; turns are only events."""
         return Progress(summary=_summary(state))
 
     async def conclude(self, run: ResearchRun) -> str:
-        """Analyze the remaining pages, enter the open questions, and sum up. Raises `Interrupted`."""
+        """Analyze the remaining pages, record the open questions as gaps, and sum up. Raises `Interrupted`."""
         state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed(state, position):
             await analyze_read(run, EngineKind.EXTRACTIVE)
             run.degrade("what was read last was analyzed without the model: the time for work was over")
         if position.open_questions is not None:
-            # The agent's own questions replace those of the pages' analyses.
+            # The agent's open questions replace gaps from the analyses of its pages.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
             state.gaps = []
             state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
@@ -113,7 +113,7 @@ def _summary(state: ResearchState) -> str:
 
 
 async def _take_turn(run: ResearchRun) -> None:
-    """Have the agent call tools, and carry out its calls. Raises `Interrupted`."""
+    """Have the agent call tools, and execute its calls. Raises `Interrupted`."""
     position = AgentPosition.of(run.state)
     step = f"work/{position.turn}"
     output = await run.turn(AGENT, step, _request(run), sub_turn=position.turn)
@@ -129,7 +129,7 @@ async def _take_turn(run: ResearchRun) -> None:
 
 
 async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, ToolAnswer]:
-    """Carry out calls without a problem; the answers by call. Raises `Interrupted`."""
+    """Execute the valid calls, and return the answers by call. Raises `Interrupted`."""
     answers = answers_to_thought(run, AGENT.name, calls, {"turn": position.turn})
     position.thought = bool(answers)
     position.has_searched = not answers and any(call.name == SEARCH.name for call in calls)
@@ -163,7 +163,7 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
 
 
 def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, PlanNode | int | str]:
-    """Return the search, the number of the page, or the reason against it by call; reports have no entry."""
+    """Map each call to its search, its page number, or the reason for refusal; reports have no entry."""
     state, subjects = run.state, dict[str, PlanNode | int | str]()
     searches, pages = searches_left(state), pages_left(state)
     for call in calls:
@@ -189,7 +189,7 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
 
 
 async def _make_up(run: ResearchRun) -> None:
-    """Make the searches and reads that failed in an earlier start and are missing from this one.
+    """Repeat the searches and reads that failed in an earlier start and are missing from this one.
 
     Raises `Interrupted`.
     """
@@ -250,7 +250,7 @@ def _request(run: ResearchRun) -> WorkInput:
 
 # --- limits --------------------------------------------------------------------------------------------------------
 def reason_to_end(state: ResearchState) -> str:
-    """Return the reason for which the agent takes no further turn; empty while it takes one."""
+    """Return the reason why the agent takes no more turns; empty while it does."""
     position = AgentPosition.read(state)
     if position.finished:
         return position.finished
@@ -278,23 +278,23 @@ def pages_left(state: ResearchState) -> int:
 
 # --- pages ---------------------------------------------------------------------------------------------------------
 def unopened(state: ResearchState) -> list[tuple[int, int]]:
-    """Return number, and rank in its search, of the pages that were not opened yet."""
+    """Return the number and search rank of each page not opened yet."""
     opened = set(AgentPosition.read(state).opened)
     return [(number, page.hit.rank) for number, page in enumerate(pages_found(state), start=1) if number not in opened]
 
 
 def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> None:
-    """Leave no search to be analyzed at the end: all pages are analyzed for the task."""
+    """Mark searches as analyzed, because their pages are analyzed for the task instead."""
     state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in searches)]))
 
 
 async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> None:
-    """Analyze the sources that were read, in one call about the agent's task. Raises `Interrupted`."""
+    """Analyze the unanalyzed sources in one call about the agent's task. Raises `Interrupted`."""
     state, position = run.state, AgentPosition.of(run.state)
     sources = shown_at_once(state, unanalyzed(state, position))
     if not sources:
         return
-    # The pages of one turn may say nothing that those of another one do.
+    # The pages of one turn may lack findings without leaving a gap, hence the facet `OTHER_FORM`.
     task = PlanNode(id=state.scope, text=run.resolved.query, kind=NodeKind.TASK, needs_search=False, facet=OTHER_FORM)
     searches = {source.sub_query_ids[0] for source in sources if source.sub_query_ids}
     update = {

@@ -1,4 +1,4 @@
-"""The strategy `orchestrator`: plan → cycles of agents in parallel → report."""
+"""The `orchestrator` strategy: plan → cycles of agents in parallel → report."""
 
 import math
 import re
@@ -68,12 +68,12 @@ LOOK_FURTHER: Final = (
 DECIDER: Final = "orchestrator"
 QUESTIONS_SHOWN: Final = 5
 MOST_TOKENS: Final = 10_000
-"""Size of one report."""
+"""Limit of one agent's report."""
 UNSURE: Final = (Confidence.LOW, Confidence.SPECULATION)
 FEWEST_FINDINGS: Final = 3
 FEWEST_SOURCES: Final = 2
 MOST_STEPS: Final = 6
-"""Steps of a plan, by the document of this strategy."""
+"""Steps of a plan, from the design of this strategy."""
 FEWEST_CHARACTERS: Final = 12
 FEWEST_WORDS: Final = 3
 REFERENCES: Final = re.compile(
@@ -83,13 +83,13 @@ REFERENCES: Final = re.compile(
     r"|\bagent-\d+|\b(?:mentioned|listed|described|discussed) above|\bthe above\b",
     re.IGNORECASE,
 )
-"""Words that refer to something outside the task."""
+"""Phrases that refer to something outside the task."""
 SPENT_LIMITS: Final = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
-"""Limits of the run that end an agent early; its own time is none of them."""
+"""Limits of the run that end an agent early, as opposed to its own time limit."""
 
 
 class CycleUnit(UnitName):
-    """The units of work, in the order in which they first come."""
+    """The units of work, in order of first occurrence."""
 
     PLANNING = "planning", "plan"
     CYCLE = "cycle"
@@ -97,38 +97,38 @@ class CycleUnit(UnitName):
 
 
 class OrchestratorPosition(UnitPosition):
-    """The unit that comes next, the turn under way, and values that turns pass to later ones."""
+    """The next unit, the current turn, and values passed between turns."""
 
     NAME: ClassVar[str] = "orchestrator"
 
     next_unit: CycleUnit = CycleUnit.PLANNING
     cycle: int = 0
-    """Finished cycles: the number, from 0, of the one that comes next."""
+    """Number of finished cycles, which is the index of the next one."""
     first_cycle: int = 0
-    """Cycles that were finished when the run was resumed with work left: it has as many again as at first."""
+    """Cycles finished when the run was resumed with work left; the limit of cycles counts from here."""
     unfinished: list[str] = []
-    """Agents of earlier cycles that were cut short before the run was resumed: their tasks are given again."""
+    """Agents of earlier cycles that were cut short before the run was resumed; their tasks are retried."""
     news: str = ""
-    """What these brought, for the next turn."""
+    """Results of these agents, for the next turn."""
     transcript: DocumentRef | None = None
     calls: list[ToolCall] = []
-    """Calls of the turn under way; empty between two turns."""
+    """Calls of the current turn; empty between turns."""
     dispatched: dict[str, AgentTask] = {}
-    """Those of them that became agents, by call."""
+    """Tasks of the calls that became agents, by call id."""
     direct_answers: dict[str, ToolAnswer] = {}
-    """Answers to the others, by call."""
+    """Answers to the other calls, by call id."""
     answers: list[ToolAnswer] = []
-    """Answers to the calls of the turn before."""
+    """Answers to the previous turn's calls."""
     thought: bool = False
-    """True if the turn before was a thought."""
+    """True if the previous turn was a thought."""
     must_think: bool = False
     """True if agents have reported since the last thought."""
     ended: str = ""
-    """Reason for which there is no further cycle; empty while there is one."""
+    """Reason why there are no more cycles; empty while there are."""
     documents: list[str] = []
-    """Ids of the sources in agents' reports: the number of a document is its place, from 1."""
+    """Ids of the sources in agents' reports; the number of a document is its position, from 1."""
     served: dict[str, list[str]] = {}
-    """Agent → ids of the steps that it serves."""
+    """Agent → ids of the steps it serves."""
 
 
 class OrchestratorStrategy(UnitStrategy):
@@ -138,7 +138,7 @@ class OrchestratorStrategy(UnitStrategy):
     planning = CycleUnit.PLANNING
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Do the unit that comes next."""
+        """Do the next unit."""
         position = OrchestratorPosition.of(run.state)
         _plan_requested_steps(run, position)
         if position.finished:
@@ -152,7 +152,7 @@ class OrchestratorStrategy(UnitStrategy):
         return Unit(name=name, iteration_ended=unit is CycleUnit.CYCLE)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
-        """Go from the plan to cycles, and from the last of these to the report."""
+        """Move from the plan to the cycles, and from the last cycle to the report."""
         position = OrchestratorPosition.of(run.state)
         if position.next_unit is CycleUnit.PLANNING:
             position.next_unit = CycleUnit.CYCLE
@@ -164,7 +164,7 @@ class OrchestratorStrategy(UnitStrategy):
         return Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Give the tasks of unfinished agents again, and have steps without an agent decided about."""
+        """Retry the tasks of unfinished agents, and let the orchestrator decide about steps without an agent."""
         del redo_analysis  # agents analyze the pages that they read
         position = OrchestratorPosition.of(state)
         unfinished = {record.task.id for record in state.agents if is_unfinished(record)}
@@ -217,7 +217,7 @@ class OrchestratorStrategy(UnitStrategy):
 
 
 def _summary_of_unit(state: ResearchState, unit: CycleUnit) -> str:
-    """Return the results of a unit, of the last cycle for cycles, in a few words."""
+    """Return the results of a unit (for cycles: of the last one) in a few words."""
     return {
         CycleUnit.PLANNING: plural(len(state.plan.steps), "step"),
         CycleUnit.CYCLE: _summary_of_cycle(state, OrchestratorPosition.read(state).cycle),
@@ -246,7 +246,7 @@ def _cycles_left(position: OrchestratorPosition, limits: EffectiveLimits) -> int
 
 
 def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
-    """Return the record of an agent whose task is given again, with all pages of its run in its ledger."""
+    """Return the record for a retried task, with all current queries and pages of the run in its ledger."""
     limits = state.resolution.limits
     lost = record.result.lost if record.result else record.task.lost
     times = {"seconds": limits.agent_seconds or None, "most_seconds": limits.agent_wait_seconds or None}
@@ -261,7 +261,7 @@ def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
 
 
 def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> None:
-    """Add a step for each request of a person since the plan, while cycles are left."""
+    """Add a step for each new request of a person, while cycles are left."""
     state, is_planned = run.state, position.next_unit is not CycleUnit.PLANNING
     if not is_planned or position.finished or not _cycles_left(position, run.resolved.limits):
         return
@@ -278,7 +278,7 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
     done = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.COMPLETED}
     reasons = [record.result.stop_reason for record in state.agents if record.result and record.task.id in done]
     if spent := [reason for reason in reasons if reason in SPENT_LIMITS]:
-        return spent[0]  # the limit that ended an agent early, whose task was not done again
+        return spent[0]  # the limit that ended an agent whose task was not repeated
     if position.ended == USED_UP:
         return StopReason.MAX_ITERATIONS
     return StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
@@ -296,8 +296,8 @@ async def _plan(run: ResearchRun) -> None:
 
 
 async def _cycle(run: ResearchRun) -> None:
-    """Decide and carry out, or finish the cycle that was interrupted. Raises `Interrupted`."""
-    await take_draft(run, None)  # it lacks the findings of these agents
+    """Do one cycle: decide and execute, or finish an interrupted cycle. Raises `Interrupted`."""
+    await take_draft(run, None)  # a draft would lack the findings of these agents
     position = OrchestratorPosition.of(run.state)
     if position.unfinished:
         tasks = [record.task for record in run.state.agents if record.task.id in position.unfinished]
@@ -328,7 +328,7 @@ async def _cycle(run: ResearchRun) -> None:
 
 # --- the orchestrator's turn ---------------------------------------------------------------------------------------
 async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
-    """Have the orchestrator take its turn; false if it called no tool, though reminded. Raises `Interrupted`."""
+    """Have the orchestrator take its turn; return false if it calls no tool, even reminded. Raises `Interrupted`."""
     for is_silent in (False, True):
         output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, is_silent))
         position.transcript, position.answers, position.news = output.transcript, [], ""
@@ -339,7 +339,7 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
     run.branch_failed(position.ended)
     run.decide(DECIDER, "end_cycles", position.ended, {"cycle": position.cycle + 1})
     if not _has_results(run.state):
-        raise Interrupted(StopReason.PROVIDER_OUTAGE)  # a report would have nothing to rest on
+        raise Interrupted(StopReason.PROVIDER_OUTAGE)  # there is nothing to report
     return False
 
 
@@ -351,7 +351,7 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         reminders.append(f"Steps of the plan that no agent has finished: {_listed(state.plan, waiting)}")
     if position.cycle == 1 and not is_silent:
         reminders.append(LOOK_FURTHER)
-    # A model that does not reason by itself thinks between two rounds of agents, and never twice in a row.
+    # A model that does not reason on its own thinks between rounds of agents, but never twice in a row.
     if position.must_think and not thinks:
         offered = [THINK.name, ORCHESTRATOR_REPORT.name]
     else:
@@ -372,18 +372,18 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
 
 
 def _listed(plan: Plan, steps: Sequence[PlanNode]) -> str:
-    """Return steps with their numbers in the plan, from 1."""
+    """List steps with their numbers in the plan, from 1."""
     asked = " (the person who asked wants this)"
     return "; ".join(f"{plan.steps.index(step) + 1}. {step.text}{asked if step.gap_id else ''}" for step in steps)
 
 
 def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bool:
-    """Return true if a role's model reasons without a tool; rules in place of a model need none either."""
+    """Return true if a role needs no think tool: its model reasons on its own, or it runs without a model."""
     return resolved.engine is EngineKind.EXTRACTIVE or role.tier.value in resolved.reasoning_tiers
 
 
 def _at_once(limits: EffectiveLimits) -> int:
-    """Return the number of parallel agents: by the document, or fewer if the request limits it; each of them reads."""
+    """Return the number of parallel agents: the design's, capped by the request's limits of calls and of reads."""
     return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
 
@@ -394,7 +394,7 @@ def _has_results(state: ResearchState) -> bool:
 
 # --- its calls -----------------------------------------------------------------------------------------------------
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
-    """Decide about each call: a thought excludes other calls, agents go before the report."""
+    """Decide what to do with each call: a thought excludes other calls, and agents precede the report."""
     usable = [call for call in position.calls if not call.problem]
     position.direct_answers = answers_to_thought(run, DECIDER, usable, {"cycle": position.cycle + 1})
     position.thought = bool(position.direct_answers)
@@ -412,7 +412,7 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
 def answers_to_thought(
     run: ResearchRun, decider: str, calls: Sequence[ToolCall], place: dict[str, Any]
 ) -> dict[str, ToolAnswer]:
-    """Record a thought among the calls of a turn; its answers, by call: such a turn has no other effect.
+    """Record a thought and return the answers by call; a turn with a thought has no other effect.
 
     Empty for a turn without a thought.
     """
@@ -425,7 +425,7 @@ def answers_to_thought(
 
 
 def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
-    """End the cycles because the orchestrator calls for the report; else return the reason against it."""
+    """End the cycles at the orchestrator's request, or return the reason for refusal."""
     state, waiting = run.state, unserved(run.state.plan)
     requested = [step for step in waiting if step.gap_id]
     if position.dispatched:
@@ -444,12 +444,12 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
 
 
 def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
-    """Turn a call into an agent with its task in the plan; else return the reason against it."""
+    """Turn a call into an agent with its task in the plan, or return the reason for refusal."""
     state, limits, task = run.state, run.resolved.limits, arguments.task.strip()
     failed = {each.id for each in tasks_of(state.plan) if each.status is NodeStatus.FAILED}
     earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
     earlier |= {each.id: each.text for each in position.dispatched.values()}
-    # Rules use the words of the question, which nobody could improve.
+    # Rules reuse the text of the question, so rewording cannot be required.
     problem = problem_of(task) if run.resolved.engine is EngineKind.MODEL else ""
     if not problem and (same := [agent for agent, text in earlier.items() if same_query(text, task)]):
         problem = f"task: {same[0]} had this task already. Ask for what is still missing"
@@ -486,7 +486,7 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
 
 # --- agents and their reports --------------------------------------------------------------------------------------
 async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[AgentTask]) -> dict[str, str]:
-    """Have agents work on tasks; their reports, by agent. Raises `Interrupted` with the results so far in the state."""
+    """Run agents, and return their reports by agent. Raises `Interrupted` with the results so far in the state."""
     names = [task.id for task in tasks]
     try:
         results = await run.spawn(tasks, _at_once(run.resolved.limits))
@@ -509,7 +509,7 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
 
 
 def _close_gaps(state: ResearchState, position: OrchestratorPosition, agent: str, together: Sequence[str]) -> None:
-    """Close gaps of earlier agents for the same steps by what this one found and none of them."""
+    """Close gaps of earlier agents for the same steps if this agent found something new."""
     results = {record.task.id: record.result for record in state.agents if record.result is not None}
     result, steps = results.get(agent), set(position.served[agent])
     if result is None:
@@ -523,19 +523,19 @@ def _close_gaps(state: ResearchState, position: OrchestratorPosition, agent: str
             state.gaps[place] = gap.model_copy(update=update)
 
 
-# --- the report of one agent: statements with numbers of documents, which stay the same over all agents of a run -----
+# --- the report of one agent: statements with document numbers, which are stable across all agents of a run ----------
 @dataclass(frozen=True)
 class IntermediateReport:
     """The report of one agent."""
 
     text: str
-    """One statement a line."""
+    """One statement per line."""
     documents: list[str]
-    """Ids of the sources of all reports so far: the number of a document is its place, from 1."""
+    """Ids of the sources of all reports so far; the number of a document is its position, from 1."""
     numbers: list[int]
     """Numbers of the documents in this report."""
     omitted: int = 0
-    """Findings without room in it."""
+    """Number of findings omitted for lack of room."""
 
 
 def _report_text(
@@ -558,7 +558,7 @@ def _report_text(
 def report_of(findings: Sequence[Finding], known: Sequence[str] = ()) -> IntermediateReport:
     """Return the report of one agent; `known` are the documents of earlier reports, whose numbers never change.
 
-    Where room is short the best-supported findings remain, in their order; the others are counted.
+    If room is short, the best-supported findings remain, in order; the others are counted.
     """
     documents = list(dict.fromkeys([*known, *(source for finding in findings for source in finding.source_ids)]))
     numbers = {source: number for number, source in enumerate(documents, start=1)}
@@ -583,7 +583,7 @@ def report_of(findings: Sequence[Finding], known: Sequence[str] = ()) -> Interme
 
 
 def remarks_on(findings: Sequence[Finding], omitted: int = 0) -> list[str]:
-    """Return the weaknesses of a report that the orchestrator should know; empty for a thorough one."""
+    """Return the weaknesses of a report, for the orchestrator; empty for a thorough one."""
     if not findings:
         return ["nothing was found"]
     sources = {source for finding in findings for source in finding.source_ids}
@@ -603,9 +603,9 @@ def remarks_on(findings: Sequence[Finding], omitted: int = 0) -> list[str]:
 
 # --- tasks and steps of the plan ------------------------------------------------------------------------------------
 def problem_of(task: str) -> str:
-    """Return why no one who knows only the task could understand it, and the remedy; empty if there is no problem."""
+    """Return why the task is not self-contained, and the remedy; empty if there is no problem."""
     words = normalized_query(task).split()
-    # A script without spaces expresses much in few characters.
+    # Scripts without spaces say much in few characters.
     if not words or (task.isascii() and (len(task) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):
         return "task: too short to be understood; name the subject and what is to be found out about it"
     if reference := REFERENCES.search(task):
@@ -617,17 +617,17 @@ def problem_of(task: str) -> str:
 
 
 def tasks_of(plan: Plan) -> list[PlanNode]:
-    """Return the tasks of agents, in their order."""
+    """Return the agents' tasks, in order."""
     return [node for node in plan.nodes if node.kind is NodeKind.TASK]
 
 
 def unserved(plan: Plan) -> list[PlanNode]:
-    """Return the steps without an agent, or whose agents all failed."""
+    """Return the steps that have no agent, or whose agents all failed."""
     return [step for step in plan.steps if step.status is NodeStatus.PENDING]
 
 
 def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode]:
-    """Return the steps that a task serves: those with the numbers (from 1), else the one with most words in common."""
+    """Return the steps that a task serves: those with these numbers (from 1), else the one sharing most words."""
     named = [plan.steps[number - 1] for number in dict.fromkeys(numbers) if 0 < number <= len(plan.steps)]
     if named:
         return named
@@ -638,9 +638,9 @@ def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode
 
 
 def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
-    """Return the plan with the status of its steps by that of their agents; `served` maps agents to steps.
+    """Return the plan with step statuses derived from their agents; `served` maps agents to steps.
 
-    A step is done when one of its agents is, and waits for another one when all of them failed.
+    A step is completed if one of its agents is, and pending again if all of them failed.
     """
     updated = []
     for step in plan.steps:

@@ -1,7 +1,7 @@
-"""The scoped strategy `executor`: leaves and executors below side by side → report → self-check → correction.
+"""The scoped strategy `executor`: leaves and child executors in parallel → report → self-check → correction.
 
-Each executor is an agent with its part of the tree. A correction adds leaves to the executor itself, and executors
-below it only where a level is left; earlier findings remain.
+Each executor is an agent with its part of the tree. A correction adds leaves to the executor itself, and child
+executors only if a level is left; earlier findings remain.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,17 +68,17 @@ END_OF: Final = {
     NOT_CLOSABLE: NodeEnd.NOT_CLOSABLE,
 }
 REPORT_WORDS: Final = 1_500
-"""Of the report of one executor: about 3,000 of the 4,000 tokens that it may have."""
+"""Target length of one executor's report: about 3,000 of its 4,000 tokens."""
 GAPS_SHOWN: Final = 12
 STATEMENTS_SHOWN: Final = 20
 MOST_GAPS: Final = 2
-"""Gaps that one correction takes on: each costs searches and reading."""
+"""Gaps addressed per correction, because each costs searches and reads."""
 MOST_CANDIDATES: Final = 6
-"""Pages that are read for one gap."""
+"""Pages read per gap."""
 
 
 class NodeUnit(UnitName):
-    """The units of an executor, in the order in which they first come."""
+    """The units of an executor, in order of first occurrence."""
 
     WORK = "work", "read"
     REPORT = "report", "join"
@@ -90,37 +90,37 @@ ORDER: Final = tuple(NodeUnit)
 
 
 class ExecutorPosition(UnitPosition):
-    """The unit that comes next, this executor's part of the tree, and values that units pass to later ones."""
+    """The next unit, this executor's part of the tree, and values passed between units."""
 
     NAME: ClassVar[str] = STRATEGY
 
     next_unit: NodeUnit = NodeUnit.WORK
     tree: ResearchTree = ResearchTree()
-    """Its root is this executor; grows by corrections."""
+    """Rooted at this executor; grows by corrections."""
     most_nodes: int = 1
-    """Executors that the part may have."""
+    """Limit of executors in this part."""
     done: list[str] = []
-    """Ids of leaves and of executors below that were carried out."""
+    """Ids of the leaves and child executors that are done."""
     failed: list[str] = []
-    """Ids of those that brought nothing because of a failure."""
+    """Ids of these without results because of a failure."""
     works: list[MentionedWork] = []
-    """Works that sources have mentioned: words for the librarian."""
+    """Works mentioned by sources, for the librarian."""
     vetted: dict[str, Vetted] = {}
     gap_of: dict[str, str] = {}
-    """Leaf, or executor below, of a correction → the gap that it is to close."""
+    """Leaf or child executor of a correction → the gap that it should close."""
     material: list[str] = []
-    """Ids of the gaps that the last self-check wants closed."""
+    """Ids of the gaps that need a correction by the last self-check."""
     corrections: int = 0
     seen_evidence: int = 0
-    """Passages before the last correction."""
+    """Number of passages before the last correction."""
     seen_closed: int = 0
-    """Closed gaps before it."""
+    """Number of closed gaps before the last correction."""
     ended: str = ""
-    """Reason for which there is no further correction; empty while there may be one."""
+    """Reason why there are no more corrections; empty while there may be."""
 
     @classmethod
     def read(cls, state: ResearchState) -> Self:
-        """Return the position as any strategy does, at first with the part of the tree that the task gives."""
+        """Return the position as in other strategies; the initial one has the task's part of the tree."""
         position = super().read(state)
         if position.tree.nodes or state.task is None:
             return position
@@ -130,7 +130,7 @@ class ExecutorPosition(UnitPosition):
 
     @property
     def due_leaves(self) -> list[TreeLeaf]:
-        """The leaves of this executor that were not carried out yet."""
+        """Return the leaves of this executor that are not done yet."""
         return [leaf for leaf in self.tree.root.leaves if leaf.id not in self.done]
 
 
@@ -138,7 +138,7 @@ class ExecutorStrategy(ScopedStrategy):
     """One unit per call."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Do the unit that comes next."""
+        """Do the next unit."""
         position = ExecutorPosition.of(run.state)
         if position.finished:
             is_open = run.state.unaddressed_gaps()
@@ -155,7 +155,7 @@ class ExecutorStrategy(ScopedStrategy):
         return Unit(name=name, iteration_ended=unit is NodeUnit.CHECK)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
-        """Move on: from the self-check to a correction, or to the end."""
+        """Move to the next unit; a self-check leads to a correction or to the end."""
         position = ExecutorPosition.of(run.state)
         position.next_unit = ORDER[(ORDER.index(position.next_unit) + 1) % len(ORDER)]
         position.finished = bool(position.ended)
@@ -163,7 +163,7 @@ class ExecutorStrategy(ScopedStrategy):
         return Pause(phase=opened.unit.name, action=action, rationale=position.ended)
 
     def progress(self, state: ResearchState) -> Progress:
-        """Return its leaves, and its corrections."""
+        """Return the executor's leaves as units, with a summary."""
         position = ExecutorPosition.read(state)
         units = [
             UnitProgress(
@@ -177,7 +177,7 @@ class ExecutorStrategy(ScopedStrategy):
         return Progress(summary=_summary(state), units=units)
 
     async def conclude(self, run: ResearchRun) -> str:
-        """Name the leaves that were not carried out, and sum up. Raises `Interrupted`."""
+        """Record unfinished leaves as gaps, and sum up. Raises `Interrupted`."""
         state, position = run.state, ExecutorPosition.of(run.state)
         goal = position.tree.root.goal
         undone = [leaf.task_detail or goal for leaf in position.due_leaves]
@@ -188,7 +188,7 @@ class ExecutorStrategy(ScopedStrategy):
         return f"{_summary(state)}: {found or 'nothing was found'}"[:SUMMARY_CHARACTERS]
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
-        """Return this executor's node of the tree, with the reason for its end."""
+        """Return this executor's tree node, with the reason why it ended."""
         position = ExecutorPosition.read(state)
         root = position.tree.root
         return NodeSummary(
@@ -210,13 +210,13 @@ def _summary(state: ResearchState) -> str:
 
 
 def _open(state: ResearchState, *gaps: ProposedGap) -> None:
-    """Open gaps of this executor."""
+    """Open gaps attributed to this executor."""
     state.gaps = [*state.gaps, *open_gaps(state, gaps, f"sub_query:{state.scope}")]
 
 
 # --- report and self-check -------------------------------------------------------------------------------------------
 async def _report(run: ResearchRun) -> None:
-    """Join results of leaves and reports from below into one text; a single input passes unchanged.
+    """Write one text from the findings of leaves and child executors; a single input needs none.
 
     Raises `Interrupted`.
     """
@@ -228,7 +228,7 @@ async def _report(run: ResearchRun) -> None:
 
 
 async def _check(run: ResearchRun) -> None:
-    """Compare the report with the goal, and decide whether it is corrected. Raises `Interrupted`."""
+    """Check the report against the goal, and decide on a correction. Raises `Interrupted`."""
     state, position = run.state, ExecutorPosition.of(run.state)
     goal, left = position.tree.root.goal, run.resolved.limits.max_corrections - position.corrections
     if not state.findings:
@@ -261,11 +261,11 @@ async def _check(run: ResearchRun) -> None:
     )
 
 
-# --- the work: leaves and executors below ----------------------------------------------------------------------------
+# --- the work: leaves and child executors ----------------------------------------------------------------------------
 async def _work(run: ResearchRun) -> None:
-    """Carry out leaves and executors below that are due, all side by side. Raises `Interrupted`.
+    """Do the due leaves and child executors, all in parallel. Raises `Interrupted`.
 
-    Their results are in the order of the plan afterwards, whichever was done first.
+    Results are in plan order afterwards, whatever the order of completion.
     """
     state, position = run.state, ExecutorPosition.of(run.state)
     await all_answers(run.host, [partial(work, run, position) for work in (_work_on_leaves, _work_on_children)])
@@ -275,13 +275,13 @@ async def _work(run: ResearchRun) -> None:
 
 
 async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> None:
-    """Have the executors right below work, each as an agent with its part of the tree. Raises `Interrupted`."""
+    """Run the child executors, each as an agent with its part of the tree. Raises `Interrupted`."""
     root = position.tree.root
     numbered = enumerate(position.tree.children(root), start=1)
     due = {f"{run.state.scope}-{number}": node for number, node in numbered if node.id not in position.done}
     deepest = min(run.resolved.limits.max_levels, MOST_LEVELS)
     for name in [name for name, node in due.items() if node.level > deepest]:
-        # No plan and no correction has such a node.
+        # Only a guard: plans and corrections never contain such a node.
         node = due.pop(name)
         run.branch_failed(f"an executor of level {node.level} was not started: {shorten(node.goal, 120)}")
     if not due:
@@ -299,13 +299,13 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
 
 
 def executor_task(name: str, tree: ResearchTree, most_nodes: int) -> AgentTask:
-    """Return the task of an executor: its goal and its part of the tree, without any other part of the run."""
+    """Return the task of an executor: its goal and its part of the tree, and no other part of the run."""
     given = {"tree": tree.model_dump(mode="json"), "most_nodes": most_nodes}
     return AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given, level=tree.root.level)
 
 
 def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:
-    """Put executors that start into the plan, each below the node that it works for."""
+    """Add starting executors to the plan, each below its parent node."""
     plan, begins = run.state.plan, {"status": NodeStatus.EXECUTING}
     nodes = [
         PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=parent, depth=depth, needs_search=False)
@@ -320,14 +320,14 @@ def has_failed(result: TaskResult) -> bool:
 
 
 async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
-    """Have each leaf done by an extractor of its own, side by side; the answers are taken over in the leaves' order.
+    """Do each leaf with its own extractor call, in parallel; answers are merged in leaf order.
 
-    A dead or useless source costs its leaf alone. Raises `Interrupted`, and `CallNotAllowed` after the last answer.
+    An unreadable source fails only its leaf. Raises `Interrupted`, and `CallNotAllowed` after the last answer.
     """
     leaves, state, goal = position.due_leaves, run.state, position.tree.root.goal
     if not leaves:
         return
-    # The run of this executor has read its vetted sources: no site is asked for them again.
+    # The parent run has already read the vetted sources, so they are not fetched again.
     names = {leaf.source_id for leaf in leaves} - state.sources.keys()
     for page in state.ledger.pages:
         if page.id in names:
@@ -376,7 +376,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
 
 
 def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: str) -> None:
-    """Record a failed leaf: the executor continues without it."""
+    """Record a failed leaf; the executor continues without it."""
     update = {"status": NodeStatus.FAILED, "error": reason}
     node = _leaf_node(run.state, position, leaf).model_copy(update=update)
     run.state.plan = run.state.plan.with_nodes(node)
@@ -386,7 +386,7 @@ def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: 
 
 
 def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf) -> PlanNode:
-    """Return the node of a leaf in the plan of this executor."""
+    """Return a leaf's node in the executor's plan."""
     root, source = position.tree.root, state.sources.get(leaf.source_id)
     text = leaf.task_detail or f"{TASK_WORDS.get(leaf.task_type, '')}: {root.goal}".removeprefix(": ")
     return state.plan.newest(
@@ -407,7 +407,7 @@ def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf)
 
 
 def _reason_unread(state: ResearchState, leaf: TreeLeaf) -> str | None:
-    """Return the reason for which the source of a leaf has no text; None if it has one."""
+    """Return the reason why a leaf's source has no text; None if it has one."""
     source = state.sources.get(leaf.source_id)
     if source is None:
         return "its source is not there any more"
@@ -416,7 +416,7 @@ def _reason_unread(state: ResearchState, leaf: TreeLeaf) -> str | None:
 
 # --- corrections: new sources for a gap, new leaves or executors for a question --------------------------------------
 async def _correct(run: ResearchRun) -> None:
-    """Find sources for the gaps that matter, and graft work on them under this executor. Raises `Interrupted`."""
+    """Find sources for the material gaps, and graft work on them below this executor. Raises `Interrupted`."""
     state, position = run.state, ExecutorPosition.of(run.state)
     wanted, root = set(position.material), position.tree.root
     gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MOST_GAPS]
@@ -454,7 +454,7 @@ async def _correct(run: ResearchRun) -> None:
 
 
 async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
-    """Have the planner make a tree over vetted sources; `fields` are further ones of the request."""
+    """Have the planner make a tree over vetted sources; `fields` are additional fields of the request."""
     limits = run.resolved.limits
     titles = {one.source_id: run.state.sources[one.source_id].title for one in vetted.accepted}
     sources = [
@@ -467,7 +467,7 @@ async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **
 
 
 def _leaves(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:
-    """Return leaves that ask each of the vetted sources about a gap, under the executor itself."""
+    """Return a tree whose leaves ask each vetted source about a gap, directly below the executor."""
     root, detail, task = position.tree.root, gap.description, TaskType.ANSWER_QUESTION
     sources = [one.source_id for one in vetted.accepted][: run.resolved.limits.max_leaves]
     leaves = [
@@ -478,7 +478,7 @@ def _leaves(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vett
 
 
 def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, ResearchTree]) -> None:
-    """Add the work on all gaps of one correction; where no tree would be feasible with it, its leaves alone."""
+    """Add the work on all gaps of one correction; if that makes the tree infeasible, add only its leaves."""
     limits, root = run.resolved.limits, position.tree.root
     sources = {leaf.source_id for tree in work.values() for leaf in tree.leaves}
     bounds = TreeBounds(position.most_nodes, limits.max_leaves, sources, limits.max_levels, limits.max_corrections + 1)
@@ -498,7 +498,7 @@ def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, Rese
 
 
 def _in_turn(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, most: int) -> TreeNode:
-    """Return the executor with new leaves: each gap has its first before one has its second."""
+    """Return the executor with at most `most` new leaves, interleaved over the gaps."""
     known = {leaf.id for leaf in root.leaves}
     found = [leaf for leaves in zip_longest(*parts) for leaf in leaves if leaf is not None and leaf.id not in known]
     return root.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())[:most]})

@@ -1,4 +1,4 @@
-"""The strategy `recursive`: scope → a person's authorization → vetted sources and trees → executors → report."""
+"""The `recursive` strategy: scope → a person's authorization → vetted sources and trees → executors → report."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -37,15 +37,15 @@ from workflows.strategies.units import (
 )
 
 MOST_CANDIDATES: Final = 12
-"""Pages that are read for one query, where the limit of sources allows so many."""
+"""Pages read per query, if the limit of sources allows it."""
 FEWEST_CANDIDATES: Final = 4
-"""Pages for one query, however few may be read."""
+"""Pages per query that vetting may use even if its share of the sources is smaller."""
 VETTING_SHARE: Final = 0.6
-"""Share of the sources that vetting of the queries may read; corrections have the others."""
+"""Share of the sources that vetting the queries may read; the rest is for corrections."""
 
 
 class RecursiveUnit(UnitName):
-    """The units of work, in their order."""
+    """The units of work, in order."""
 
     SCOPE = "scope"
     TREES = "trees"
@@ -57,17 +57,17 @@ ORDER: Final = tuple(RecursiveUnit)
 
 
 class RecursivePosition(UnitPosition):
-    """The unit that comes next, the vetted sources, and the tree of each query."""
+    """The next unit, the vetted sources, and the tree of each query."""
 
     NAME: ClassVar[str] = "recursive"
 
     next_unit: RecursiveUnit = RecursiveUnit.SCOPE
     vetted: dict[str, Vetted] = {}
-    """By need."""
+    """By need id."""
     trees: dict[str, ResearchTree] = {}
-    """By query."""
+    """By query id."""
     executors: dict[str, str] = {}
-    """Query → its executor, an agent."""
+    """Query id → its executor, an agent."""
 
 
 class RecursiveStrategy(UnitStrategy):
@@ -77,7 +77,7 @@ class RecursiveStrategy(UnitStrategy):
     planning = RecursiveUnit.SCOPE
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Do the unit that comes next."""
+        """Do the next unit."""
         state, position = run.state, RecursivePosition.of(run.state)
         if position.finished:
             return Finished(_stop_reason(state))
@@ -92,15 +92,15 @@ class RecursiveStrategy(UnitStrategy):
         return Unit(name=unit.value, iteration_ended=unit is RecursiveUnit.TREES)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
-        """Name the unit after this one."""
+        """Move to the next unit in order."""
         position = RecursivePosition.of(run.state)
         position.next_unit = ORDER[ORDER.index(position.next_unit) + 1]
         return Pause(phase=name, action=Action.PROCEED)
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Give the tasks of unfinished executors again, and plan trees that are missing."""
+        """Retry the tasks of unfinished executors, and plan missing trees."""
         position = RecursivePosition.of(state)
-        if redo_analysis:  # a run that ended before its trees was analyzed by query
+        if redo_analysis:  # a run that ended before its trees were planned was analyzed by query
             withdraw(state, planned_queries(state))
             state.engine_by_role.pop(ANALYZER.name, None)
         position.finished, position.rewritten = False, False
@@ -109,7 +109,7 @@ class RecursiveStrategy(UnitStrategy):
         for query in planned_queries(state):
             if query.status is not NodeStatus.PENDING:
                 continue
-            # It had searches or pages without an answer: these are done, and its tree is planned once more.
+            # Its searches or pages without an answer are repeated, and its tree is planned again.
             position.trees.pop(query.id, None)
             executor, need = position.executors.get(query.id), need_id(query.text)
             state.agents = [record for record in state.agents if record.task.id != executor]
@@ -131,7 +131,7 @@ class RecursiveStrategy(UnitStrategy):
     async def write_early(
         self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
     ) -> None:
-        """Write from the executors' findings; before their work, from the passages of vetted sources."""
+        """Write from the executors' findings or, before there are any, from passages of the vetted sources."""
         state = run.state
         if not state.findings:
             names = {query.id for query in planned_queries(state)}
@@ -176,9 +176,9 @@ def _summary(state: ResearchState, kind: RecursiveUnit) -> str:
 
 # --- trees -----------------------------------------------------------------------------------------------------------
 async def _plan_trees(run: ResearchRun) -> None:
-    """Vet sources for each query and have its tree planned, all queries side by side. Raises `Interrupted`.
+    """Vet sources for each query and have its tree planned, all queries in parallel. Raises `Interrupted`.
 
-    A query without a tree because of a failure is a failed branch; without any tree there is no further work.
+    A query whose tree failed is a failed branch; if failures leave no tree at all, the research ends.
     """
     state, limits, position = run.state, run.resolved.limits, RecursivePosition.of(run.state)
     due = [query for query in planned_queries(state) if query.id not in position.trees]
@@ -213,7 +213,7 @@ async def _plan_trees(run: ResearchRun) -> None:
             run.branch_failed(f"no tree for “{shorten(query.text, 150)}”: {why}")
             lost = state.plan.newest(query).model_copy(update={"status": NodeStatus.FAILED, "error": why})
             state.plan = state.plan.with_nodes(lost)
-        # No leaf is invented for a query without a source. A search that failed proves nothing.
+        # A query without a vetted source becomes a gap, unless its search failed, which proves nothing.
         if query in with_sources or state.plan.newest(query).status is NodeStatus.FAILED:
             continue
         draft = ProposedGap(description=f"No credible source was found for “{shorten(query.text, 250)}”.", priority=1)
@@ -228,7 +228,7 @@ async def _plan_trees(run: ResearchRun) -> None:
 
 # --- executors -------------------------------------------------------------------------------------------------------
 async def _execute(run: ResearchRun) -> None:
-    """Have an executor for each tree work, side by side; its findings belong to its query. Raises `Interrupted`."""
+    """Run an executor for each tree, in parallel; its findings belong to its query. Raises `Interrupted`."""
     state, limits, position = run.state, run.resolved.limits, RecursivePosition.of(run.state)
     tasks = []
     for number, query in enumerate(planned_queries(state), start=1):
@@ -245,6 +245,6 @@ async def _execute(run: ResearchRun) -> None:
     found = {node.id: node.finding_count for node in state.plan.nodes}
     for query in planned_queries(state):
         if (executor := position.executors.get(query.id)) is not None:
-            # Also those that another query had already.
+            # Includes findings that another query already had.
             update = {"status": NodeStatus.COMPLETED, "finding_count": found.get(executor, 0)}
             state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))

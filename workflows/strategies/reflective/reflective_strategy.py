@@ -1,4 +1,4 @@
-"""The strategy `reflective`: coordinate → background → plan → (step → reflect)* → write."""
+"""The `reflective` strategy: coordinate → background → plan → (step → reflect)* → write."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -62,7 +62,7 @@ STEP_MARKS: Final = {
     NodeStatus.FAILED: Mark.FAILED,
 }
 SHOWN_OBSERVATIONS: Final = 6
-"""Statements of a step that planner and reflector see."""
+"""Statements of a step shown to planner and reflector."""
 DEPTH_OF: Final = {
     Complexity.SIMPLE: Depth.LIGHT,
     Complexity.MODERATE: Depth.MEDIUM,
@@ -70,14 +70,14 @@ DEPTH_OF: Final = {
 }
 SHOWN_TITLES: Final = 10
 OFFERED_PAGES: Final = 12
-"""Found and unread pages among which the model may choose."""
+"""Found but unread pages offered to the model."""
 BACKGROUND_QUERIES: Final = 3
 HITS_OF_QUERY: Final = 5
-"""First hits of each background query that the planner sees."""
+"""First hits of each background query shown to the planner."""
 
 
 class UnitKind(UnitName):
-    """The units of work, in the order in which they first come."""
+    """The units of work, in order of first occurrence."""
 
     COORDINATION = "coordination", "classify"
     BACKGROUND = "background", "explore"
@@ -85,11 +85,11 @@ class UnitKind(UnitName):
     STEP = "step"
     SYNTHESIS = "synthesis", "write"
     ANSWER = "answer"
-    """Replaces all others for a question that needs no research."""
+    """Replaces planning, steps and synthesis for a question that needs no research."""
 
 
 class StepReflection(BaseModel):
-    """The decision after a step, and the reflector's own decision where limits changed it."""
+    """The decision after a step, and the reflector's own decision if limits changed it."""
 
     step: str
     decision: ReflectionDecision
@@ -98,24 +98,24 @@ class StepReflection(BaseModel):
 
 
 class ReflectivePosition(UnitPosition):
-    """The unit that comes next, and values that units pass to later ones."""
+    """The next unit, and values passed between units."""
 
     NAME: ClassVar[str] = "reflective"
 
     next_unit: UnitKind = UnitKind.COORDINATION
     route: Mode = Mode.DEEP
     choice: str = ""
-    """The depth or mode that was chosen for a request which leaves it open."""
+    """The depth or mode chosen for a request that leaves it open."""
     brief: str = ""
     """The coordinator's summary of earlier turns and instructions."""
     assumption: str = ""
-    """The note to the reader about a question with several meanings."""
+    """The note to readers about an ambiguous question."""
     background: list[SearchHit] = []
     feedback: str = ""
-    """Reason for which the plan is adjusted; empty for the first plan."""
+    """Reason for adjusting the plan; empty for the first plan."""
     suggested_changes: list[str] = []
     turns: int = 0
-    """Turns that the step under way has had."""
+    """Turns taken in the current step."""
     reflections: list[StepReflection] = []
 
 
@@ -126,7 +126,7 @@ class ReflectiveStrategy(UnitStrategy):
     planning = UnitKind.PLANNING
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Do the unit that comes next."""
+        """Do the next unit."""
         position = ReflectivePosition.of(run.state)
         run.choose_limits(position.choice)
         _plan_requested_steps(run, position)
@@ -143,7 +143,7 @@ class ReflectiveStrategy(UnitStrategy):
         }[unit]
         name, label, step = unit.value, unit.label, None
         if unit is UnitKind.STEP:
-            # Steps are numbered from 1 by their place in the plan.
+            # Steps are numbered from 1 by their index in the plan.
             pending, steps = pending_steps(run.state.plan), run.state.plan.steps
             number = steps.index(pending[0]) + 1 if pending else len(steps)
             name, label = f"{unit}-{number}", f"{unit.label} {number}"
@@ -153,14 +153,14 @@ class ReflectiveStrategy(UnitStrategy):
         return Unit(name=name, iteration_ended=unit is UnitKind.STEP)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
-        """Reflect on a step, and name the next unit."""
+        """Reflect on a step, and set the next unit."""
         state, position = run.state, ReflectivePosition.of(run.state)
         match position.next_unit:
             case UnitKind.STEP:
                 return await _reflect_on_step(run, name, position)
             case UnitKind.COORDINATION if position.route is Mode.DIRECT:
                 position.next_unit = UnitKind.ANSWER
-            # Before a plan is approved nothing is searched.
+            # Nothing is searched before the plan is approved.
             case UnitKind.COORDINATION if position.route is Mode.DEEP and not state.needs_approval:
                 position.next_unit = UnitKind.BACKGROUND
             case UnitKind.COORDINATION | UnitKind.BACKGROUND:
@@ -172,10 +172,10 @@ class ReflectiveStrategy(UnitStrategy):
         return Pause(phase=name, action=Action.PROCEED)
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Continue with the pending steps, but for those that a reflection skipped; write a finished report again."""
+        """Continue with the pending steps, except those skipped by a reflection; write a finished report again."""
         position = ReflectivePosition.of(state)
         skip_steps(state, position)
-        # A failed search is repeated, so its step is not over.
+        # A failed search is repeated, so its step is not finished.
         reopened = [step for step in completed_steps(state.plan) if open_queries(state, step)]
         executing = {"status": NodeStatus.EXECUTING}
         state.plan = state.plan.with_nodes(*(step.model_copy(update=executing) for step in reopened))
@@ -189,7 +189,7 @@ class ReflectiveStrategy(UnitStrategy):
             state.limitations.append(position.assumption)
 
     def replan(self, state: ResearchState) -> None:
-        """Plan once more, with the person's message as guidance."""
+        """Plan again, with the person's message as guidance."""
         super().replan(state)
         ReflectivePosition.of(state).feedback = "a person wants another plan"
 
@@ -222,7 +222,7 @@ class ReflectiveStrategy(UnitStrategy):
 
 
 def named_step(state: ResearchState, unit: str) -> PlanNode | None:
-    """Return the step that a unit of this name carried out; None for a unit that only analyzed leftovers."""
+    """Return the step done by the unit with this name; None for a unit that only analyzed leftovers."""
     steps, number = state.plan.steps, unit.removeprefix(f"{UnitKind.STEP}-")
     return steps[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(steps) else None
 
@@ -259,7 +259,7 @@ def _step_detail(state: ResearchState, step: PlanNode) -> str:
 
 # --- units -----------------------------------------------------------------------------------------------------
 async def _coordinate(run: ResearchRun) -> None:
-    """Decide how much procedure the question needs, unless the request names a mode."""
+    """Choose a route for the question, unless the request names a mode."""
     resolved, position = run.resolved, ReflectivePosition.of(run.state)
     if resolved.mode in (Mode.DIRECT, Mode.QUICK):
         position.route = resolved.mode
@@ -268,7 +268,7 @@ async def _coordinate(run: ResearchRun) -> None:
     may_answer = may_answer and not resolved.protected_sources
     output = await run.ask(COORDINATOR, "classify", ClassifyInput(may_answer=may_answer))
     position.route = output.route if resolved.mode is Mode.AUTO else resolved.mode
-    # Limits are named by the mode of a short route, else by the depth: by complexity if none is recommended.
+    # The choice of limits is the mode of a short route, else the recommended depth, else the depth by complexity.
     recommended = Depth(output.recommended_depth)
     depth = DEPTH_OF[output.complexity] if recommended is Depth.AUTO else recommended
     choice = depth.value if position.route is Mode.DEEP else position.route.value
@@ -320,23 +320,23 @@ async def _plan(run: ResearchRun) -> None:
 
 
 async def _research(run: ResearchRun) -> None:
-    """Carry out the next step within its limits, after the searches that an interruption cut off.
+    """Do the next step within its limits, first the searches that an interruption cut off.
 
-    A step failed if all its searches did: a resumed run repeats it. Raises `Interrupted`.
+    A step fails if all its searches do; a resumed run repeats it. Raises `Interrupted`.
     """
     state, position = run.state, ReflectivePosition.of(run.state)
-    await take_draft(run, None)  # it lacks the findings of this step
+    await take_draft(run, None)  # a draft would lack the findings of this step
     pending = pending_steps(state.plan)
     if not pending:
-        await analyze(run)  # sources that the end of an earlier run had analyzed without a model
+        await analyze(run)  # repeat what the end of an earlier run had analyzed without a model
         return
     step = pending[0].model_copy(update={"status": NodeStatus.EXECUTING})
     if not state.plan.children(step):
         position.turns = 0
     state.plan = state.plan.with_nodes(step)
-    # It thinks about the findings, without a search, once what the request protects is read.
+    # An analysis step works on sources already read, without a search, unless protected sources are still unread.
     if step.facet == StepKind.ANALYSIS.value and not hits_to_protect(state):
-        # All read sources belong to a sub-query that counts as searched.
+        # All read sources are assigned to a sub-query that counts as searched.
         node = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
         if all(known.id != node.id for known in state.plan.nodes):
             update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
@@ -367,7 +367,7 @@ async def _answer(run: ResearchRun) -> None:
 
 # --- reflection ------------------------------------------------------------------------------------------------
 async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosition) -> Pause:
-    """Have a step judged, and continue, adjust the plan or complete. Raises `Interrupted`."""
+    """Have the reflector judge a step, then continue, adjust the plan or complete. Raises `Interrupted`."""
     state, step = run.state, named_step(run.state, unit)
     answer = await _ask_reflector(run, position)
     decided = decide_step(state, run.resolved.limits, step.text if step else unit, answer)
@@ -400,7 +400,7 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
     think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
     if think is JudgeMode.OFF or position.route is Mode.QUICK:
         return None
-    # Good sources first, the newest first among equals: a prompt shows the first ones.
+    # Best sources first, latest first among equals, because a prompt shows only the first ones.
     sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
     request = ReflectOnStepInput(
         steps=summaries_of(state),
@@ -419,9 +419,9 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
 def decide_step(
     state: ResearchState, limits: EffectiveLimits, step: str, answer: ReflectorAnswer | None
 ) -> StepReflection:
-    """Apply the limits to a reflection, and record the decision that they change.
+    """Apply the limits to a reflection, and record a decision changed by them.
 
-    `answer` is None where no one reflects: then the plan is carried out to its end.
+    `answer` is None without a reflection; the plan is then followed to its end.
     """
     proposed = answer.decision if answer else ReflectionDecision.CONTINUE
     reasoning = answer.reasoning if answer else "the plan is carried out to its end"
@@ -437,19 +437,19 @@ def decide_step(
 
 
 def _fewest_steps(state: ResearchState, limits: EffectiveLimits) -> int:
-    """Return the number of completed steps that a reflection needs to end the research."""
+    """Return the number of completed steps required before a reflection may end the research."""
     return min(limits.min_steps, len(state.plan.steps))
 
 
 def _may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
-    """Return true if another plan may be made: an iteration and a step are left."""
+    """Return true if the plan may be adjusted, because an iteration and a step are left."""
     return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
 
 
 def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> None:
-    """Put a step for each request of a person since the plan before all others, while steps are left.
+    """Add a step for each new request of a person, before all others, while steps are left.
 
-    The last steps that were not started may give way.
+    It may displace the last steps that have not started.
     """
     state = run.state
     if position.route is not Mode.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
@@ -472,9 +472,9 @@ def _stop_reason(state: ResearchState) -> StopReason:
     return StopReason.COVERAGE_SUFFICIENT if ReflectivePosition.read(state).skipped else StopReason.NO_ACTIONABLE_GAPS
 
 
-# --- the searches of one step, turn by turn, and the background search before the plan -----------------------------
+# --- the searches of one step in turns, and the background search before the plan ----------------------------------
 async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
-    """Choose queries, search, read, analyze; true if another turn may follow."""
+    """Choose queries, search, read, analyze; return true if another turn may follow."""
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
     if not open_queries(state, step):
         nodes = await _next_nodes(run, step)
@@ -485,13 +485,13 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
     room = _reads_left(state, step, limits.max_reads_per_step)
     await Gathering(run, open_queries(state, step), most=room).carry_out()
     await analyze(run)
-    # A researcher without a model, at light depth or on the quick route does not see its results.
+    # Without a model, at light depth or on the quick route, the researcher gets no turn to react to results.
     by_model = run.resolved.engine is EngineKind.MODEL
     return by_model and run.resolved.depth is not Depth.LIGHT and position.route is not Mode.QUICK
 
 
 async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
-    """Have the next searches chosen, and pages to read among those that were found."""
+    """Return the next searches as chosen by the researcher, and a node for the found pages it chose to read."""
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
     searches = [node for node in state.plan.children(step) if node.origin != WITHOUT_SEARCH]
     searches_left = limits.max_searches_per_step - len(searches)
@@ -516,7 +516,7 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
     known = {node.id for node in state.plan.nodes}
     nodes = [node for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
     if output.pages:
-        # A sub-query whose hits are there already is read without a search.
+        # A sub-query that already has hits is read without a search.
         chosen = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
         update = {"id": sub_query_id(f"{step.id} pages {position.turns + 1}"), "origin": WITHOUT_SEARCH}
         nodes.append(chosen.model_copy(update=update))
@@ -527,7 +527,7 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
 
 
 def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
-    """Return titled hits of the step's searches and of the background that were not read, each page once."""
+    """Return the unread titled hits of the step's searches and of the background search, one per page."""
     names, known = {node.id for node in state.plan.children(step)}, Identities(state.sources, state.aliases)
     hits, fetched = [one.hit for one in state.candidates if one.sub_query_id in names], state.fetched_sources()
     unread: dict[str, SearchHit] = {}
@@ -538,7 +538,7 @@ def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
 
 
 def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
-    """Return the number of sources that a step may still read; unreadable ones count."""
+    """Return the number of sources that a step may still read; unreadable ones count, protected ones do not."""
     names = {node.id for node in state.plan.children(step)}
     protected = set(protected_ids(state).values())
     own = [source for source in state.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])]
@@ -547,7 +547,7 @@ def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
 
 
 async def investigate(run: ResearchRun) -> None:
-    """Search for two or three things in parallel; the first hits are sources that are not fetched, for the planner.
+    """Make a few background searches in parallel; their first hits become unfetched sources, for the planner.
 
     Raises `Interrupted`.
     """
@@ -574,40 +574,40 @@ async def investigate(run: ResearchRun) -> None:
 
 # --- steps by status -----------------------------------------------------------------------------------------------
 def with_status(plan: Plan, *statuses: NodeStatus) -> list[PlanNode]:
-    """Return the steps of these statuses."""
+    """Return the steps with one of these statuses."""
     return [step for step in plan.steps if step.status in statuses]
 
 
 def completed_steps(plan: Plan) -> list[PlanNode]:
-    """Return the steps that are done: no later plan changes one of them."""
+    """Return the completed steps, which no later plan changes."""
     return with_status(plan, NodeStatus.COMPLETED)
 
 
 def pending_steps(plan: Plan) -> list[PlanNode]:
-    """Return the steps that have yet to be done, the one under way first."""
+    """Return the unfinished steps, the current one first."""
     return [*with_status(plan, NodeStatus.EXECUTING), *with_status(plan, NodeStatus.PENDING)]
 
 
 def replaceable_steps(plan: Plan) -> list[PlanNode]:
-    """Return the steps that another plan may replace: not started, and not requested by a person during the run."""
+    """Return the steps that a new plan may replace: not started, and not requested by a person during the run."""
     return [step for step in with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
 
 
 def room_for_steps(plan: Plan, most: int) -> int:
-    """Return the number of steps that a planner may still add: started and requested ones count against the limit."""
+    """Return the number of steps that a planner may still add; started and requested steps count against the limit."""
     fixed = len(plan.steps) - len(with_status(plan, NodeStatus.SKIPPED)) - len(replaceable_steps(plan))
     return max(0, most - fixed)
 
 
 def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
-    """Return the searches of a step that have yet to be made."""
+    """Return the unfinished searches of a step."""
     unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
     return [node for node in state.plan.children(step) if node.status in unfinished]
 
 
 # --- changes of the plan -------------------------------------------------------------------------------------------
 def with_new_steps(plan: Plan, brief: str, fresh: Sequence[PlanNode]) -> Plan:
-    """Return the plan with new steps in place of those that may be replaced."""
+    """Return the plan with new steps in place of the replaceable ones."""
     replaced = {step.id for step in replaceable_steps(plan)}
     nodes = {node.id: node for node in plan.nodes if node.id not in replaced}
     fresh = [step for step in fresh if step.id not in nodes]
@@ -631,18 +631,18 @@ def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[
 
 # --- results of a step ---------------------------------------------------------------------------------------------
 def findings_of(state: ResearchState, step: PlanNode) -> list[Finding]:
-    """Return the findings of a step, in their order."""
+    """Return the findings of a step, in order."""
     names = {node.id for node in state.plan.children(step)}
     return [finding for finding in state.findings if finding.sub_query_id in names]
 
 
 def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
-    """Return the steps as planner and reflector see them: those of the statuses, or all if none is named."""
+    """Return summaries of the steps for planner and reflector: those with these statuses, or all if none is given."""
     return [
         StepSummary(
             title=step.text,
             status=step.status,
-            # The best-supported ones first.
+            # Best-supported findings first.
             observations=[
                 finding.statement
                 for finding in sorted(findings_of(state, step), key=lambda one: list(Confidence).index(one.confidence))

@@ -1,4 +1,4 @@
-"""The strategy `supervisor`: plan → gather → analyze → synthesize → (refine → gather …)."""
+"""The `supervisor` strategy: plan → gather → analyze → synthesize → (refine → gather …)."""
 
 from typing import ClassVar, Final
 
@@ -44,10 +44,10 @@ LABELS: Final = {
 MIN_QUERY_CHARACTERS = 10
 MIN_SOURCES = 3
 MIN_COMPLETION = 0.5
-"""Share of the sub-queries."""
+"""Required share of completed sub-queries."""
 MIN_FINDINGS = 2
 MIN_COVERAGE = 0.3
-"""Share of the analyzed sources that findings cite."""
+"""Required share of analyzed sources cited by findings."""
 
 SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
 FOLLOWING = {
@@ -55,17 +55,17 @@ FOLLOWING = {
     Phase.GATHERING: Phase.ANALYSIS,
     Phase.ANALYSIS: Phase.SYNTHESIS,
 }
-"""The transitions without a choice."""
+"""The unconditional transitions."""
 
 
 class SupervisorPosition(Position):
-    """The phase that comes next, and which phases were retried."""
+    """The next phase, and the phases already retried."""
 
     NAME: ClassVar[str] = "supervisor"
 
     next_phase: Phase = Phase.PLANNING
     retried: list[str] = []
-    """`<phase>/<iteration>` of each phase that had its one retry."""
+    """`<phase>/<iteration>` of each phase that has used its only retry."""
     recommended: bool | None = None
     """The refiner's recommendation to iterate; None before a refinement."""
 
@@ -74,7 +74,7 @@ class SupervisorStrategy(Strategy):
     """One phase per call."""
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
-        """Go where the last pause leads, and do that phase."""
+        """Do the phase that follows from the last pause."""
         iteration = run.state.iteration
         stop = apply_pause(run.state)
         if stop is not None:
@@ -97,7 +97,7 @@ class SupervisorStrategy(Strategy):
         )
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
-        """Record the gate of the phase, and name the question to the model that reflects on it."""
+        """Record the gate of the phase, and prepare the question to a reflecting model."""
         phase, state = Phase(unit.name), run.state
         gate, question = evaluate(phase, state), None
         state.gates.append(gate)
@@ -147,9 +147,9 @@ class SupervisorStrategy(Strategy):
         return pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
-        """Move to the first unfinished phase; a finished run is decided again under the new limits.
+        """Move to the first unfinished phase; a finished run may iterate again under the new limits.
 
-        A run that was interrupted after its last phase continues to its end.
+        A run interrupted after its last phase continues to its end.
         """
         position, pause = SupervisorPosition.of(state), state.pause
         before = position.next_phase
@@ -168,14 +168,14 @@ class SupervisorStrategy(Strategy):
             state.open_pause = None
 
     def replan(self, state: ResearchState) -> None:
-        """Plan once more, with the person's message as guidance."""
+        """Plan again, with the person's message as guidance."""
         SupervisorPosition.of(state).next_phase = Phase.PLANNING
         state.pause = Pause(phase=Phase.PLANNING, action=Action.RETRY, rationale="a person wants another plan")
 
     def progress(self, state: ResearchState) -> Progress:
-        """Return the phases of the iteration, in the order of the loop."""
+        """Return the phases of the current iteration, in loop order."""
         current = list(Phase).index(SupervisorPosition.read(state).next_phase)
-        # A run that a person did not approve has a result and no report.
+        # A run whose plan was not approved has a result but no report.
         reported = state.result is not None and state.result.files is not None
         units = []
         for place, phase in enumerate(Phase):
@@ -241,16 +241,16 @@ class SupervisorStrategy(Strategy):
         advice = output.iteration_recommendation
         is_requested = any(gap.origin == ASKED_BY_PERSON for gap in state.unaddressed_gaps())
         position.recommended = advice.should_iterate or is_requested
-        # A follow-up that no iteration will search for is not planned: its gap remains open.
+        # Without an iteration left to search, follow-ups are not planned, and their gaps remain open.
         fresh: list[PlanNode] = []
         if position.recommended and should_iterate(state):
             limit = run.resolved.limits.max_sub_queries
             fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit)
         state.plan = state.plan.with_nodes(*fresh)
-        # One whose search had failed before takes its old place, and is analyzed again.
+        # A repeated sub-query whose search failed before is analyzed again.
         again = {query.id for query in fresh}
         state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
-        # Every change of a gap is a decision: those that the refiner gave up or pursues.
+        # Record each gap that the refiner gives up or pursues as a decision.
         reviewed = {item.gap_id for item in output.gap_analysis}
         for gap in state.gaps:
             pursued, inputs = [query.id for query in fresh if query.gap_id == gap.id], {"gap_id": gap.id}
@@ -276,13 +276,13 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
 
 # --- records -------------------------------------------------------------------------------------------------------
 def _note_issues(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
-    """Remember a retry, or note the issues that remain after one, or that another model's attempt might have cured."""
+    """Record a retry, or note the issues that remain after one or that a model might have resolved with one."""
     iteration = run.state.iteration
     retried = was_retried(run.state, gate.phase, iteration)
     if pause.action is Action.RETRY:
         SupervisorPosition.of(run.state).retried.append(f"{gate.phase}/{iteration}")
     elif not gate.valid and gate.policy is GatePolicy.STRICT and (opened.unit.can_change or retried):
-        # Where the input could not change, the documents have no more: the report says that.
+        # If the input cannot change, the sources have no more, which the report states anyway.
         for issue in curable_issues(run.state, gate):
             run.degrade(f"{gate.phase} gate: {issue.message}")
 
@@ -302,9 +302,9 @@ def _record_decision(run: ResearchRun, pause: Pause) -> None:
     run.decide(AgentRole.SUPERVISOR, "decide_iteration", pause.rationale, inputs, outputs)
 
 
-# --- gates: pure, like all that follows -----------------------------------------------------------------------------
+# --- gates: pure, like everything below -----------------------------------------------------------------------------
 def evaluate(phase: Phase, state: ResearchState) -> GateResult:
-    """Return the gate of a phase. Pure: the same state gives the same result."""
+    """Return the gate result of a phase, a pure function of the state."""
     check = {
         Phase.PLANNING: _check_plan,
         Phase.GATHERING: _check_sources,
@@ -324,18 +324,18 @@ def evaluate(phase: Phase, state: ResearchState) -> GateResult:
 
 
 Check = tuple[list[GateIssue], float, dict[str, bool | int | float]]
-"""Issues, score and figures of a phase; the decision log records the figures."""
+"""Issues, score and metrics of a phase; the decision log records the metrics."""
 
 
 def _issues(*checks: tuple[bool, str, str]) -> list[GateIssue]:
-    """Return the issues that apply, each given as condition, code and message."""
+    """Return the issues whose condition holds; each is given as condition, code and message."""
     return [GateIssue(code=code, message=message) for applies, code, message in checks if applies]
 
 
 def _check_plan(state: ResearchState) -> Check:
-    """Demand enough distinct sub-queries and a brief; a run that is limited to one sub-query needs one.
+    """Require enough sub-queries of sufficient length and a brief; a run limited to one sub-query needs one.
 
-    A question of one word may be searched for as it is.
+    The question itself may be a sub-query at any length.
     """
     queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
     limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
@@ -351,7 +351,7 @@ def _check_plan(state: ResearchState) -> Check:
 
 
 def _check_sources(state: ResearchState) -> Check:
-    """Demand enough sources, a good one among them, and half of the sub-queries completed."""
+    """Require enough sources, one of them of high quality, and half of the sub-queries completed."""
     count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     few = f"{completed} of {len(queries)} sub-queries completed, at least half needed"
@@ -364,12 +364,12 @@ def _check_sources(state: ResearchState) -> Check:
 
 
 def _check_findings(state: ResearchState) -> Check:
-    """Demand enough findings, a well-supported one, and enough of the sources used."""
+    """Require enough findings, a well-supported one, and enough of the sources cited."""
     high, count = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings), len(state.findings)
     analyzed = {source.id for source in state.readable_sources() if source.analyzed}
     cited = {source_id for finding in state.findings for source_id in finding.source_ids} & analyzed
     coverage = len(cited) / max(1, len(analyzed))
-    # Another analysis cannot raise the confidence of a finding above what its sources support.
+    # Another analysis cannot raise a finding's confidence above what its sources support.
     may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
     low = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%} needed"
     issues = _issues(
@@ -387,20 +387,20 @@ def _check_findings(state: ResearchState) -> Check:
 
 
 def _may_be_of_high_confidence(state: ResearchState, finding: Finding) -> bool:
-    """Return true if the sources of a finding are independent and good enough for a high confidence."""
+    """Return true if a finding's sources are independent and good enough for high confidence."""
     sources = [state.sources[name] for name in finding.source_ids if name in state.sources]
     voices = ((voice_of(source.url, source.publisher), source.quality) for source in sources)
     return supported_confidence(voices) is Confidence.HIGH
 
 
 def _check_report(state: ResearchState) -> Check:
-    """Demand a report with headings, long enough, whose markers all resolve."""
+    """Require a long enough report with headings whose markers all resolve."""
     length = state.draft.characters if state.draft else 0
     return report_issues(state), length / 500, {"has_report": length > 0, "report_length": length}
 
 
 def _check_gaps(state: ResearchState) -> Check:
-    """Note open gaps with no iteration left; always valid."""
+    """Note open gaps if no iteration is left; the gate is always valid."""
     count, is_last = len(state.unaddressed_gaps()), state.iteration >= state.resolution.limits.max_iterations
     message = f"open after the last iteration: {plural(count, 'gap')}"
     issues = _issues((count > 0 and is_last, "open_gaps", message))
@@ -408,7 +408,7 @@ def _check_gaps(state: ResearchState) -> Check:
 
 
 def reflection_prompt(phase: Phase, state: ResearchState) -> str:
-    """Return the figures of a phase, then the questions about it for the reflecting model."""
+    """Return a phase's figures followed by questions about it, for the reflecting model."""
     gaps, sources = state.unaddressed_gaps(), state.readable_sources()
     publishers = {source.publisher or source.provider for source in sources}
     addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
@@ -442,8 +442,8 @@ def reflection_prompt(phase: Phase, state: ResearchState) -> str:
 def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None, *, can_change: bool) -> Pause:
     """Decide what happens after a phase.
 
-    A reflection may tighten; it may loosen the iteration decision alone. `can_change` is false where doing the phase
-    again would have the same input.
+    A reflection may be stricter than the gate, and may only loosen the decision to iterate. `can_change` is false if a
+    retry would have the same input.
     """
     is_retried, is_strict = was_retried(state, gate.phase, state.iteration), gate.policy is GatePolicy.STRICT
     rationale = reflection.rationale if reflection else "the gate is satisfied"
@@ -477,10 +477,10 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
 
 
 def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
-    """Return the issues that doing the phase again might cure: a retry and a note are about these.
+    """Return the issues that a retry might resolve; only these cause retries and notes.
 
-    Of ordinary sites none is of high quality, whichever are read; without such a source no finding is of high
-    confidence; a folder whose every hit has been read has no more; and rules find in the same pages the same findings.
+    Ordinary sites are never of high quality; without such a source no finding has high confidence; a folder with all
+    hits read has no more sources; and rules find the same findings in the same pages.
     """
     hopeless = set()
     if state.engine_by_role.get(AgentRole.ANALYZER) == EngineKind.EXTRACTIVE and state.findings:
@@ -495,13 +495,13 @@ def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
 
 
 def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
-    """Return true if a phase had its one retry in this iteration."""
+    """Return true if a phase has used its only retry in this iteration."""
     return f"{phase}/{iteration}" in SupervisorPosition.read(state).retried
 
 
 # --- to the next phase ---------------------------------------------------------------------------------------------
 def apply_pause(state: ResearchState) -> StopReason | None:
-    """Move the position by the last pause, by the transition table of the design; the reason where the run is over."""
+    """Move the position by the last pause and the design's transition table; return the stop reason at the end."""
     position, pause = SupervisorPosition.of(state), state.pause
     if pause is not None and pause.action is Action.RETRY:
         position.next_phase = Phase(pause.phase)
@@ -521,18 +521,18 @@ def apply_pause(state: ResearchState) -> StopReason | None:
 
 
 def should_iterate(state: ResearchState) -> bool:
-    """Return true if gaps remain that matter and an iteration is left."""
+    """Return true if actionable gaps remain and an iteration is left."""
     return bool(actionable_gaps(state)) and state.iteration < state.resolution.limits.max_iterations
 
 
 def actionable_gaps(state: ResearchState) -> list[Gap]:
-    """Return the open gaps that matter enough to search again; unaddressable ones are no longer open."""
+    """Return the open gaps severe enough for another search; unaddressable ones are no longer open."""
     floor = SEVERITY_ORDER[state.resolution.limits.severity_floor]
     return [gap for gap in state.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= floor]
 
 
 def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
-    """Return the reason for which a run completes after a synthesis."""
+    """Return the reason why a run completes after its last phase."""
     if not state.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     if not actionable_gaps(state):
