@@ -493,6 +493,8 @@ class ResearchHandle:
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from error
             raise await self._silence(MAY_STILL_ARRIVE) from error
+        except UnicodeEncodeError:
+            raise errors.MessageRefused("the text is not valid UTF-8: write it in that encoding") from None
         except sdk.WorkflowUpdateFailedError as error:
             why = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
             raise errors.MessageRefused(why) from error
@@ -523,8 +525,11 @@ class ResearchHandle:
 
 
 def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], float] = time.time) -> str:
-    """Make the id of an update, which a run accepts once: equal updates in the same ten minutes are one message."""
-    message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)])
+    """Make the id of an update, which a run accepts once: equal updates in the same ten minutes are one message.
+
+    Raises `UnicodeEncodeError` for a text that is not Unicode.
+    """
+    message = json.dumps([update, list(arguments), int(clock() // SAME_MESSAGE_SECONDS)], ensure_ascii=False)
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
 
 
@@ -548,6 +553,5 @@ def _server_errors(research_id: str) -> Iterator[None]:
 def _rpc_failure(error: RPCError, research_id: str) -> errors.RunUnknown | errors.ServerUnreachable:
     if error.status is RPCStatusCode.NOT_FOUND:
         return errors.RunUnknown(f"the server knows no run {research_id}")
-    return errors.ServerUnreachable(
-        f"the server answers with an error ({error.status.name.lower()}): see `research doctor`"
-    )
+    status = error.status.name.lower()
+    return errors.ServerUnreachable(f"the server answers with an error ({status}): see `research doctor`")

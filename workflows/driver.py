@@ -38,10 +38,10 @@ class Driver:
             run.checkpoints.save_in_background()
         try:
             reason = await self.work()
+            run.inbox.closing = True
             run.clock.cancel_alarm()
             # No save of an older state may follow the last one.
             await run.checkpoints.settle()
-            run.inbox.closing = True
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline == "abort":
                 run.state.status = RunStatus.TIMED_OUT
                 run.note_end(Outcome.TIMED_OUT, "timed out; the session is kept")
@@ -66,10 +66,9 @@ class Driver:
 
     async def work(self) -> StopReason:
         """Step until the strategy finishes or the work ends early, and return the reason."""
-        reason: StopReason | None = None
         try:
-            while reason is None:
-                reason = await self.step()
+            while (reason := await self.step()) is None:
+                pass
         except Interrupted as interrupted:
             return interrupted.reason
         except ActivityError as error:
@@ -80,6 +79,8 @@ class Driver:
                 f"{error.activity_type.replace('_', ' ')}: {explain(error)}: {describe_failure(error)}"
             )
             return StopReason.PROVIDER_OUTAGE
+        finally:
+            self._run.take_steering()
         return reason
 
     async def step(self) -> StopReason | None:
@@ -92,8 +93,7 @@ class Driver:
         run.inbox.check_interruption()
         if state.open_pause is None and not await self._gate.wait_for_approval():
             self._strategy.replan(state)
-        while run.inbox.steering:
-            run.steer(run.inbox.steering.pop(0))
+        run.take_steering()
         if state.open_pause is None:
             unit = await self._strategy.advance(run)
             if isinstance(unit, Finished):

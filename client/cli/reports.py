@@ -32,7 +32,7 @@ LINE_CHARACTERS: Final = 100
 
 
 def default_folder(question: str, research_id: str) -> Path:
-    """Return `reports/DATE-SLUG`, with the end of the id appended if another run's report is already there."""
+    """Return `reports/DATE-SLUG`, with the id appended if another run's report is already there."""
     plain = normalize("NFKD", question).encode("ascii", "ignore").decode().lower()
     slug = "-".join(re.findall(r"[a-z0-9]+", plain)) or "report"
     if len(slug) > SLUG_CHARACTERS:
@@ -41,7 +41,7 @@ def default_folder(question: str, research_id: str) -> Path:
     written = folder / FORMATS["json"]
     if not written.is_file() or f'"{research_id}"' in written.read_text(encoding="utf-8", errors="replace"):
         return folder
-    return folder.with_name(f"{folder.name}-{research_id.rpartition('-')[2]}")
+    return folder.with_name(f"{folder.name}-{research_id}")
 
 
 def write_report(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path]:

@@ -88,7 +88,7 @@ async def approve(
     context: CommandContext,
     given: RunId = "last",
     *,
-    version: Annotated[int | None, Option(metavar="N", help="the version that you have seen [newest]")] = None,
+    version: Annotated[int | None, Option(metavar="N", min=1, help="the version that you have seen [newest]")] = None,
     phrase: Annotated[str | None, Option(metavar="TEXT", help="the phrase, if the run requires one")] = None,
     overrule: Annotated[bool, Option("--overrule", help="approve queries that the manager calls too wide")] = False,
 ) -> None:
@@ -191,7 +191,7 @@ def print_plan(known: PlanAnswer, research_id: str) -> None:
     if known.outline and named:
         print_result("# constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
     if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
-        print_waiting(known.waiting.model_copy(update={"questions": []}), research_id)  # the plan lists them
+        print_waiting(known.waiting, research_id)
 
 
 def plan_lines(known: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
@@ -286,7 +286,7 @@ async def edit_text(text: str) -> str:
 
 def _read_text(path: Path | None) -> str:
     if path is None or path == Path("-"):
-        return sys.stdin.read(LARGEST_PLAN)
+        return sys.stdin.buffer.read(LARGEST_PLAN).decode("utf-8", "replace")
     return read_start(path, LARGEST_PLAN, "the plan").decode("utf-8", "replace")
 
 

@@ -25,6 +25,7 @@ path = pathlib.Path(sys.argv[1])
 path.write_text(path.read_text().replace({QUESTION!r}, {NARROWER!r}))
 """
 LONGEST_WAIT = 90.0
+NO_TEXT = os.fsdecode(b"\xff\xfe")
 
 
 async def begun(made: Topology, *words: str) -> asyncio.subprocess.Process:
@@ -131,7 +132,10 @@ async def test_a_living_report_is_approved_and_grows(tmp_path: Path, *, terminal
             await until(handle, lambda status: status.status is RunStatus.AWAITING_APPROVAL)
             _, plan, _ = await made.command("plan", "r-grown")
             assert "outline:" in plan
-            assert set(made.model.counts()) == {"decomposer"}
+            for words in (("steer", "r-grown", NO_TEXT), ("answer", "r-grown", NO_TEXT), ("approve", "--version", "0")):
+                refused, _, errors = await made.command(*words)
+                assert (refused, "Traceback" in errors) == (2, False), errors
+            assert made.model.counts() == {"decomposer": 1}
             approved, _, errors = await made.command("approve", "r-grown")
             assert approved == 0, errors
             output, told = (text.decode() for text in await run.communicate())

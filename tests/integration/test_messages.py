@@ -1,6 +1,7 @@
 """Stop, steer, cancel and resume on the real development server, and hooks that guide: also what nobody declared."""
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,26 @@ async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_pat
     assert api.counts()["planner"] == 1
     assert world.corpus.searches == searches
     assert world.corpus.reads == reads
+
+
+@pytest.mark.parametrize("ended", ["cancelled", "stopped"])
+async def test_accepted_words_outlive_the_end(client: Client, tmp_path: Path, ended: str) -> None:
+    """Words that a run has accepted are in its stored state, although it ends before its next phase (S0-081)."""
+    async with MessagesApi(plan=["good", "slow"]) as api:
+        world = model_world(tmp_path, api.base_url)
+        async with running_workers(client, world):
+            handle = await start(client, REQUEST)
+            await asyncio.wait_for(api.waiting.wait(), 60)
+            await handle.execute_update(names.STEER, "look at the zebra setting", result_type=str)
+            if ended == "cancelled":
+                await handle.cancel()
+            else:
+                await handle.execute_update(names.STOP_AND_REPORT, result_type=str)
+            with suppress(WorkflowFailureError):
+                await handle.result()
+            state = ResearchState.model_validate_json(await world.sessions.load(handle.id) or "")
+    assert [each.text for each in state.guidance] == ["look at the zebra setting"]
+    assert any("zebra" in gap.description for gap in state.gaps)
 
 
 async def test_a_steered_run_hears_words_and_refuses_what_is_none(client: Client, tmp_path: Path) -> None:

@@ -192,8 +192,7 @@ class HumanGate:
             inbox.check_interruption()
             if inbox.replies:
                 return inbox.replies.pop(0)
-            while inbox.steering:
-                run.steer(inbox.steering.pop(0))
+            run.take_steering()
             await run.hooks.continue_as_new()
             waiting = run.state.waiting or waiting
             seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()

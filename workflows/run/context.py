@@ -126,6 +126,11 @@ class RunContext:
             outputs = {"status": gap.status.value}
             self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, outputs)
 
+    def take_steering(self) -> None:
+        """Pass on what a person has written since the last unit."""
+        while self.inbox.steering:
+            self.steer(self.inbox.steering.pop(0))
+
     def is_excluded(self, found: Source | SearchHit) -> bool:
         """Return true for a source excluded by the request."""
         return is_excluded(found.title, found.url, self.resolved.exclude)

@@ -117,7 +117,8 @@ def test_another_runs_report_is_not_overwritten(tmp_path: Path, monkeypatch: pyt
     first = default_folder("Why?", "r-20261121-aaaa")
     write_report(first, {"json": json.dumps({"research_id": "r-20261121-aaaa"}).encode(), "md": b"old"})
     assert default_folder("Why?", "r-20261121-aaaa") == first
-    assert default_folder("Why?", "r-20261121-bbbb").name == f"{first.name}-bbbb"
+    assert default_folder("Why?", "r-20261121-bbbb").name == f"{first.name}-r-20261121-bbbb"
+    assert default_folder("Why?", "spring-1") != default_folder("Why?", "autumn-1")
     write_report(first, {"md": b"new"})
     assert (first / "report.md").read_bytes() == b"new"
     target = tmp_path / "folder"

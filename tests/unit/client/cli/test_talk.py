@@ -30,6 +30,7 @@ from contracts.vocabulary import NodeKind, NodeStatus
 NODES = [PlanNode(id="a", text="How is it done?"), PlanNode(id="b", text="- Why\x1b[31m?")]
 PLAN = PlanAnswer(version=2, brief="Both parts.", nodes=NODES, sub_queries=NODES)
 APPROVAL = Waiting(kind=WaitKind.APPROVAL, plan_version=2, expires_at="2026-11-24T10:00:00+00:00")
+ASKING = APPROVAL.model_copy(update={"questions": ["Which?"]})
 QUESTIONS = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which one?", "Since when?"], round=1)
 
 
@@ -45,10 +46,11 @@ def test_a_plan_survives_the_editor() -> None:
 def test_the_outline_of_a_plan_survives_the_editor(capsys: pytest.CaptureFixture[str]) -> None:
     """A label that is gone leaves its part, an empty one empties it; unusable parts are refused by field (S2-048)."""
     texts = {"outline": ["How: a part", "Why"], "questions": ["Which?"], "assumptions": ["The newest."]}
-    known = PLAN.model_copy(update=texts | {"constraints": Constraints(audience="nurses"), "waiting": APPROVAL})
+    known = PLAN.model_copy(update=texts | {"constraints": Constraints(audience="nurses"), "waiting": ASKING})
     print_plan(known, "r-1")
-    shown = capsys.readouterr().out
+    shown, ways = capsys.readouterr()
     assert all(text in shown for text in ("outline:", "- How: a part", "Which?", "The newest.", "audience: nurses"))
+    assert "answer r-1" in ways
     text = plan_as_text(known, "r-1")
     assert parse_plan(text) == {"sub_queries": ["How is it done?", "- Why [31m?"], "brief": "Both parts."} | texts
     assert "outline" not in parse_plan(text.partition("outline:\n")[0])
