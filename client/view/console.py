@@ -90,7 +90,7 @@ def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
         *_work(status),
         *_waits(status, now),
         Row("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
-        Row("decided", status.last_decision.replace("_", " ")),
+        Row("decided", _decision_words(status.last_decision)),
         *(Row("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
         Row("failed", status.last_failure, "red"),
         Row("ended", _ended(status)),
@@ -132,6 +132,12 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
     more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
     for place, wait in enumerate([*waits[:SHOWN_WAITS], *more]):
         yield Row("" if place else "waiting", wait, "cyan")
+
+
+def _decision_words(decision: str) -> str:
+    """Return a decision with its action in words; names of fields in its reason remain."""
+    action, colon, reason = decision.partition(":")
+    return action.replace("_", " ") + colon + reason
 
 
 def _ended(status: ResearchStatus) -> str:

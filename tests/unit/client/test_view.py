@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 
 from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
-from client.view.console import PlainSink, TerminalSink, follow
+from client.view.console import PlainSink, TerminalSink, follow, status_rows
 from client.view.words import event_lines, printable, usage_words
 from contracts.outcome import (
     AgentProgress,
@@ -57,6 +57,12 @@ RUNNING = ResearchStatus(
 
 def status(**changes: Any) -> ResearchStatus:
     return RUNNING.model_copy(update=changes)
+
+
+def test_a_decision_keeps_the_names_of_fields() -> None:
+    """The action is in words; a setting that its reason names can be copied."""
+    rows = status_rows(status(last_decision="judge_scope: raise limits.deadline_seconds"), NOW)
+    assert "judge scope: raise limits.deadline_seconds" in [row.text for row in rows]
 
 
 def plain(*parts: RenderableType, width: int = 100) -> str:

@@ -157,6 +157,16 @@ async def test_gaps_that_were_not_looked_into_are_not_called_uncloseable(
     assert "read but not analyzed" in report
 
 
+@pytest.mark.parametrize("most", [10, 12])
+async def test_executors_that_met_a_limit_make_the_run_partial(most: int, tmp_path: Path) -> None:
+    """An executor that could not check its result does not complete its run: the limit is named, and how to raise it."""
+    trial = await run_of(tmp_path, limits={"max_model_calls": most})
+    result = trial.state.result
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
+    assert "--set limits.max_model_calls=N" in result.advice
+    assert trial.findings
+
+
 async def test_an_insufficient_result_is_not_called_sufficient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor whose gaps cannot be closed has no correction, and its node says why."""
 

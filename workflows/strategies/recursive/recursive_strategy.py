@@ -13,7 +13,7 @@ from contracts.roles import ANALYZER, ProposedGap
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vetting import Vetted, need_id
-from contracts.vocabulary import Action, AgentStatus, EngineKind, NodeStatus, StopReason
+from contracts.vocabulary import LIMITS, Action, AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze_without_model, withdraw
 from workflows.phases.drafts import write_draft
 from workflows.phases.scope import judge_scope
@@ -147,7 +147,13 @@ class RecursiveStrategy(UnitStrategy):
 
 
 def _stop_reason(state: ResearchState) -> StopReason:
-    """Return the reason for the end of the work; where all results are sufficient, no gap is looked into."""
+    """Return the reason for the end of the work: that of executors that met a limit, else what became of the gaps.
+
+    Where all results are sufficient, no gap is looked into.
+    """
+    cut_short = (record.result.stop_reason for record in state.agents if record.result is not None)
+    if (limit := next((reason for reason in cut_short if reason in LIMITS), None)) is not None:
+        return limit
     if not state.findings:
         return reason_without_findings(state)
     if not state.unaddressed_gaps():

@@ -212,7 +212,7 @@ def test_the_brief_shows_passages_and_judges_none() -> None:
     lines = brief.splitlines()
     assert lines[0] == "# How often is the filter of the Kelvar pump changed?"
     assert lines[2] == (
-        "> No language model was used. These passages match your question best; none was judged to be the answer."
+        "> No language model wrote this report. These passages match your question best; none was judged to be the answer."
     )
     assert lines[4] == "> Documents searched: 100 · read: 4 · cited: 1"
     assert lines[6] == "## Passages"
@@ -226,7 +226,7 @@ def test_the_brief_names_the_words_that_nothing_covers() -> None:
     brief = Shelf().brief("Kelvar pump filtre burner", spellings={"filtr": "filter"})
     assert "- In none of 100 documents: filtre (nearest spelling: filter)." in brief
     brief = Shelf().brief("What is a flux capacitor?")
-    assert "> No language model was used. No passage matches enough of your question." in brief
+    assert "> No language model wrote this report. No passage matches enough of your question." in brief
     assert "- In none of 100 documents: flux, capacitor." in brief
     assert "## Passages" not in brief
 
