@@ -60,7 +60,7 @@ class AgentTask(CompactModel):
 
 
 class AgentShare(Contract):
-    """Budget reserved for one agent; None where the run has no such limit."""
+    """Budget reserved for one agent; None if the run has no such limit."""
 
     sources: int = 0
     model_calls: int | None = None
@@ -96,7 +96,7 @@ class NodeSummary(CompactModel):
     goal: str
     level: int = Field(default=1, ge=1)
     source_ids: list[str] = []
-    """Sources that its own leaves are about."""
+    """Sources of its own leaves."""
     corrections: int = 0
     end: NodeEnd = NodeEnd.SUFFICIENT
     usage: Usage = Usage()
@@ -122,7 +122,7 @@ class TaskResult(CompactModel):
     counts: Counts = Counts()
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
-    """Without times; the sum is `usage`."""
+    """Usage by role, without times; the sum is `usage`."""
     lost: LostWork = LostWork()
     failed_branches: list[str] = []
     node: NodeSummary | None = None

@@ -18,7 +18,7 @@ SHORTEST_FRAGMENT: Final = 20
 
 
 def contains_canary(text: str, canary: str) -> bool:
-    """Compare after NFKC and case folding; no text contains an empty canary."""
+    """Return true if a text contains the canary, after NFKC and case folding; an empty canary never matches."""
     return bool(canary) and canary.casefold() in normalize("NFKC", text).casefold()
 
 

@@ -85,7 +85,7 @@ class CheckedSource(CompactModel):
 
 
 class ClaimsEntry(CompactModel):
-    """The claims of one draft, with the evidence and the sources of the run."""
+    """The claims of one draft, with the run's evidence and sources."""
 
     draft: DocumentRef
     query: str = ""
@@ -99,7 +99,7 @@ class ClaimsEntry(CompactModel):
 
 
 class CorrectionAction(StrEnum):
-    """Action on a claim without support from its passages."""
+    """Action on a claim that its passages do not support."""
 
     KEEP = "keep"
     REWRITE = "rewrite"
@@ -190,7 +190,7 @@ class VerificationSummary(Contract):
     verdict_counts: dict[str, int] = {}
     method_counts: dict[str, int] = {}
     correction_counts: dict[str, int] = {}
-    """By action."""
+    """Number of corrections by action."""
 
     @property
     def shortfall(self) -> tuple[int, int]:

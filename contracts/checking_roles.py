@@ -1,4 +1,4 @@
-"""The roles that work on the report of every strategy: checker, corrector, reviewer."""
+"""The roles that work on every strategy's report: checker, corrector, reviewer."""
 
 from typing import Annotated, Any, Final
 

@@ -66,7 +66,7 @@ class ReportDraft(Contract):
     direct: bool = False
     """True for an answer without research or citations."""
     empty: bool = False
-    """True for the brief of a run without findings; it has no citations."""
+    """True for the short text of a run without findings; it has no citations."""
     words_by_section: dict[str, int] = {}
     """For a live report: word count under each heading, in outline order."""
 

@@ -129,7 +129,7 @@ FINISH: Final = ToolSpec(
 
 
 class LivingInput(ToolTurnInput):
-    """Hand-off to the agent: the approved plan in its opening."""
+    """Hand-off to the agent; the opening contains the approved plan."""
 
     queries: list[str] = []
     outline: list[str] = []

@@ -104,7 +104,7 @@ class OutgoingRequest(CompactModel):
     date: str = ""
     """Date of the run, the reference for recency."""
     permitted: bool = False
-    """False while a person has yet to approve the plan: no call is made."""
+    """False while the plan still needs a person's approval; no call is made then."""
 
 
 class SearchRequest(RunRequest, OutgoingRequest):
@@ -219,7 +219,7 @@ class CheckProvidersRequest(RunRequest):
 
     providers: list[str]
     permitted: bool = False
-    """False while a person has yet to approve the plan: no call is made."""
+    """False while the plan still needs a person's approval; no call is made then."""
 
 
 class StateChange(CompactModel):

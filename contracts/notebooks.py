@@ -54,7 +54,7 @@ MOST_LINKS: Final = 100
 
 
 class AnalysisEntry(CompactModel):
-    """Results of one analysis, with the sources of its findings."""
+    """Results of one analysis, with their sources."""
 
     findings: list[Finding] = []
     evidence: list[Evidence] = []

@@ -1,4 +1,4 @@
-"""Progress and end of a run: usage, units, decisions, outcome."""
+"""Progress and ending of a run: usage, units, decisions, outcome."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -53,7 +53,7 @@ class Usage(Contract):
     """Cache hits; part of `reads`."""
     active_seconds: float = 0.0
 
-    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator on top of a property
+    @computed_field  # type: ignore[prop-decorator]  # mypy supports no decorators on top of a property
     @property
     def cached_share(self) -> float | None:
         """Return the share of input from the endpoint's prompt cache, 0 to 1; None without input."""
@@ -122,7 +122,7 @@ class UnitProgress(Contract):
     name: str
     """Its name in events."""
     label: str
-    """A verb or noun of at most nine characters, for a narrow column."""
+    """Short verb or noun of at most nine characters, for a narrow column."""
     mark: Mark = Mark.WAITING
     detail: str = ""
 
@@ -373,7 +373,7 @@ class ResearchStatus(Contract):
     egress: str = ""
     """`nothing leaves this machine`, or the hosts that receive text."""
     estimate: str = ""
-    """Expected amounts and the cap, in one line; empty for a run without paid calls."""
+    """Expected usage and the cost cap, in one line; empty for a run without paid calls."""
     web: bool = False
     providers: list[ProviderChoice] = []
     """Providers in use, and the reasons why others are not."""

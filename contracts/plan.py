@@ -80,7 +80,7 @@ class Waiting(Contract):
     """Time at which the run ends without an answer, ISO 8601."""
 
     def for_plan(self, plan: "Plan") -> "Waiting":
-        """Return the wait for the approval of another version of the plan."""
+        """Return the wait for approval of another version of the plan."""
         kinds = {objection.kind for objection in plan.open_objections}
         objected = next((kind for kind in ObjectionKind if kind in kinds), None)
         update = {"plan_version": plan.version, "questions": plan.questions, "objected": objected}

@@ -9,7 +9,7 @@ from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, JudgeMode
 
 RESERVE_SHARE = 1 / 6
-"""Share of a request's own deadline that is reserved for writing."""
+"""Share of a request's own deadline reserved for writing."""
 
 
 def depth_of(depth: Depth) -> Depth:

@@ -38,7 +38,7 @@ ROUTES: Final[list[JsonValue]] = [mode.value for mode in Mode if mode is not Mod
 
 
 class Complexity(StrEnum):
-    """Amount of research that a question needs."""
+    """Extent of the research that a question needs."""
 
     SIMPLE = "simple"
     MODERATE = "moderate"
@@ -46,7 +46,7 @@ class Complexity(StrEnum):
 
 
 class StepKind(StrEnum):
-    """Kind of a step: searching, or analyzing earlier findings."""
+    """Work of a step: searching, or thinking about earlier findings."""
 
     RESEARCH = "research"
     ANALYSIS = "analysis"
@@ -151,7 +151,7 @@ class PlanStepsInput(BriefedInput):
     brief: str = ""
     steps: list[StepSummary] = []
     feedback: str = ""
-    """Reason for adjusting the plan; empty for a first plan."""
+    """Reason for adjusting the plan; empty for the first plan."""
     suggested_changes: list[str] = []
     fewest: int = 1
     most: int = 3
@@ -254,7 +254,7 @@ class ReflectorAnswer(RoleAnswer):
 
 
 class RespondInput(WriteInput):
-    """Hand-off to the responder, who answers without research and cites no source."""
+    """Hand-off to the responder, which answers without research or citations."""
 
     context: list[Turn] = []
 

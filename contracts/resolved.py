@@ -175,7 +175,7 @@ class Estimate(Contract):
 
 
 def between(amounts: Range, form: str = ",.0f") -> str:
-    """Return a range: `1,200–5,000`."""
+    """Format a range: `1,200–5,000`."""
     low, high = (f"{amount:{form}}" for amount in amounts)
     return low if low == high else f"{low}–{high}"
 
@@ -227,7 +227,7 @@ class ResolvedResearch(SharedSettings):
     product_version: str = ""
     egress: str = NOTHING_LEAVES
     estimate: Estimate | None = None
-    """Expected usage of the engine in use; None for a run without paid calls."""
+    """Expected usage, as estimated by the workers; None for a run without paid calls."""
     advice: list[str] = []
     """Settings that would improve the run, one line each."""
 

@@ -187,7 +187,7 @@ class SourceExtract(SourceDetails):
     entry: str | None = None
     """Hash of the stored entry with the other fields."""
     hit_entries: list[str] = []
-    """Hashes of the entries of other searches that found it."""
+    """Hashes of the entries from other searches that found it."""
     changed: bool = False
     """True if the quality differs from the entry's."""
     again: bool = False
@@ -416,7 +416,7 @@ class RefinerAnswer(RoleAnswer):
 
 
 class ReflectInput(RoleInput):
-    """Hand-off to the supervisor: the reflection prompt with the phase's figures and the gate's result."""
+    """Hand-off to the supervisor: the reflection prompt, the phase's metrics and the gate's result."""
 
     SUBJECT = "phase"
 

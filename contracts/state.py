@@ -1,4 +1,4 @@
-"""The one mutable model: the state of a run, owned by its workflow."""
+"""The only mutable model: the state of a run, owned by its workflow."""
 
 from typing import Any, ClassVar, Self
 

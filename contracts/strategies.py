@@ -35,7 +35,7 @@ MOST_GAPS: Final = 30
 
 @dataclass(frozen=True)
 class StrategyDeclaration:
-    """One strategy."""
+    """The declaration of one strategy."""
 
     name: str
     implementation: str

@@ -105,7 +105,7 @@ ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class TokenSettings(StrictContract):
-    """The section `[tokens]` of `research.toml`: how the content of a call is fitted into a model's window."""
+    """The section `[tokens]` of `research.toml`: fitting the content of a call into a model's window."""
 
     token_management_enabled: bool = True
     """False: 1,000 characters of each source; a prompt that does not fit is refused and never shortened."""
@@ -204,7 +204,7 @@ class ArchiveRecord(Contract):
     metadata: dict[str, str]
     """`url` and `title` of a source."""
     runs: dict[str, AwareDatetime]
-    """Run id → expiry, for each run that did not show it; in a folder shared by several homes, ids follow a hash."""
+    """Run id → expiry, for each run that did not show it; prefixed by a hash in a folder shared by several homes."""
 
 
 class FidelityTotals(ContentSums):

@@ -36,7 +36,7 @@ class ToolTurnInput(RoleInput):
 
 
 class TurnResult(RoleAnswer):
-    """Calls and text of a turn."""
+    """The calls and text of a turn."""
 
     transcript: DocumentRef
     """The conversation including this turn; its size in bytes is sent again in the next turn."""

@@ -13,7 +13,7 @@ A = TypeVar("A", bound=BaseModel)
 MOST_CALLS: Final = 8
 """Calls executed per turn; the others are answered with an error."""
 ARGUMENT_CHARACTERS: Final = 8_000
-"""Longest arguments of a call, as JSON."""
+"""Longest arguments of a call, in characters of JSON."""
 ANSWER_CHARACTERS: Final = 40_000
 """Longest answer; the rest is cut off, and its length reported."""
 

@@ -16,7 +16,7 @@ GAPS_PER_CORRECTION: Final = 2
 CALLS_IN_A_ROW: Final = 6
 """Shortest sequence: scope, search, examination, tree, leaf, report."""
 SECONDS_PER_CALL: Final = 2.0
-"""Of a fast model."""
+"""Response time of a fast model."""
 FEWEST_PARTS: Final = 5
 """Parts from which a text counts as an enumeration; fewer are a sentence with commas."""
 SEPARATORS: Final = re.compile(r"[,;،؛、，；·|\n]+|\s[-•*]\s")

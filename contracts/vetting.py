@@ -30,7 +30,7 @@ class Vetted(Contract):
     is_searched: bool = False
     """True once the librarian has proposed this round's searches."""
     complete: bool = False
-    """True once every candidate of the round was examined."""
+    """True once every candidate of this round has been examined."""
 
     @property
     def accepted(self) -> list[ExaminedSource]:

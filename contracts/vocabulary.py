@@ -47,7 +47,7 @@ AWAITING: Final = (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL
 
 
 class Outcome(StrEnum):
-    """End of a run."""
+    """Outcome of a run."""
 
     COMPLETED = "completed"
     PARTIAL = "partial"
@@ -82,7 +82,7 @@ class StopReason(StrEnum):
     """The reason in words, for reports and limitations."""
 
     def __new__(cls, value: str, text: str = "") -> Self:
-        """Make a member with its text."""
+        """Create a member with its text."""
         member = str.__new__(cls, value)
         member._value_, member.text = value, text
         return member
@@ -188,7 +188,7 @@ class NodeStatus(StrEnum):
 
 
 class GapStatus(StrEnum):
-    """The life of a gap."""
+    """State of a gap."""
 
     OPEN = "open"
     ADDRESSED = "addressed"

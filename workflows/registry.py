@@ -61,7 +61,7 @@ class ResearchMetadataWorkflow:
 
 @workflow.defn(name=names.DEEP_RESEARCH_PLAN, failure_exception_types=[TypeError])
 class DeepResearchPlanWorkflow:
-    """Starts a run whose plan waits for approval, and ends."""
+    """Starts a run whose plan needs approval, and ends."""
 
     @workflow.run
     async def run(self, request: RawValue) -> PlannedRun:

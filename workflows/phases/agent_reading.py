@@ -29,7 +29,7 @@ class ReadingPosition(Position):
     """Base position of strategies in which a role chooses the pages."""
 
     opened: list[int] = []
-    """Numbers of the opened pages."""
+    """Numbers of opened pages."""
     not_analyzed: list[str] = []
     """Ids of sources whose analysis failed or did not show them; it is not retried."""
 

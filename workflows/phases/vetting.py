@@ -104,7 +104,7 @@ class Vetting:
         nodes = [node for node in state.plan.nodes if node.id in searches]
         if unsearched := [node for node in nodes if node.status not in SEARCHED]:
             await Gathering(run, unsearched, only=frozenset()).carry_out()
-        # The sources are examined here, not analyzed by search.
+        # The sources are examined here instead of being analyzed per search.
         state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
         chosen = {}
         for key in keys:

@@ -1,4 +1,4 @@
-"""Agents of a run: their requests, and the merge of their results in task order. Pure."""
+"""Agents of a run: building their requests, and merging their results in task order. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

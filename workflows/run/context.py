@@ -225,7 +225,7 @@ class RunContext:
             self.state.calls = {**self.state.calls, caller: calls}
 
     def exposes_private_text(self, url: str) -> bool:
-        """Return whether a URL contains private text: the run's canary, or text of the request."""
+        """Return whether a URL contains private text: the run's canary, its system prompt or earlier turns."""
         earlier = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *earlier]
         public = [self.resolved.query, *self.resolved.protected_sources]

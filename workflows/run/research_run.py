@@ -340,7 +340,7 @@ class ResearchRun(RunContext):
         return await self.within_limits(self.host.execute(spec, timed, options))
 
     def _settle(self, role: RoleSpec[I, O], output: O) -> None:
-        """Account for an answer."""
+        """Account for an answer: usage, content, engine, model and warnings."""
         answer, state = output.account, self.state
         account(state, role.name, answer.usage)
         if answer.content is not None:

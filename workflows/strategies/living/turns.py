@@ -67,7 +67,7 @@ ONE_EACH: Final = "This section is updated by another call of this turn: make th
 
 
 class LivingUnit(UnitName):
-    """The units of work, in the order in which they first come."""
+    """The units of work, in order of first occurrence."""
 
     PLANNING = "planning", "plan"
     TURN = "turn"
@@ -94,7 +94,7 @@ class LivingPosition(UnitPosition, ReadingPosition):
     unwritable: list[int] = []
     """Numbers of notes whose update inserted nothing; the scripted fallback skips them."""
     has_reported: bool = False
-    """True once the agent has called `finish`."""
+    """True once a `finish` call of the agent was accepted."""
     open_questions: list[str] = []
     """Questions it left open when it finished."""
     ended: str = ""

@@ -429,7 +429,7 @@ async def _correct(run: ResearchRun) -> None:
         for gap, vetted in zip(needs, found, strict=True):
             if vetted.accepted:
                 if is_question:
-                    # A tree whose root is this executor.
+                    # Its root is this executor.
                     work[gap.id] = await plan_tree(
                         run,
                         EXECUTOR.name,

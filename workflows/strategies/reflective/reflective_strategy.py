@@ -85,7 +85,7 @@ class UnitKind(UnitName):
     STEP = "step"
     SYNTHESIS = "synthesis", "write"
     ANSWER = "answer"
-    """Replaces planning, steps and synthesis for a question that needs no research."""
+    """Replaces everything after the coordination for a question that needs no research."""
 
 
 class StepReflection(BaseModel):
@@ -615,7 +615,7 @@ def with_new_steps(plan: Plan, brief: str, fresh: Sequence[PlanNode]) -> Plan:
 
 
 def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[PlanNode]:
-    """Return the searches of a step, as nodes below it."""
+    """Return the searches of a step as its child nodes."""
     return [
         PlanNode(
             id=sub_query_id(text),
