@@ -280,8 +280,6 @@ async def export(
     if (quotes_only or sign is not None) and not bundle:
         raise CommandError("--quotes-only and --sign belong to --bundle: add it")
     key = None if sign is None else bundles.private_key(read_start(sign, LARGEST_KEY, "the key"))
-    if out is not None and out.is_dir():
-        raise CommandError(f"{out} is a folder: name a file in it")
     research_id, forms = await _finished(context, given)
     make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:

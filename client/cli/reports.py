@@ -12,7 +12,7 @@ from typing import Any, Final
 from rich.text import Text
 
 from client.cli.context import CommandContext
-from client.cli.output import ExitCode, print_json, print_progress, print_result
+from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.console import render_ending
 from client.view.words import change_words, fidelity_words, pasteable, printable
@@ -64,7 +64,9 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write_for_person(path: Path, data: bytes) -> None:
-    """Write a file with the person's own permissions, and print its path as progress. Raises OSError."""
+    """Write a file with the permissions of the person and print its path. Raises OSError, `CommandError`."""
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: name a file in it")
     with files_of_person():
         write_atomically(path, data)
     print_progress(str(path))

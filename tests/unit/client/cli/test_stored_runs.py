@@ -109,7 +109,7 @@ def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
 
 @pytest.mark.parametrize("status", [RunStatus.CANCELLED, RunStatus.RUNNING])
 def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
-    """Cancelled or interrupted: the first line says that it is a draft and how to finish it."""
+    """Cancelled or interrupted: the first line says that it is a draft and how to finish it; a folder is no file."""
     document = put_text(home, "# Answer\n\nSo it is.\n")
     save_run(home, "r-1", stored(status=status, draft=states.draft(document=document)), closed=False)
     done = research("report", "r-1")
@@ -119,6 +119,8 @@ def test_a_draft_is_printed_and_marked(home: Path, status: RunStatus) -> None:
     assert rest == "# Answer\n\nSo it is.\n"
     without = research("report", "r-1", "--format", "html")
     assert (without.exit_code, "use --format md" in without.stderr) == (4, True)
+    folder = research("report", "r-1", "--out", ".")
+    assert (folder.exit_code, folder.stderr.splitlines()[-1]) == (2, "research: . is a folder: name a file in it")
 
 
 def test_of_a_running_run_the_newest_text_is_printed(home: Path) -> None:
