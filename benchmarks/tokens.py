@@ -216,7 +216,7 @@ def task_with(size: int, considered: int, own: str = "") -> EngineTask:
 def candidate_of(window: int) -> ModelCandidate:
     """A model with this window."""
     known = EndpointCapabilities(window=window)
-    return ModelCandidate(ModelEndpoint("default", "model.example.org", None, lambda _: known), MODEL, known)
+    return ModelCandidate(ModelEndpoint("default", None, lambda _: known), MODEL, known)
 
 
 def milliseconds(work: Callable[[], Any], times: int = 100) -> float:

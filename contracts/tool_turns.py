@@ -44,8 +44,6 @@ class TurnResult(RoleAnswer):
     """In the model's order."""
     text: str = ""
     """Text besides the calls, at most `TEXT_CHARACTERS`."""
-    stop: str = ""
-    """Stop reason of the endpoint."""
     steered: bool = False
     """True if a call or the text contained the run's canary and was removed."""
 
@@ -55,7 +53,6 @@ class TurnAnswer(RoleAnswer):
 
     content: list[dict[str, Any]]
     """Blocks in the format of the Messages API: `text`, `tool_use`, and thinking."""
-    stop: str = ""
     author: str = ""
     """Model and endpoint that wrote the turn; empty without a model."""
 
@@ -103,7 +100,7 @@ def scripted_turn(*calls: tuple[ToolSpec[Any], Contract], text: str = "") -> Tur
         {"type": "tool_use", "id": "", "name": tool.name, "input": arguments.model_dump(mode="json")}
         for tool, arguments in calls
     ]
-    return TurnAnswer(content=[*spoken, *called], stop="tool_use" if called else "end_turn")
+    return TurnAnswer(content=[*spoken, *called])
 
 
 OUTSIDE_TEXT: Final = (DocumentRef, Source, SourceExtract, SearchHit)

@@ -33,10 +33,8 @@ class LanguageData:
 
     code: str
     stop: frozenset[str]
-    frame: frozenset[str]
-    """Words of a question about the form of its answer."""
     empty: frozenset[str]
-    """Union of the two."""
+    """Stop words, and words of a question about the form of its answer."""
     shared: frozenset[str]
     """Content words that are stop words of other languages: of English, "door", "standard", the C of a name."""
     openings: frozenset[str]
@@ -62,7 +60,7 @@ def language_data(code: str) -> LanguageData:
     data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known}.toml").read_text("utf-8"))
     for name in ("stop", "frame", "shared", "openings", "corrections"):
         data[name] = frozenset(data.get(name, "").split())
-    return LanguageData(known, empty=data["stop"] | data["frame"], **data)
+    return LanguageData(known, empty=data["stop"] | data.pop("frame"), **data)
 
 
 @lru_cache(maxsize=16)

@@ -54,7 +54,7 @@ from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version, search_choices, search_model
 from workers.retention import Retention, open_runs, sweep_now_and_then
 from workers.settings.loading import Settings
-from workers.settings.models import host_of, key_variable
+from workers.settings.models import key_variable
 from workers.settings.sections import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
 from workers.temporal import has_search_attributes
@@ -305,4 +305,4 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
         chat = AnthropicChat(api_key=secret, base_url=base_url, places=places, silence_seconds=silence)
     except NotConfigured as error:
         remedy = str(error)  # only a call to this endpoint fails, with this reason
-    return ModelEndpoint(name, host_of(models.base_url_of(name)), chat, partial(models.capabilities_at, name), remedy)
+    return ModelEndpoint(name, chat, partial(models.capabilities_at, name), remedy)

@@ -230,7 +230,6 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
         transcript=DocumentRef(hash=digest(stored), media_type=tool_turns.TRANSCRIPT_TYPE, size=size),
         calls=calls,
         text=shorten(remove_signs_of(text).strip(), tool_turns.TEXT_CHARACTERS),
-        stop=work.answer.stop,
         steered=steered,
     )
 

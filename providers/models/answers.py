@@ -228,7 +228,7 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
             content.append(block)
     if all(block["type"] in THOUGHTS for block in content):
         raise InvalidOutput("$: the answer is empty: call one of the tools")
-    return TurnAnswer(content=content, stop=reply.stop_reason or "", author=author), list(dict.fromkeys(warnings))
+    return TurnAnswer(content=content, author=author), list(dict.fromkeys(warnings))
 
 
 # --- the journal of paid calls ---------------------------------------------------------------------------------------

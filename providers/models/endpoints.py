@@ -47,7 +47,6 @@ class ModelEndpoint:
     """An endpoint of the Messages API."""
 
     name: str
-    host: str  # `host` or `host:port`
     chat: Chat | None  # None if it cannot be used
     capabilities: Callable[[str], "EndpointCapabilities"]  # capabilities of a model there, by its name
     remedy: str = ""  # what to set to make it usable

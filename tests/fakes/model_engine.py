@@ -40,7 +40,6 @@ def engine_over(
     endpoints = {
         name: ModelEndpoint(
             name,
-            url.split("/")[2],
             AnthropicChat(api_key="test", base_url=url),
             partial(capabilities_of, url, own=(own or {}).get(name)),
         )

@@ -35,7 +35,7 @@ def called(*calls: tuple[Any, Any], text: str = "", thoughts: tuple[dict[str, An
         {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": given}
         for number, (name, given) in enumerate(calls)
     ]
-    return TurnAnswer(content=[*thoughts, *said, *blocks], stop="tool_use", author="default:m")
+    return TurnAnswer(content=[*thoughts, *said, *blocks], author="default:m")
 
 
 def take(answer: TurnAnswer, request: ToolTurnInput | None = None, before: str = "") -> tuple[TurnResult, str]:
