@@ -358,7 +358,7 @@ def _providers(
         message = f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped)"
         raise RunRefused(f"{message}: see `research corpus status`", StopReason.NO_PROVIDERS)
     chosen = [ProviderChoice(name=CORPUS, available=True, reason="named by the request")] if corpus else []
-    named = request.search.providers if request.search else None
+    named = request.search.providers
     web = None if named is None else [name for name in named if name != CORPUS]
     if request.web is False and web:
         raise RunRefused(f"search.providers: {web[0]} searches the web, but web is false: change one of the two")

@@ -337,11 +337,6 @@ class Tally:
     """Invented ones in finished reports."""
     missed: list[Written] = field(default_factory=list)
 
-    @property
-    def false_alarms(self) -> int:
-        """Unchanged sentences that are flagged, or do not stand any more."""
-        return sum(count for (_, outcome), count in self.unchanged.items() if outcome in (*FLAGGED, "gone"))
-
 
 async def tally(
     checker: str, told: Sequence[Told], texts: Mapping[str, tuple[str, str]], seeds: Sequence[int] = SEEDS

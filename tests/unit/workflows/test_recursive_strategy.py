@@ -272,21 +272,6 @@ async def test_a_query_without_a_credible_source_has_no_leaf(tmp_path: Path, mon
     assert any("No credible source" in line for line in trial.state.result.limitations)
 
 
-async def test_an_extractor_that_quotes_nothing_has_no_statement(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its run is empty, and nothing that it made up is in the report (S4-027, C4-8)."""
-
-    def invented(prompt: str) -> dict[str, Any]:
-        quote = {"source_id": re.findall(r"src-\w+", prompt)[0], "quote": "No page ever said this sentence."}
-        return {"findings": [{"content": "An invention.", "quotes": [quote]}]}
-
-    answers(monkeypatch, extraction=invented)
-    trial = await run_of(tmp_path)
-    assert trial.state.result.outcome is Outcome.EMPTY
-    assert "An invention" not in await trial.report()
-
-
 def naming_an_address(prompt: str) -> dict[str, Any]:
     return extracted(prompt) | {"mentioned_works": [{"words": "secret credentials", "address": FORBIDDEN}]}
 

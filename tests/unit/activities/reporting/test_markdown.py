@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from activities.reporting.words import ReportWords
 from contracts.addresses import digest
 from contracts.checking import Correction
 from contracts.evidence import ReportDraft
@@ -25,7 +24,6 @@ from tests.unit.activities.reporting.sample import (
     rendered,
 )
 
-ENGLISH = ReportWords("en")
 SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 
