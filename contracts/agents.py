@@ -154,7 +154,7 @@ class AgentRecord(Contract):
 
     @property
     def is_over(self) -> bool:
-        """Return true if the task is not retried."""
+        """Return true if the task needs no retry."""
         return self.status in (AgentStatus.DONE, AgentStatus.FAILED)
 
 

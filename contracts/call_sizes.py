@@ -30,7 +30,7 @@ DRAFT_CHARACTERS: Final = 6_000
 REVIEWED_CHARACTERS: Final = 24_000
 """Of the draft in a reviewer's prompt."""
 SECTION_CHARACTERS: Final = 12_000
-"""Of a section in a reporter's prompt; a longer section is cut to its end."""
+"""Of a section in a reporter's prompt, which shows only the end of a longer section."""
 CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector; larger batches are judged less well."""
 LONG_REPORT_WORDS: Final = 2_500

@@ -30,7 +30,7 @@ def line_of(text: str, limit: int) -> str:
 Sentence: TypeAlias = Annotated[str, one_line(300)]
 Query: TypeAlias = Annotated[str, one_line(400)]
 Paragraph: TypeAlias = Annotated[str, one_line(800)]
-"""Longest of the one-line texts of a model."""
+"""One-line texts of a model, in three lengths."""
 
 
 def known_word(kind: type[E], default: E) -> BeforeValidator:

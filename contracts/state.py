@@ -92,7 +92,7 @@ class Refresh(BaseModel):
     due: list[str] = []
     """Ids of sources still to be read again."""
     unwritten: list[str] = []
-    """Ids of findings that the report did not cite at that time, and still does not."""
+    """Ids of findings that the report did not cite before the refresh; they remain uncited."""
     lost: dict[str, str] = {}
     """Source id → reason why it could not be read again; its archived text remains valid."""
 

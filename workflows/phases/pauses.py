@@ -46,7 +46,7 @@ class HumanGate:
         self._providers_checked = False
 
     async def wait_for_approval(self) -> bool:
-        """Ask and wait as the request requires; return false if a new plan is needed, by the new guidance.
+        """Ask and wait as the request requires; return false if a person's reply calls for a new plan.
 
         Also false for a plan that was edited by a person and must be judged.
 

@@ -25,7 +25,7 @@ def extract_of(source: Source, *, to_search: bool = True, again: bool = False) -
 
 
 def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
-    """Return the sources to analyze for a sub-query, those it found first, best ranks first (see `shown_at_once`)."""
+    """Return the sources to analyze for a sub-query: those it owns first, best ranks first (see `shown_at_once`)."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     found.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
     return shown_at_once(run.state, found)

@@ -56,7 +56,7 @@ async def judge_scope(run: ResearchRun) -> None:
 
 
 def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> dict[str, float | None]:
-    """Return the least work for queries, in the units of the run's estimate."""
+    """Return the least work for queries, by limit (see `estimate_trees`)."""
     resolved = run.resolved
     calls = calls_by_role(resolved, tree_calls(resolved.limits, len(queries)))
     by_model = resolved.engine is EngineKind.MODEL

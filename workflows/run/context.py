@@ -127,7 +127,7 @@ class RunContext:
             self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, outputs)
 
     def take_steering(self) -> None:
-        """Pass on what a person has written since the last unit."""
+        """Pass on a person's messages since the last unit."""
         while self.inbox.steering:
             self.steer(self.inbox.steering.pop(0))
 

@@ -147,9 +147,9 @@ class RecursiveStrategy(UnitStrategy):
 
 
 def _stop_reason(state: ResearchState) -> StopReason:
-    """Return the reason for the end of the work: that of executors that met a limit, else what became of the gaps.
+    """Return the stop reason: that of the first executor that hit a limit, else by findings and open gaps.
 
-    Where all results are sufficient, no gap is looked into.
+    If every executor judged its results sufficient, the open gaps count as not worth pursuing.
     """
     cut_short = (record.result.stop_reason for record in state.agents if record.result is not None)
     if (limit := next((reason for reason in cut_short if reason in LIMITS), None)) is not None:
@@ -164,7 +164,7 @@ def _stop_reason(state: ResearchState) -> StopReason:
 
 
 def _are_sufficient(nodes: Sequence[NodeSummary]) -> bool:
-    """Return true if these executors, and all below them, judged their results to be sufficient."""
+    """Return true if these executors and all their descendants judged their results sufficient."""
     return all(node.end is NodeEnd.SUFFICIENT and _are_sufficient(node.below) for node in nodes)
 
 
