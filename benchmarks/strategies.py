@@ -1,7 +1,7 @@
 """The same ten questions through every strategy: `python -m benchmarks.strategies [--call 2] [--questions 10]`.
 
 Real processes: the dev server with its file, one worker process with all pools, a fake model that answers after a fixed
-time, the documentation of this product as the corpus; without a model, the same questions once more. *In a row*: model
+time, four pages about one subject as the corpus; without a model, the same questions once more. *In a row*: model
 calls on the longest chain, from the history. A quick run is made with calls of 5 s against its deadline of 15 s.
 """
 
