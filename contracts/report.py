@@ -40,7 +40,7 @@ VERDICT_SIGNS: Final = {
     "unverified": "–",
 }
 """In display order."""
-CITATION: Final = re.compile(r"\\?\[\d+\\?\](?:\([^()\s]*\))?")
+CITATION: Final = re.compile(r" ?\\?\[\d+\\?\](?:\([^()\s]*\))?")
 ALIKE: Final = 0.5
 """Lowest similarity of two statements that count as one, rephrased."""
 MOST_PAIRED: Final = 1_000

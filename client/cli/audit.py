@@ -195,7 +195,7 @@ def _readable(name: str, done: str) -> Iterator[None]:
 
 def is_file(target: str) -> bool:
     """Return whether a target is a path; anything else is a run."""
-    return "/" in target or target.endswith(".json")
+    return "/" in target or target.endswith((".json", ".zip"))
 
 
 def _load_files(path: Path) -> dict[str, bytes]:

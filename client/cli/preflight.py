@@ -264,9 +264,9 @@ def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:
     now = (settings.model_host or "").split(", ") if settings.model_configured else []
     if set(now).isdisjoint(before):
         model = next(iter(stored.models.values()))
-        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL, or set ANTHROPIC_BASE_URL"
+        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL (or set ANTHROPIC_BASE_URL)"
         raise CommandError(
-            f"this run used the model {model} at {', '.join(before)}, and no such endpoint is configured: "
+            f"this run used the model {model} at {', '.join(before)}, and this command names no model there: "
             f"add --model {model} {url}"
         )
 

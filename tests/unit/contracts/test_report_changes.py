@@ -42,6 +42,12 @@ def test_numbers_of_citations_and_layout_are_no_difference(before: str, after: s
     assert len(kinds(report(claim(before)), report(claim("Another one of the new report."), claim(after)))) == 1
 
 
+def test_words_without_citations_leave_no_gap_before_a_full_stop() -> None:
+    """A citation goes with the space before it, also between two sentences."""
+    (change,) = compare_reports(report(), report(claim("Workers wait [1]. They start [2](#s2) late [3]."))).claims
+    assert change.after == "Workers wait. They start late."
+
+
 def test_another_verdict_on_the_same_words_is_named() -> None:
     """The sign that a report prints behind a doubtful statement is no part of its words."""
     before = report(claim(f"{VACUUM} [1]"))

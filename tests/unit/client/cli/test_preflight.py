@@ -133,8 +133,11 @@ def test_a_resumed_run_sends_passages_to_no_other_host() -> None:
     there, elsewhere = model_at("http://127.0.0.1:8080", "qwen3"), model_at("http://models.example", "qwen3")
     stored, again = resolved(there, corpus="manual"), ResearchRequest(query="q")
     assert resolve_here(again, there, stored, url_given=False).egress == stored.egress
-    for settings in (Settings(), elsewhere):
-        with pytest.raises(CommandError, match=r"qwen3 at .*8080.*add --model qwen3 --model-url URL"):
+    unnamed = Settings(models=ModelsSettings(base_url="http://127.0.0.1:8080"))
+    for settings in (Settings(), elsewhere, unnamed):
+        with pytest.raises(
+            CommandError, match=r"qwen3 at .*8080.*names no model there: add --model qwen3 --model-url URL"
+        ):
             resolve_here(again, settings, stored, url_given=False)
     moved = resolve_here(again, elsewhere, stored, url_given=True)
     assert moved.egress == "passages go to models.example"

@@ -65,6 +65,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["refresh", "last", "--every", "9m"], 2, "--every takes a time from 10m to 366d"),
         (["refresh", "last", "--every", "daily"], 2, "--every takes a time from 10m to 366d"),
         (["diff", "deep.json", "deep.json"], 2, "deep.json is not a report.json"),
+        (["diff", "bad.zip", "deep.json"], 2, "bad.zip is not a report.json: name one that `research run` has written"),
         (["diff", "nothing.json", "deep.json"], 2, "cannot be read"),
         (["diff", "huge.json", "deep.json"], 2, "is larger than"),
         (["audit", "deep.json"], 2, "is not a report.json"),
