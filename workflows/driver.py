@@ -48,7 +48,6 @@ class Driver:
                 await run.checkpoints.save(closed=True)
                 return Outcome.TIMED_OUT
             state = run.state
-            state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
             if (result := result_without_work(state, reason, run.now_text())) is not None:
                 # The plan was rejected or not approved, or questions were not answered in time; the plan is saved.
                 state.result, state.status = result, RunStatus(result.outcome.value)
@@ -81,6 +80,7 @@ class Driver:
             return StopReason.PROVIDER_OUTAGE
         finally:
             self._run.take_steering()
+            self._run.record_time()
         return reason
 
     async def step(self) -> StopReason | None:

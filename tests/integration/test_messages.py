@@ -50,6 +50,7 @@ async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_pat
     assert description.status is WorkflowExecutionStatus.CANCELED
     assert (state.status, state.phase, state.iteration) == (RunStatus.CANCELLED, "analysis", 1)
     assert (end.type, end.research_id, end.resumable) == ("WorkflowCancelledEvent", handle.id, True)
+    assert 0 < state.usage.active_seconds < result.usage.active_seconds
     assert calls > 1
     assert result.outcome is Outcome.COMPLETED
     assert api.counts()["planner"] == 1

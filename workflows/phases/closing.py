@@ -195,7 +195,7 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     state.limitations = [*limitations_of(run.resolved.query, state, reason), *unread]
     completeness = completeness_of(run.resolved.query, state, reason)
     state.ending = Ending(outcome=outcome, stop_reason=reason, completeness=completeness, ended_at=run.now_text())
-    state.usage = state.usage.model_copy(update={"active_seconds": round(run.clock.elapsed_seconds(), 3)})
+    run.record_time()
     return state.ending
 
 

@@ -131,6 +131,11 @@ class RunContext:
         while self.inbox.steering:
             self.steer(self.inbox.steering.pop(0))
 
+    def record_time(self) -> None:
+        """Record the active seconds so far as usage."""
+        seconds = round(self.clock.elapsed_seconds(), 3)
+        self.state.usage = self.state.usage.model_copy(update={"active_seconds": seconds})
+
     def is_excluded(self, found: Source | SearchHit) -> bool:
         """Return true for a source excluded by the request."""
         return is_excluded(found.title, found.url, self.resolved.exclude)
