@@ -10,6 +10,8 @@ import pytest
 from temporalio.worker.workflow_sandbox import SandboxRestrictions
 from temporalio.worker.workflow_sandbox._restrictions import RestrictionContext
 
+from contracts.vocabulary import Phase
+from providers.text import PLACE, language_data
 from tests.architecture.repository import (
     PACKAGES,
     ROOT,
@@ -155,3 +157,13 @@ def test_no_two_classes_share_a_name() -> None:
         node.name for path in python_files(*PACKAGES) for node in syntax(path).body if isinstance(node, ast.ClassDef)
     ]
     assert not [name for name, count in Counter(names).items() if count > 1 and not name.startswith("_")]
+
+
+def test_every_translated_sentence_is_one_of_the_product() -> None:
+    """A translation is found by its English words: where the code changes them, so does `providers/languages/en.toml`."""
+    nodes = [node for path in python_files(*PACKAGES) for node in ast.walk(syntax(path))]
+    texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts += [f"{phase} gate" for phase in Phase]
+    product = "\n".join([*texts, (ROOT / "activities/assessment/authorities.toml").read_text("utf-8")])
+    pieces = {piece for text in language_data("en").sentences.values() for piece in PLACE.split(text)[::2]}
+    assert [piece for piece in pieces if piece.strip(" .:;“”()") not in product] == []
