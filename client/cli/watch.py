@@ -18,17 +18,9 @@ from typer import Option
 
 from client.cli.context import OUTCOMES, RUNNING, CommandContext, RunInfo, ServerRun
 from client.cli.options import AsJson, Commands, Quiet, RunId
-from client.cli.output import (
-    CommandError,
-    ExitCode,
-    SafeConsole,
-    print_hint,
-    print_json,
-    print_progress,
-    print_result,
-)
+from client.cli.output import CommandError, ExitCode, SafeConsole, print_hint, print_json, print_progress, print_result
 from client.cli.reports import deliver_report
-from client.client_errors import ClientError
+from client.client_errors import ClientError, NoWorker
 from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
 from client.run_results import SESSION_STOP_REASONS, bare_status, reasons_of, resume_words
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow, status_rows
@@ -178,7 +170,7 @@ async def first_interrupt() -> AsyncIterator[asyncio.Event]:
 
 @commands.command("status")
 async def status(context: CommandContext, given: RunId = "last", *, as_json: AsJson = False) -> None:
-    """Print the state of a run; without a server, that of its last checkpoint."""
+    """Print the state of a run; without a server or a worker, that of its last checkpoint."""
     known, note = await find_status(context, await context.find(given))
     if as_json:
         print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
@@ -191,8 +183,14 @@ async def status(context: CommandContext, given: RunId = "last", *, as_json: AsJ
 
 async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchStatus, str]:
     """Return the status of a run, and how to continue an unfinished one. Raises `CommandError`, `ClientError`."""
+    why = f"the run was interrupted: research resume {run.research_id}"
     if run.open is not None:
-        return await run.open.status(), ""
+        try:
+            return await run.open.status(), ""
+        except NoWorker as error:
+            if run.state is None:
+                raise
+            why = str(error)
     if run.state is None and (ended := await run.result()) is not None:
         return bare_status(ended, await run.question() or ""), ""
     state, sessions = run.stored_state(), await context.stores.sessions.list()
@@ -201,7 +199,7 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
     if state.result is not None or context.server_away:
         return known, ""
     if state.status not in OUTCOMES:
-        return known, f"the run was interrupted: research resume {run.research_id}"
+        return known, why
     outcome = OUTCOMES[state.status]
     over = {"outcome": outcome, "stop_reason": SESSION_STOP_REASONS[outcome], "ended_at": saved_at}
     return known.model_copy(update=over), resume_words(run.research_id)

@@ -18,8 +18,9 @@ from client.cli.output import CommandError
 from client.cli.preflight import RequestedRun
 from client.cli.read import _load_documents
 from client.cli.run import RunCommand, check_request, follow_up_options, request_again, require_resumable
+from client.client_errors import NoWorker
 from contracts.addresses import digest
-from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult
+from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult, ResearchStatus
 from contracts.report import fidelity_of_run
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
@@ -50,6 +51,21 @@ def test_the_status_of_a_stored_run(home: Path) -> None:
     shown = research("status", "cut-off")
     assert (shown.exit_code, QUESTION in shown.stdout) == (0, True)
     assert "the run was interrupted: research resume cut-off" in shown.stderr
+
+
+def test_the_status_of_a_run_without_workers(home: Path) -> None:
+    """It is that of the last checkpoint, with the reason; without a checkpoint there is only the reason."""
+    save_run(home, "r-1", stored(status=RunStatus.RUNNING), closed=False)
+    handle = AsyncMock(status=AsyncMock(side_effect=NoWorker("no worker answers: start one")))
+
+    async def status(state: ResearchState | None) -> tuple[ResearchStatus, str]:
+        async with open_context(Flags()) as context:
+            return await watch.find_status(context, RunInfo("r-1", state, handle, running=True))
+
+    known, note = asyncio.run(status(stored(status=RunStatus.RUNNING)))
+    assert (known.query, note) == (QUESTION, "no worker answers: start one")
+    with pytest.raises(NoWorker):
+        asyncio.run(status(None))
 
 
 def test_a_run_that_was_killed_before_its_clock_began_has_taken_no_time(home: Path) -> None:
