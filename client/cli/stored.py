@@ -89,7 +89,7 @@ async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> N
         item = f"{record.item_type:<9} {record.archive_reason:<24} {record.original_tokens:>6} tokens"
         title = printable(record.metadata.get("title") or record.item_id)
         print_result(f"{record.content_hash[7:19]}  {local_time(str(record.archived_at))}  {item}  {title}")
-    if not found:
+    if not found and not as_json:
         print_hint("nothing is archived: `tokens.content_archive_enabled` of research.toml switches the archive on")
     if len(records) < len(found):
         print_hint(f"{plural(len(found) - len(records), 'record')} cannot be read: `research archive verify`")

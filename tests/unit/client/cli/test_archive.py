@@ -128,11 +128,12 @@ def test_what_a_call_does_not_show_is_archived(home: Path, tmp_path: Path) -> No
 
 
 def test_the_archive_is_off_by_default(home: Path) -> None:
-    """Whatever is dropped: no record, no folder (S0-144, S0-179)."""
+    """Whatever is dropped: no record, no folder, and the list names the setting (S0-144, S0-179)."""
     content = analyze(home, tokens=TokenSettings(allow_content_dropping=True))
     assert content.dropped
     assert (content.archived, (home / "archive").exists()) == ([], False)
     assert research("archive", "list", "--json").stdout == "[]\n"
+    assert "`tokens.content_archive_enabled` of research.toml switches" in research("archive", "list").stderr
     assert research("archive", "verify").exit_code == 0
 
 
