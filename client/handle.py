@@ -210,7 +210,7 @@ class ResearchHandle:
         status = await self._query(names.STATUS, ResearchStatus)
         agents = await asyncio.gather(*(self._with_newest(agent) for agent in status.agents))
         awaiting = await self._with_retries(status) if status.awaiting else []
-        return status.model_copy(update={"agents": agents, "awaiting": awaiting})
+        return status.with_newest(agents, awaiting)
 
     async def _with_retries(self, status: ResearchStatus) -> list[Awaited]:
         """Add attempt and last failure to each call that Temporal is retrying, if the server answers."""

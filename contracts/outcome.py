@@ -408,3 +408,11 @@ class ResearchStatus(Contract):
     stop_reason: StopReason | None = None
     started_at: str = ""
     ended_at: str | None = None
+
+    def with_newest(self, agents: list[AgentProgress], awaiting: list[Awaited]) -> "ResearchStatus":
+        """Return the status with the latest state of agents and calls; the usage of agents at work is added."""
+        usage = self.usage
+        for agent in (each for top in agents for _, each in top.with_all_below()):
+            if agent.status is AgentStatus.RUNNING:
+                usage = usage.plus(agent.usage)
+        return self.model_copy(update={"agents": agents, "awaiting": awaiting, "usage": usage})

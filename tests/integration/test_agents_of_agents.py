@@ -87,6 +87,8 @@ async def test_every_level_is_shown_and_heard_when_the_run_is_to_end(
         (1, "node-a"), (2, "node-b"), (3, "node-c"), (4, "node-d")
     ]  # fmt: skip
     assert {agent.status for _, agent in levels_of(shown)} == {AgentStatus.RUNNING}
+    reads = sum(agent.usage.reads for _, agent in levels_of(shown))
+    assert shown.usage.reads == reads > 0, "what agents at work have used counts, too"
     parents = {node.id: node.parent for node in plan.nodes}
     assert parents == {
         "node-a": None, "node-b": "node-a", "node-c": "node-b", "node-d": "node-c",
