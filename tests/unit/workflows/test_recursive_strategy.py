@@ -4,6 +4,7 @@ import asyncio
 import random
 import re
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,15 @@ async def test_gaps_that_were_not_looked_into_are_not_called_uncloseable(
     report = await trial.report()
     assert "judged not to be worth another iteration" in report
     assert "read but not analyzed" in report
+
+
+async def test_a_request_that_no_executor_saw_is_not_called_unimportant(tmp_path: Path) -> None:
+    """What a person asks for after the authorization changes no tree; the report names it, and nobody judged it."""
+    async with trial_of(tmp_path, "recursive", "model", **MEDIUM) as trial:
+        trial.host.acts["trees", 1] = partial(trial.steer, "And the locks?")
+        await trial.conduct()
+    assert trial.state.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
+    assert "Asked while running: And the locks?" in await trial.report()
 
 
 @pytest.mark.parametrize("most", [10, 12])

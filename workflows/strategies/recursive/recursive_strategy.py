@@ -34,6 +34,7 @@ from workflows.strategies.units import (
     planned_queries,
     reason_without_findings,
     unit_progress,
+    unplanned_requests,
 )
 
 MOST_CANDIDATES: Final = 12
@@ -159,7 +160,8 @@ def _stop_reason(state: ResearchState) -> StopReason:
     if not state.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     has_all_trees = len(RecursivePosition.read(state).executors) == len(planned_queries(state))
-    is_content = has_all_trees and _are_sufficient(nodes_of_records(state.agents))
+    is_complete = has_all_trees and not unplanned_requests(state)
+    is_content = is_complete and _are_sufficient(nodes_of_records(state.agents))
     return StopReason.COVERAGE_SUFFICIENT if is_content else StopReason.NO_ACTIONABLE_GAPS
 
 
