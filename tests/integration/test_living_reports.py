@@ -291,3 +291,31 @@ def test_an_update_that_breaks_a_rule_is_refused_with_the_reason(runs: dict[str,
     assert all(SECRET.lower() not in text.lower() for text in [*seen.texts, seen.report])
     assert seen.result.outcome == "partial"
     assert len(seen.texts) >= 10
+
+
+async def test_a_resumed_run_says_nothing_twice(server: Server, tmp_path: Path) -> None:
+    """Notes that rules wrote at a forced end are not written once more by the turn that the end cut short (S0-131)."""
+    temporal = await Client.connect(server.address, data_converter=pydantic_data_converter)
+    request: dict[str, Any] = {
+        "query": QUESTION,
+        "strategy": "living",
+        "engine": "model",
+        "gates": {"approve": "none"},
+        "search": {"providers": ["searxng"]},
+    }
+    async with (
+        MessagesApi(latency=0.5) as api,
+        WebWorld(pages(12, hosts=12)) as world,
+        web_workers(temporal, tmp_path, world, api),
+    ):
+        client = ResearchClient(temporal)
+        handle = await client.start(request, "living-resumed")
+        while api.counts()["reporter"] < 4:  # the second wave of updates is being written
+            await asyncio.sleep(0.02)
+        await handle.stop_and_report()
+        await handle.result()
+        resumed = await client.start(request | {"continue_from": handle.research_id}, handle.research_id, reuse=True)
+        await resumed.result()
+        report = body_of(await resumed.document("report.md"))
+    sentences = [each.strip("> ") for each in re.split(r"[.\n]+", report) if each.strip("> ")]
+    assert sorted(set(sentences)) == sorted(sentences)

@@ -83,6 +83,8 @@ class LivingStrategy(UnitStrategy):
         # Lost pages may be opened again, and files whose analysis failed are analyzed again.
         position.opened = [number for number in position.opened if source_of_page(state, number) is not None]
         position.finished = False
+        cited = set(state.draft.evidence_ids if state.draft else ())
+        position.placed = [note.id for note in state.findings if cited.intersection(note.evidence_ids)]
         if state.refresh is None:
             position.not_analyzed = []
         if not state.plan.nodes:

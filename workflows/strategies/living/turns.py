@@ -93,6 +93,8 @@ class LivingPosition(UnitPosition, ReadingPosition):
     """Numbers of the pages already listed to the agent."""
     unwritable: list[int] = []
     """Numbers of notes whose update inserted nothing; the scripted fallback skips them."""
+    placed: list[str] = []
+    """Ids of the notes in the report of a resumed run: some may have been written by rules, unknown to the agent."""
     has_reported: bool = False
     """True once a `finish` call of the agent was accepted."""
     open_questions: list[str] = []
@@ -217,11 +219,13 @@ def _sorted(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall
             else:
                 work.refused[call.id] = f"{name} is no fetched file: fetch a page first"
         elif call.name == UPDATE_REPORT.name:
-            _sort_update(state, work, call.id, UPDATE_REPORT.read(call))
+            _sort_update(state, work, call.id, UPDATE_REPORT.read(call), position.placed)
     return work
 
 
-def _sort_update(state: ResearchState, work: TurnWork, call_id: str, arguments: UpdateArguments) -> None:
+def _sort_update(
+    state: ResearchState, work: TurnWork, call_id: str, arguments: UpdateArguments, placed: Collection[str]
+) -> None:
     wanted = normalized_text(arguments.heading.lstrip("# "))
     heading = next((each for each in state.plan.outline if normalized_text(each) == wanted), None)
     unknown = [number for number in arguments.notes if not 0 < number <= len(state.findings)]
@@ -233,8 +237,10 @@ def _sort_update(state: ResearchState, work: TurnWork, call_id: str, arguments: 
         problem = "name the numbers of the notes that the passage is to report"
     elif any(each.heading == heading for each in work.updates.values()):
         problem = ONE_EACH
+    elif not (notes := [number for number in arguments.notes if state.findings[number - 1].id not in placed]):
+        problem = "these notes are in the report already"
     else:
-        notes = arguments.notes[:MOST_NOTES_OF_UPDATE]
+        notes = notes[:MOST_NOTES_OF_UPDATE]
         work.updates[call_id] = arguments.model_copy(update={"heading": heading, "notes": notes})
         return
     work.refused[call_id] = problem
