@@ -50,11 +50,11 @@ class CheckInput(ClaimBatchInput):
 
 
 class GivenVerdict(Contract):
-    """A verdict as a checker gives it; an unreadable field is empty."""
+    """A checker's verdict; unreadable fields are empty."""
 
     claim: LenientText = ""
     verdict: LenientText = Field(default="", json_schema_extra={"enum": list(JUDGEMENTS)})
-    quote: LenientText = Field(default="", description="the words of its passages that decide, copied exactly")
+    quote: LenientText = Field(default="", description="the deciding words of its passages, copied exactly")
     reason: LenientText = Field(default="", description="why it is not supported; empty if it is")
 
 
@@ -81,13 +81,13 @@ class CorrectInput(ClaimBatchInput):
 
 
 class ProposedCorrection(Contract):
-    """A correction as a corrector proposes it; an unreadable field is empty."""
+    """A correction proposed by a corrector; unreadable fields are empty."""
 
     claim: LenientText = ""
     action: Annotated[CorrectionAction, known_word(CorrectionAction, CorrectionAction.KEEP)] = CorrectionAction.KEEP
     text: LenientText = Field(default="", description="the new sentence, without citations")
     passages: Annotated[list[str], BeforeValidator(_texts)] = Field(
-        default=[], description="ids of the passages that it cites"
+        default=[], description="ids of the passages it cites"
     )
     reason: LenientText = ""
 
@@ -123,15 +123,15 @@ Lines = Annotated[list[Sentence], at_most(5)]
 
 
 class ReviewerAnswer(RoleAnswer):
-    """A review: scores from 0 to 10, and a few notes of one line."""
+    """A review: scores from 0 to 10, and a few one-line notes."""
 
     coverage: Score = 5
     support: Score = 5
     depth: Score = 5
     readability: Score = 5
-    reasons: Lines = Field(default=[], description="why, one line for each score")
+    reasons: Lines = Field(default=[], description="reason for each score, one line each")
     missing: Lines = Field(default=[], description="what the question asks for and the draft lacks")
-    notes: Lines = Field(default=[], description="what a revision should do, most important first")
+    notes: Lines = Field(default=[], description="what a revision should do, the most important first")
 
     @property
     def scores(self) -> ReviewScores:

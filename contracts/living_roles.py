@@ -31,14 +31,16 @@ class DecomposeInput(BriefedInput):
 class DecomposerAnswer(RoleAnswer):
     """A plan: queries, the headings of the report, open questions and assumptions."""
 
-    brief: Paragraph = Field(default="", description="one or two sentences: what the report will answer, and for whom")
+    brief: Paragraph = Field(
+        default="", description="what the report will answer, and for whom, in one or two sentences"
+    )
     clarifying_questions: list[Sentence] = Field(
         default=[], description="at most three questions whose answers would change the plan; none if it is clear"
     )
     expanded_queries: list[Query] = Field(
-        description="what to search for, the most important first; each can be understood by itself"
+        description="what to search for, most important first; each makes sense on its own"
     )
-    outline: list[str] = Field(description="headings of the report in their order, in plain words")
+    outline: list[str] = Field(description="headings of the report, in order and in plain words")
     assumptions: list[Sentence] = Field(
         default=[], description="what the plan takes for granted where the question leaves something open"
     )
@@ -83,19 +85,19 @@ class WebSearchArguments(SearchArguments):
 class FetchArguments(Contract):
     """A page to fetch."""
 
-    page: int = Field(description="number of the page in the lists of what was found")
+    page: int = Field(description="number of the page in the search results")
 
 
 class ParseArguments(Contract):
     """A fetched file to read."""
 
-    file_id: str = Field(description="file id as fetch_url gave it", min_length=1, max_length=100)
+    file_id: str = Field(description="file id returned by fetch_url", min_length=1, max_length=100)
 
 
 class UpdateArguments(Contract):
     """A passage for one section of the report."""
 
-    heading: str = Field(description="heading of the outline, as it is written there", min_length=1, max_length=300)
+    heading: str = Field(description="heading, exactly as in the outline", min_length=1, max_length=300)
     notes: list[int] = Field(default=[], description=f"numbers of notes, at most {MOST_NOTES_OF_UPDATE}")
     purpose: str = Field(default="", description="what the passage should do, in one sentence", max_length=500)
 
@@ -105,26 +107,28 @@ class FinishArguments(Contract):
 
     open_questions: list[str] = Field(
         default=[],
-        description="what stays open; name here every query that was not asked and every heading that stays empty",
+        description="what remains open, including every query not asked and every heading still empty",
     )
 
 
 WEB_SEARCH: Final = ToolSpec(
-    "web_search", "Search. Gives numbered titles of pages that no earlier search found.", WebSearchArguments
+    "web_search", "Search. Returns numbered titles of pages that no earlier search found.", WebSearchArguments
 )
-FETCH_URL: Final = ToolSpec("fetch_url", "Fetch a page by its number. Gives a file id, type and size.", FetchArguments)
+FETCH_URL: Final = ToolSpec(
+    "fetch_url", "Fetch a page by its number. Returns a file id, type and size.", FetchArguments
+)
 PARSE_CONTENT: Final = ToolSpec(
     "parse_content",
-    "Have a fetched file read. Gives numbered notes on what it says about the question.",
+    "Have a fetched file read. Returns numbered notes on what it says about the question.",
     ParseArguments,
 )
 UPDATE_REPORT: Final = ToolSpec(
     "update_report",
-    "Have notes written into one section of the report, as one short passage. Gives what changed.",
+    "Have notes written into one section of the report, as one short passage. Returns what changed.",
     UpdateArguments,
 )
 FINISH: Final = ToolSpec(
-    "finish", "End the research, once every query was asked and no section is empty.", FinishArguments
+    "finish", "End the research once every query was asked and no section is empty.", FinishArguments
 )
 
 

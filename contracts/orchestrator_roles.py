@@ -20,12 +20,12 @@ class AgentArguments(Contract):
     """A task for an agent."""
 
     task: str = Field(
-        description="everything that the agent knows: name the subject and the information to find, in sentences that "
-        "can be understood without anything else",
+        description="everything the agent will know: name the subject and the information to find, in self-contained "
+        "sentences",
         min_length=1,
         max_length=4_000,
     )
-    steps: list[int] = Field(default=[], description="numbers of the steps of the plan that it serves")
+    steps: list[int] = Field(default=[], description="numbers of the plan's steps that it serves")
 
 
 class ThinkArguments(Contract):
@@ -43,40 +43,40 @@ class AskArguments(Contract):
 class OpenArguments(Contract):
     """A page to read."""
 
-    index: int = Field(description="number of the page in the lists of what was found")
+    index: int = Field(description="number of the page in the search results")
 
 
 class AgentReportArguments(Contract):
     """The end of an agent's work."""
 
-    open_questions: list[str] = Field(default=[], description="what of the task the pages do not answer")
+    open_questions: list[str] = Field(default=[], description="parts of the task that the pages do not answer")
 
 
 RESEARCH_AGENT: Final = ToolSpec(
     "research_agent",
-    "Have one agent research one task. It knows nothing but the task. Several calls in one turn work side by side.",
+    "Assign one task to one agent, which knows nothing else. Several calls in one turn run in parallel.",
     AgentArguments,
 )
 ORCHESTRATOR_REPORT: Final = ToolSpec(
     "generate_report",
-    "End the research and have the final report written from everything the agents found.",
+    "End the research. The final report is written from everything the agents found.",
     NoArguments,
 )
 THINK: Final = ToolSpec(
-    "think_tool", "Think before the next step. Stands alone in its turn; nothing is looked up.", ThinkArguments
+    "think_tool", "Think before the next step. Call it alone in its turn; nothing is looked up.", ThinkArguments
 )
 GENERATE_PLAN: Final = ToolSpec(
-    "generate_plan", "The question can be researched as it stands: go on to the plan.", NoArguments
+    "generate_plan", "Continue to the plan: the question can be researched as it is.", NoArguments
 )
 ASK_PERSON: Final = ToolSpec(
-    "ask_person", "Ask the person first: two readers would look for different things.", AskArguments
+    "ask_person", "Ask the person first, because two readers would look for different things.", AskArguments
 )
-SEARCH: Final = ToolSpec("search", "Search. Gives numbered titles, never texts.", SearchArguments)
+SEARCH: Final = ToolSpec("search", "Search. Returns numbered titles, never text.", SearchArguments)
 OPEN_PAGE: Final = ToolSpec(
-    "open_page", "Have a page that was found read. Gives notes on what it says about the task.", OpenArguments
+    "open_page", "Have a found page read. Returns notes on what it says about the task.", OpenArguments
 )
 AGENT_REPORT: Final = ToolSpec(
-    "generate_report", "End the work: the notes become the report, each with its passage.", AgentReportArguments
+    "generate_report", "End your work. Your notes become the report, each with its passage.", AgentReportArguments
 )
 
 
@@ -91,18 +91,16 @@ class OutlineInput(BriefedInput):
 
 
 class OutlinedStep(Contract):
-    """A step of the plan as an outliner proposes it."""
+    """A step of a plan, proposed by an outliner."""
 
-    step: Annotated[str, one_line(400)] = Field(
-        description="what is to be found out, in one sentence that names its subject"
-    )
+    step: Annotated[str, one_line(400)] = Field(description="what to find out, in one sentence that names the subject")
     facet: Annotated[str, one_line(60)] = Field(default="", description="the aspect it covers, one or two words")
 
 
 class OutlinerAnswer(RoleAnswer):
     """A plan of distinct steps."""
 
-    approach: Paragraph = Field(default="", description="one or two sentences: how the steps lead to an answer")
+    approach: Paragraph = Field(default="", description="how the steps lead to an answer, in one or two sentences")
     steps: list[OutlinedStep]
 
     def fitted(self, request: OutlineInput, notes: list[str]) -> Self:

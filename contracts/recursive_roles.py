@@ -66,20 +66,20 @@ class ScopeInput(BriefedInput):
 
 
 class JudgedQuery(Contract):
-    """A query with the verdict of an expert."""
+    """A query with an expert's verdict."""
 
     query: Annotated[str, one_line(QUERY_CHARACTERS)] = Field(
-        description="a question that can be understood by itself; one to be judged: word for word"
+        description="a question that makes sense on its own; copy an edited one word for word"
     )
     feasible: bool = Field(description="whether an expert could answer it well with a few sources")
-    reason: Sentence = Field(default="", description="of the verdict, in one sentence")
+    reason: Sentence = Field(default="", description="reason for the verdict, in one sentence")
     splits: list[Annotated[str, one_line(QUERY_CHARACTERS)]] = Field(
-        default=[], description="if it is not feasible, two to four narrower queries in its place; else none"
+        default=[], description="two to four narrower queries if it is not feasible; otherwise none"
     )
 
 
 class ManagerAnswer(RoleAnswer):
-    """The scope: one feasible query, several, or queries that are too wide with their reasons."""
+    """The scope: one or more feasible queries, or queries that are too broad, with reasons."""
 
     queries: list[JudgedQuery]
 
@@ -128,9 +128,7 @@ class LibrarianInput(RoleInput):
 class LibrarianAnswer(RoleAnswer):
     """Searches for one need, in different words."""
 
-    searches: list[Query] = Field(
-        description="one to four searches in different words; each can be understood by itself"
-    )
+    searches: list[Query] = Field(description="at most four searches in different words; each makes sense on its own")
 
     def fitted(self, request: LibrarianInput, notes: list[str]) -> Self:
         """Keep new searches. Raises `UnfitAnswer` if the first answer for a need has none."""
@@ -154,15 +152,15 @@ def _decision(word: Any) -> str:
 
 
 class ScannerAnswer(RoleAnswer):
-    """Examination of one source."""
+    """Assessment of one source."""
 
     credibility: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)] = Field(
-        description="high, medium or low: whether its author and publisher are to be trusted in this matter"
+        description="high, medium or low: how far to trust its author and publisher in this matter"
     )
     relevance: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)] = Field(
-        description="high, medium or low: whether it speaks about the need"
+        description="high, medium or low: how well it addresses the need"
     )
-    reason: Sentence = Field(default="", description="in one sentence")
+    reason: Sentence = Field(default="", description="what decided, in one sentence")
     decision: Annotated[Literal["use", "reject"], BeforeValidator(_decision)] = Field(description="use or reject")
 
     def accepts(self, quality: Quality) -> bool:
@@ -220,32 +218,32 @@ Task = Annotated[TaskType, BeforeValidator(lambda word: word.strip().upper() if 
 
 
 class ProposedLeaf(Contract):
-    """One task for one source, as a planner proposes it."""
+    """One task for one source, proposed by a planner."""
 
-    source: str = Field(description="label of a source in the list")
+    source: str = Field(description="label of a listed source")
     task_type: Task
     task_detail: Annotated[str, one_line(DETAIL_CHARACTERS)] | None = Field(
-        default=None, description="the question of ANSWER_QUESTION; else what to look at, or null"
+        default=None, description="the question for ANSWER_QUESTION; otherwise what to look at, or null"
     )
 
 
 class ProposedNode(Contract):
-    """An executor two levels below the root of an answer, as a planner proposes it."""
+    """An executor two levels below the root of an answer, proposed by a planner."""
 
-    goal: Annotated[str, one_line(GOAL_CHARACTERS)] = Field(description="its own part of the goal above it")
+    goal: Annotated[str, one_line(GOAL_CHARACTERS)] = Field(description="the part of the goal above that it covers")
     leaves: list[ProposedLeaf] = []
     nodes: SkipJsonSchema[list[Any]] = []
     """Always invalid here; read so that a tree that is too deep is rejected instead of cut."""
 
 
 class ProposedBranch(ProposedNode):
-    """An executor right below the root of an answer."""
+    """An executor directly below the root of an answer."""
 
     nodes: list[ProposedNode] = []
 
 
 class TreeAnswer(RoleAnswer):
-    """A tree: leaves of the executor that it is for, and executors below it."""
+    """A tree: the leaves of one executor, and the executors below it."""
 
     leaves: list[ProposedLeaf] = []
     nodes: list[ProposedBranch] = []
@@ -289,10 +287,10 @@ class ExtractInput(AnalyzeInput):
 
 
 class MentionedWork(Contract):
-    """A further work that a source mentions; nothing ever opens it for that."""
+    """A work that a source mentions; it may be searched for, but a mention never opens it."""
 
     words: Annotated[str, one_line(WORK_CHARACTERS)] = Field(
-        default="", description="its title or author, copied word for word from the source"
+        default="", description="its title or author, copied verbatim from the source"
     )
     address: Annotated[str, one_line(500)] = Field(default="", description="its address, if the source gives one")
 
@@ -311,7 +309,7 @@ class ExtractorAnswer(AnalyzerAnswer):
     """Result of a leaf: statements with quotes, and what the source leaves open."""
 
     follow_up_questions: list[Sentence] = Field(
-        default=[], description="at most three questions that arise on reading and that the source does not answer"
+        default=[], description="at most three questions that the source raises but does not answer"
     )
     identified_gaps: list[Sentence] = Field(
         default=[], description="at most three topics that the source itself says it does not cover"
@@ -358,7 +356,7 @@ class SelfCheckInput(RoleInput):
 
 
 class JudgedGap(Contract):
-    """A question or a gap as the executor judges it."""
+    """The executor's judgement of a question or gap."""
 
     gap_id: str = Field(description="label of the gap in the list")
     in_scope: bool = Field(default=True, description="whether the goal needs it")
@@ -367,10 +365,10 @@ class JudgedGap(Contract):
 
 
 class SelfCheckAnswer(RoleAnswer):
-    """Whether a report serves its goal, and which of its gaps matter."""
+    """Verdict on a report: whether it is sufficient for its goal, and which gaps matter."""
 
     sufficient: bool = Field(description="whether the report answers the goal")
-    reason: Annotated[str, one_line(400)] = Field(default="", description="in one sentence")
+    reason: Annotated[str, one_line(400)] = Field(default="", description="reason for the verdict, in one sentence")
     gaps: list[JudgedGap] = []
 
     def fitted(self, request: SelfCheckInput, notes: list[str]) -> Self:

@@ -46,14 +46,14 @@ class Complexity(StrEnum):
 
 
 class StepKind(StrEnum):
-    """Work of a step: searching, or thinking about earlier findings."""
+    """Kind of a step: searching, or analysis of earlier findings."""
 
     RESEARCH = "research"
     ANALYSIS = "analysis"
 
 
 class ReflectionDecision(StrEnum):
-    """Decision of a reflection."""
+    """Decision after a step."""
 
     CONTINUE = "continue"
     ADJUST = "adjust"
@@ -68,7 +68,7 @@ class ClassifyInput(BriefedInput, ClarifyInput):
 
 
 class CoordinatorAnswer(RoleAnswer):
-    """A classification; unreadable values are read with care: moderate, and researched."""
+    """A classification; unreadable values count as `moderate`, `deep` and `auto`."""
 
     complexity: Annotated[Complexity, known_word(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
     route: Annotated[Mode, known_word(Mode, Mode.DEEP)] = Field(default=Mode.DEEP, json_schema_extra={"enum": ROUTES})
@@ -76,7 +76,7 @@ class CoordinatorAnswer(RoleAnswer):
     is_ambiguous: bool = False
     clarifying_questions: list[Sentence] = []
     brief: Paragraph = Field(
-        default="", description="what earlier turns and instructions add to the question, in own words"
+        default="", description="what earlier turns and instructions add to the question, in your own words"
     )
     reasoning: Annotated[str, one_line(400)] = ""
 
@@ -112,10 +112,10 @@ class InvestigateInput(BriefedInput):
 
 
 class QueriesAnswer(RoleAnswer):
-    """Searches that an investigator or a researcher proposes: distinct, new, not more than allowed."""
+    """Searches proposed by an investigator or a researcher: distinct, new, within the limit."""
 
     queries: list[Query] = Field(
-        default=[], description="each can be searched for by itself; empty: nothing more is needed"
+        default=[], description="each can be searched for on its own; empty if nothing more is needed"
     )
     reasoning: str = ""
 
@@ -158,12 +158,10 @@ class PlanStepsInput(BriefedInput):
 
 
 class ProposedStep(Contract):
-    """A step as a planner proposes it."""
+    """A step proposed by a planner."""
 
-    title: Annotated[str, one_line(200)] = Field(description="what is researched: “Research …”")
-    description: Annotated[str, one_line(500)] = Field(
-        default="", description="what whoever does the step is to find out"
-    )
+    title: Annotated[str, one_line(200)] = Field(description="the topic, in the form “Research …”")
+    description: Annotated[str, one_line(500)] = Field(default="", description="what the step must find out")
     step_type: Annotated[StepKind, known_word(StepKind, StepKind.RESEARCH)] = StepKind.RESEARCH
     needs_search: bool = True
 
@@ -218,7 +216,7 @@ class ResearchStepInput(RoleInput):
 
 
 class ResearcherAnswer(QueriesAnswer):
-    """Searches, and pages to read among those that were found."""
+    """Searches, and found pages to read."""
 
     pages: list[int] = Field(default=[], description="numbers of the listed pages that are worth reading")
 
@@ -246,7 +244,7 @@ class ReflectOnStepInput(RoleInput):
 
 
 class ReflectorAnswer(RoleAnswer):
-    """A decision; an unreadable one counts as `continue`, which does no harm."""
+    """A decision; an unreadable one counts as `continue`, which is harmless."""
 
     decision: Annotated[ReflectionDecision, known_word(ReflectionDecision, ReflectionDecision.CONTINUE)]
     reasoning: Paragraph = ""

@@ -25,7 +25,7 @@ MOST_REVISIONS: Final = 40
 
 
 class OperationKind(StrEnum):
-    """Change of a section."""
+    """Kind of change to a section."""
 
     APPEND = "append"
     PUT_AFTER = "put_after"
@@ -33,11 +33,11 @@ class OperationKind(StrEnum):
 
 
 class Operation(Contract):
-    """A change at one place of a section."""
+    """A change at one place in a section."""
 
     kind: Annotated[OperationKind, known_word(OperationKind, OperationKind.APPEND)] = OperationKind.APPEND
     anchor: int = Field(default=0, description="number of the sentence or list item; 0 for append")
-    text: str = Field(description="Markdown with the markers of passages")
+    text: str = Field(description="Markdown with passage markers")
 
 
 class UpdateInput(FindingsInput):
@@ -57,7 +57,7 @@ class UpdateInput(FindingsInput):
 
 
 class ReporterAnswer(RoleAnswer):
-    """Operations on the section of the request."""
+    """Operations on the requested section."""
 
     operations: list[Operation]
 

@@ -118,19 +118,19 @@ class PlanInput(BriefedInput):
 
 
 class SubQuery(Contract):
-    """A sub-query as a planner proposes it."""
+    """A sub-query proposed by a planner."""
 
-    query: Annotated[str, one_line(500)] = Field(description="a specific question that can be searched for by itself")
+    query: Annotated[str, one_line(500)] = Field(description="a specific question that can be searched for on its own")
     rationale: Paragraph = Field(default="", description="why the answer needs it")
     priority: Priority = 1
     facet: Annotated[str, one_line(60)] = Field(default="", description="the aspect it covers, one or two words")
 
 
 class PlannerAnswer(RoleAnswer):
-    """A plan: at most as many sub-queries as requested, without repetitions."""
+    """A plan: distinct sub-queries, no more than requested."""
 
     research_brief: Annotated[str, one_line(2_000)] = Field(
-        default="", description="two or three sentences: approach and aspects"
+        default="", description="approach and aspects covered, in two or three sentences"
     )
     sub_queries: list[SubQuery]
 
@@ -156,13 +156,13 @@ class ClarifyInput(RoleInput):
 
 
 class ClarifierAnswer(RoleAnswer):
-    """At most three questions; none where the question is clear."""
+    """At most three clarifying questions; none if the question is clear."""
 
-    clear: bool = Field(description="whether the question can be researched as it stands")
+    clear: bool = Field(description="whether the question can be researched as it is")
     questions: list[Sentence] = Field(
         default=[], description="at most three short questions to the person; none if clear"
     )
-    reason: Paragraph = Field(default="", description="in one sentence, what is unclear, or why nothing is")
+    reason: Paragraph = Field(default="", description="one sentence: what is unclear, or why nothing is")
 
     def fitted(self, request: ClarifyInput, notes: list[str]) -> Self:
         """Keep distinct new questions. Raises `UnfitAnswer` if a required question is missing."""
@@ -225,25 +225,27 @@ class AnalyzeInput(RoleInput):
 
 
 class Quote(Contract):
-    """A passage that a finding rests on."""
+    """A passage that supports a finding."""
 
     source_id: str
-    quote: str = Field(description="copied word for word from the source")
+    quote: str = Field(description="copied verbatim from the source")
     start: int | None = Field(default=None, description="offset in the stored text, if known")
 
 
 class ProposedFinding(Contract):
-    """A finding as an analyzer proposes it."""
+    """A finding proposed by an analyzer."""
 
     content: Annotated[str, one_line(320)] = Field(description="one specific statement that the quotes support")
     confidence: Annotated[Confidence, known_word(Confidence, Confidence.LOW)] = Confidence.LOW
-    quotes: list[Quote] = Field(default=[], description="the passages it rests on")
+    quotes: list[Quote] = Field(default=[], description="the passages that support it")
     category: Annotated[str, one_line(80)] | None = None
-    contradicts: list[int] = Field(default=[], description="numbers, from 1, of findings here that say otherwise")
+    contradicts: list[int] = Field(
+        default=[], description="numbers, from 1, of findings in this answer that say otherwise"
+    )
 
 
 class ProposedGap(Contract):
-    """A gap as an analyzer proposes it."""
+    """A gap proposed by an analyzer."""
 
     description: Annotated[str, one_line(400)]
     suggested_queries: list[Sentence] = []
@@ -252,14 +254,14 @@ class ProposedGap(Contract):
 
 
 class QualityUpdate(Contract):
-    """The analyzer's opinion of a source."""
+    """The analyzer's rating of a source."""
 
     source_id: str
     quality: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)]
 
 
 class AnalyzerAnswer(RoleAnswer):
-    """Findings with quotes, and gaps."""
+    """Findings with quotes, gaps, and ratings of sources."""
 
     findings: list[ProposedFinding]
     gaps: list[ProposedGap] = []
@@ -369,7 +371,7 @@ class FollowUpQuery(Contract):
 
 
 class GapAssessment(Contract):
-    """A gap as a refiner judges it."""
+    """A refiner's assessment of a gap."""
 
     gap_id: str
     severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
@@ -386,7 +388,7 @@ class Recommendation(Contract):
 
 
 class RefinerAnswer(RoleAnswer):
-    """A refinement: known gaps, new queries only."""
+    """A refinement: assessments of known gaps, new queries, and advice on another iteration."""
 
     gap_analysis: list[GapAssessment]
     iteration_recommendation: Recommendation
@@ -429,7 +431,7 @@ class ReflectInput(RoleInput):
 
 
 class QualityAssessment(Contract):
-    """A supervisor’s assessment of a phase."""
+    """A supervisor's assessment of a phase."""
 
     score: Annotated[float, within(1, 10)] = Field(default=5.0, json_schema_extra={"minimum": 1, "maximum": 10})
     strengths: list[Annotated[str, one_line(1_000)]] = []
@@ -437,7 +439,7 @@ class QualityAssessment(Contract):
 
 
 class SupervisorAnswer(RoleAnswer):
-    """A reflection."""
+    """A reflection on a phase."""
 
     action: Annotated[Action, known_word(Action, Action.PROCEED)]
     rationale: Annotated[str, one_line(1_000)] = ""

@@ -70,5 +70,5 @@ class SearchArguments(Contract):
     """A search."""
 
     query: str = Field(
-        description="what to search for, in words that can be understood by themselves", min_length=1, max_length=500
+        description="what to search for, in words that make sense on their own", min_length=1, max_length=500
     )

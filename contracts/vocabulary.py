@@ -147,7 +147,7 @@ class Quality(StrEnum):
 
 
 class Confidence(StrEnum):
-    """Support of a finding."""
+    """Level of support for a finding."""
 
     CONFIRMED = "confirmed"
     HIGH = "high"
@@ -197,7 +197,7 @@ class GapStatus(StrEnum):
 
 
 class GapKind(StrEnum):
-    """Kind of a gap."""
+    """Kind of gap."""
 
     MISSING = "missing"
     QUESTION = "question"

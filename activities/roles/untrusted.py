@@ -72,7 +72,7 @@ def seal(part: str, canary: str) -> str:
         return part
     mark = hmac.new(canary.encode(), part.encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:10]
     sign = f"{mark[:2]}{SIGN_END}"
-    notice = f'Below, names of elements of data end in "-{mark}", and their lines begin with "{sign}".\n\n'
+    notice = f'Below, names of data elements end in "-{mark}", and their lines begin with "{sign}".\n\n'
     return notice + part.replace(MARK, mark).replace(SIGN, sign)
 
 

@@ -200,7 +200,7 @@ def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
     schema = dict(request.json_schema)
     if request.mode is ChatMode.NATIVE:
         return {"output_config": {"format": {"type": "json_schema", "schema": transform_schema(schema)}}}
-    description = "Hands over the whole answer. Call it exactly once."
+    description = "Submits the whole answer. Call it exactly once."
     return {
         "tools": [{"name": ANSWER_TOOL, "description": description, "input_schema": schema}],
         "tool_choice": {"type": "tool", "name": ANSWER_TOOL} if request.must_call else {"type": "auto"},

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 STATED_MARK = re.compile(
-    r'^Below, names of elements of data end in "-(\w+)", and their lines begin with "(.+)"\.$', re.MULTILINE
+    r'^Below, names of data elements end in "-(\w+)", and their lines begin with "(.+)"\.$', re.MULTILINE
 )
 SENTENCE = re.compile(r"[A-Z][^.!?]*(?:[.!?](?!\s|$)[^.!?]*)*[.!?](?=\s|$)")
 FINDING_LINE = re.compile(r"^\W*(?P<markers>(?:\[ev-[^\]]+\]\s*)+)(?P<statement>.+)$", re.MULTILINE)
@@ -60,7 +60,7 @@ def summary(prompt: str) -> str:
 def clarification(prompt: str) -> dict[str, Any]:
     """A question where one is demanded, or where there is little to go by; nothing once it was answered."""
     question = question_of(prompt)
-    little = len(key_words(question)) < SHORT or "Ask one question at least" in prompt
+    little = len(key_words(question)) < SHORT or "Ask at least one question" in prompt
     if not little or element(prompt, "rounds"):
         return {"clear": True, "questions": [], "reason": "nothing is unclear"}
     return {"clear": False, "questions": [f"Which part of “{question}” do you mean?"], "reason": "it says little"}
