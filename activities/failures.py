@@ -63,11 +63,11 @@ FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
 )
 """Failure type by error, subclasses before their parents; a lower-case name is a field of `Area`."""
 
-EXPECTED: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
+EXPECTED_ERRORS: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
 """Routine failures: benign for Temporal, and not logged."""
-LONGEST_BACKOFF_SECONDS: Final = 30.0  # after several failures that named no delay: 1 s, 2 s, 4 s, … up to this
-LONGEST_DELAY_SECONDS: Final = 300.0  # longest Retry-After that is obeyed
-MOST_LOSSES: Final = 3  # worker deaths after which a call is given up
+MAX_BACKOFF_SECONDS: Final = 30.0  # after several failures that named no delay: 1 s, 2 s, 4 s, … up to this
+MAX_DELAY_SECONDS: Final = 300.0  # longest Retry-After that is obeyed
+MAX_LOSSES: Final = 3  # worker deaths after which a call is given up
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end sooner. A heartbeat costs the server a sixth of a short activity."""
 BEAT_SECONDS: Final = 0.5  # workers throttle heartbeats to one a second, so a cancellation arrives in about a second
@@ -94,7 +94,7 @@ async def attempt(
     history = attempt_history(info.attempt, info.heartbeat_details)
     try:
         with send_heartbeats(*_details_of(history)):
-            if history.losses >= MOST_LOSSES:
+            if history.losses >= MAX_LOSSES:
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")
             yield history
     except ProviderError as error:
@@ -105,9 +105,9 @@ async def attempt(
         is_service = is_service and not isinstance(error, errors.StoreUnavailable)
         left = limit - waited if is_service and limit is not None else None
         # Without its cause: a client library's message may repeat the request.
-        raise _reported(history, application_error(error, area, history.usage, left, info.attempt), error) from None
+        raise _record(history, application_error(error, area, history.usage, left, info.attempt), error) from None
     except ApplicationError as failure:
-        raise _reported(history, failure) from None
+        raise _record(history, failure) from None
     except asyncio.CancelledError:
         details = activity.cancellation_details()
         if details is None or not details.worker_shutdown or details.cancel_requested:
@@ -119,7 +119,7 @@ async def attempt(
             next_retry_delay=timedelta(milliseconds=100),
             category=ApplicationErrorCategory.BENIGN,
         )
-        raise _reported(history, stopped) from None
+        raise _record(history, stopped) from None
 
 
 def application_error(
@@ -136,8 +136,8 @@ def application_error(
     name = next(name for kind, name in FAILURES if isinstance(error, kind))
     delay, final = 0.0, True
     if isinstance(error, Retryable):
-        backoff, named = min(LONGEST_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10)), error.retry_after
-        delay = backoff if named is None else max(0.0, min(named, LONGEST_DELAY_SECONDS))
+        backoff, named = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10)), error.retry_after
+        delay = backoff if named is None else max(0.0, min(named, MAX_DELAY_SECONDS))
         delay *= random.uniform(1.0, 1.1)  # noqa: S311  calls that failed together should not return together
         final = seconds_left is not None and delay > seconds_left
     usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()
@@ -149,7 +149,7 @@ def application_error(
         details["problem"] = str(error)[:600]
     if isinstance(error, errors.AnswerUnusable) or usage != Usage():
         details["usage"] = usage.model_dump(mode="json")
-    expected = isinstance(error, EXPECTED)
+    expected = isinstance(error, EXPECTED_ERRORS)
     return ApplicationError(
         (str(error) or type(error).__name__)[:300],
         *([details] if details else []),
@@ -202,9 +202,7 @@ def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: 
         timer.cancel()
 
 
-def _reported(
-    history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None
-) -> ApplicationError:
+def _record(history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None) -> ApplicationError:
     """Record a failure in the history, the metrics and the log, and return it."""
     usage = history.usage.plus(error.usage) if error else history.usage
     activity.heartbeat(*_details_of(AttemptHistory(reported=history.reported + 1, usage=usage)))

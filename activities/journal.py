@@ -40,11 +40,11 @@ class CallJournal:
         begun = await self.calls.begin(key, request.research_id, LEASE_SECONDS)
         if isinstance(begun, str):
             count("research_journal_hits", "Model calls that were answered from the journal and not paid again")
-            return self._take(begun, task)
+            return self._read_stored(begun, task)
         async with running(self._renew(begun)):
-            return await self._make(engine, task, begun)
+            return await self._call_engine(engine, task, begun)
 
-    def _take(self, stored: str, task: EngineTask) -> EngineAnswer:
+    def _read_stored(self, stored: str, task: EngineTask) -> EngineAnswer:
         """Read a stored answer. One that another operation of the run paid for costs nothing more."""
         operation, _, text = stored.partition("\n")
         same = operation == task.input.operation
@@ -55,7 +55,7 @@ class CallJournal:
             raise
         return answer if same else replace(answer, usage=Usage())
 
-    async def _make(self, engine: Engine, task: EngineTask, lease: CallLease) -> EngineAnswer:
+    async def _call_engine(self, engine: Engine, task: EngineTask, lease: CallLease) -> EngineAnswer:
         try:
             answer = await engine.answer(task)
         except AnswerUnusable as error:
@@ -63,7 +63,7 @@ class CallJournal:
             raise
         except BaseException:
             try:
-                await _to_the_end(self.calls.release(lease))
+                await _finish(self.calls.release(lease))
             except ProviderError as error:
                 log.warning("journal.lease_not_released", error=type(error).__name__)
             raise
@@ -75,7 +75,7 @@ class CallJournal:
         """Store a paid answer. Return false if the store fails: the answer is still usable."""
         try:
             written = f"{task.input.operation}\n{answers.answer_to_json(answer)}"
-            await _to_the_end(self.calls.finish(lease, written))
+            await _finish(self.calls.finish(lease, written))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False
@@ -91,7 +91,7 @@ class CallJournal:
                 log.warning("journal.lease_not_renewed", error=type(error).__name__)
 
 
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+async def _finish(work: Coroutine[Any, Any, None]) -> None:
     """Finish the work even if this task is cancelled, then raise the cancellation."""
     task = asyncio.ensure_future(work)
     try:

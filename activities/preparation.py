@@ -151,7 +151,7 @@ def resolve(
     resolved = ResolvedResearch(
         **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
-        requested=_named(request),
+        requested=_named_settings(request),
         language=detect_language(request.query),
         depth=depth,
         choices=choices,
@@ -179,7 +179,7 @@ def resolve(
         egress=where_text_goes(host, [each.host for each in providers if each.available and each.host], pages=web),
         advice=advice,
     )
-    return resolved.model_copy(update={"estimate": estimated(resolved, configuration)})
+    return resolved.model_copy(update={"estimate": estimate_run(resolved, configuration)})
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def resolve_again(
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question: choose another id")
-    if lines := [*_changed(stored, request), *unknown_to_strategy(request, stored.strategy)]:
+    if lines := [*_refused_changes(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
-    named = merge(stored.requested, _named(request))
+    named = merge(stored.requested, _named_settings(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}
     fixed |= {
         "context": [turn.model_dump() for turn in stored.context],
@@ -206,7 +206,8 @@ def resolve_again(
         "engine": "auto" if request.models.model_fields_set else stored.engine.value,
         "models": stored.models,
     }
-    whole = ResearchRequest.model_validate(merge(merge(stored.requested, fixed), _named(request)))
+    merged = merge(merge(stored.requested, fixed), _named_settings(request))
+    whole = ResearchRequest.model_validate(merged)
     attributes = stored.search_attributes
     again = resolve(stored.research_id, whole, configuration, corpus or stored.corpus, search_attributes=attributes)
     kept: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
@@ -214,10 +215,10 @@ def resolve_again(
     if again.depth is stored.depth:
         kept |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
     again = again.model_copy(update=kept)
-    return again.model_copy(update={"estimate": estimated(again, configuration)})
+    return again.model_copy(update={"estimate": estimate_run(again, configuration)})
 
 
-def _named(request: ResearchRequest) -> dict[str, Any]:
+def _named_settings(request: ResearchRequest) -> dict[str, Any]:
     """Return the settings that a request names, as JSON, except those that a resumed run cannot change."""
     given = request.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={*NOT_STORED, *UNCHANGEABLE})
     return {name: value for name, value in given.items() if value != "auto"}
@@ -230,7 +231,7 @@ def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     return merged | {name: merge(below[name], above[name]) for name in both if name != "metadata"}
 
 
-def _changed(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
+def _refused_changes(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
     """Return a line for each unchangeable field whose requested value differs from the run's."""
     known: dict[str, object] = {name: getattr(stored, name, None) for name in UNCHANGEABLE}
     known["corpus"] = stored.corpus.name if stored.corpus else None
@@ -377,10 +378,10 @@ def _providers(
 
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
-def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
     """Estimate a run across all the limits it may choose for itself; None if it makes no paid call."""
     possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
-    estimates = [one for one in (_estimated(each, configuration) for each in possible) if one is not None]
+    estimates = [one for one in (_estimate(each, configuration) for each in possible) if one is not None]
     if not estimates:
         return None
     changes: dict[str, Any] = {"unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced))}
@@ -391,7 +392,7 @@ def estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
     return estimates[0].model_copy(update=changes)
 
 
-def _estimated(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
+def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
     """Estimate a run between an early stop and full use of its limits; None if it makes no paid call.
 
     Call sizes come from `contracts.call_sizes`, as in the run's own ledger. Repairs are not counted.
@@ -463,7 +464,7 @@ def described_strategy() -> StrategyDeclaration:
 def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
     """Return the schema of a strategy's settings; each default is the value that applies if a request names none."""
     schema = ResearchRequest.model_json_schema()
-    known = _inlined(schema, schema["$defs"], _defaults(strategy, configuration))["properties"]
+    known = _inline(schema, schema["$defs"], _defaults(strategy, configuration))["properties"]
     for names in SPECIAL_LIMITS.values():
         if not any(getattr(limits, names[-1]) for limits in strategy.presets.values()):
             for name in names:
@@ -490,18 +491,18 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
     return whole | {"depth": depth.value, "models": models, "verify": verify.value}
 
 
-def _inlined(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any = None) -> dict[str, Any]:
+def _inline(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any = None) -> dict[str, Any]:
     """Return a schema with references resolved and `value` as default, without titles and `null` alternatives."""
     kinds = [each for each in part.get("anyOf", ()) if each != {"type": "null"}]
     inner = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else kinds[0] if len(kinds) == 1 else None
     if inner is not None:
         own = {key: each for key, each in part.items() if key not in ("$ref", "anyOf")}
-        return _inlined({**inner, **own}, definitions, value)
+        return _inline({**inner, **own}, definitions, value)
     made = {key: each for key, each in part.items() if key not in ("$defs", "title", "default")}
     if "items" in part:
-        made["items"] = _inlined(part["items"], definitions)
+        made["items"] = _inline(part["items"], definitions)
     if "properties" in part:
         values, inside = value or {}, part["properties"].items()
-        return made | {"properties": {name: _inlined(each, definitions, values.get(name)) for name, each in inside}}
+        return made | {"properties": {name: _inline(each, definitions, values.get(name)) for name, each in inside}}
     default = part.get("default") if value is None else value
     return made if default is None else made | {"default": default}

@@ -22,10 +22,10 @@ from providers.errors import SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
 from providers.storage.stored_notebooks import Notebooks
 
-MOST_WARNINGS, MOST_AUTHORS = 5, 50
-LONGEST_TITLE, LONGEST_NAME, LONGEST_LABEL = 500, 200, 100  # characters
+MAX_WARNINGS, MAX_AUTHORS = 5, 50
+TITLE_CHARACTERS, NAME_CHARACTERS, LABEL_CHARACTERS = 500, 200, 100  # characters
 WAIT_SECONDS: Final = 180.0  # longest wait for a site that names a delay, or for other calls that read it
-MARGIN: Final = 8  # page metadata is cut to this multiple of its limit before it is cleaned
+CLEANING_MARGIN: Final = 8  # page metadata is cut to this multiple of its limit before it is cleaned
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,35 +73,35 @@ class ReadingActivities:
         """
         if not document.text.strip():
             raise SourceUnreadable("no_text", "the document has no text")
-        media_type = _line(document.media_type, LONGEST_LABEL)
+        media_type = _line(document.media_type, LABEL_CHARACTERS)
         starts = json.dumps(document.pages) if document.pages else ""
         raw, text = document.stored or await asyncio.gather(
             self.content.put(document.raw, media_type), self.content.put_text(document.text)
         )
         pages = await self.content.put_text(starts, "application/json") if starts else None
         judgement = await self.judge(request, document)
-        authors = [_line(name, LONGEST_NAME) for name in document.authors[:MOST_AUTHORS]]
+        authors = [_line(name, NAME_CHARACTERS) for name in document.authors[:MAX_AUTHORS]]
         found = SourceEntry(
             source_id=request.source_id,
             quality=judgement.quality,
             url=document.url,
-            title=_line(document.title, LONGEST_TITLE) or _line(request.title, LONGEST_TITLE),
+            title=_line(document.title, TITLE_CHARACTERS) or _line(request.title, TITLE_CHARACTERS),
             snippet=hit.snippet,
             source_type=hit.source_type,
             authors=[name for name in authors if name] or hit.authors,
-            publisher=_line(document.publisher, LONGEST_NAME) or None,
+            publisher=_line(document.publisher, NAME_CHARACTERS) or None,
             venue=hit.venue,
             doi=hit.doi,
-            published_at=_line(document.published_at, LONGEST_LABEL) or hit.published_at,
+            published_at=_line(document.published_at, LABEL_CHARACTERS) or hit.published_at,
             retrieved_at=self.clock().isoformat(timespec="seconds"),
             media_type=media_type,
             quality_reason=judgement.reason,
             assessment=judgement.assessment,
-            language=_line(document.language, LONGEST_LABEL) or None,
+            language=_line(document.language, LABEL_CHARACTERS) or None,
             raw=raw,
             text=text,
             sections=hit.sections if hit.content_hash in (None, text.hash) else [],
-            warnings=[_line(warning, LONGEST_TITLE) for warning in document.warnings[:MOST_WARNINGS]],
+            warnings=[_line(warning, TITLE_CHARACTERS) for warning in document.warnings[:MAX_WARNINGS]],
             validators=document.validators,
             links=document.links[:MOST_LINKS],
         )
@@ -123,4 +123,4 @@ class ReadingActivities:
 
 def _line(text: str | None, limit: int) -> str:
     """Shorten page metadata to one line without invisible characters."""
-    return line_of(INVISIBLE.sub("", (text or "")[: limit * MARGIN]), limit)
+    return line_of(INVISIBLE.sub("", (text or "")[: limit * CLEANING_MARGIN]), limit)

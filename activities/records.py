@@ -93,7 +93,7 @@ class RecordsActivities:
         """Return place 0 once the run may start, or a place that is news; else fail: retries add no events."""
         async with attempt(RECORDS):
             turn = await self.queue.take(request.research_id, request.tenant)
-            if turn.place and not is_news(turn.place, request.known_place):
+            if turn.place and not is_notable_change(turn.place, request.known_place):
                 raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
             return turn
 
@@ -290,6 +290,6 @@ async def changed_state(
     return await notebooks.with_entry_texts(after)
 
 
-def is_news(place: int, known: int) -> bool:
+def is_notable_change(place: int, known: int) -> bool:
     """Return whether a queue place is worth a history event: any change in the first three, else over 15 %."""
     return place != known if place <= 3 or not known else not 0.85 * known <= place <= known / 0.85

@@ -25,7 +25,7 @@ Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 
 NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
 TITLE_CHARACTERS: Final = 120
-LEAST_SHARE: Final = 1 / 3  # of a query's words that must match title or statements of an earlier run's source
+MIN_MATCHING_SHARE: Final = 1 / 3  # of a query's words that must match title or statements of an earlier run's source
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,16 +53,16 @@ class SearchingActivities:
             check_permission(request.permitted)
             if request.provider == EARLIER:
                 known = await self.notebooks.read(request.earlier_entry, HitsEntry)
-                return await self._by_reference(request, offer(known.hits, request))
+                return await self._store_hits(request, match_earlier_sources(known.hits, request))
             provider = self.providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")
-            response = await self._by_reference(request, await provider.search(request))
+            response = await self._store_hits(request, await provider.search(request))
             if history.usage == Usage():
                 return response
             return response.model_copy(update={"spent_before": history.usage})
 
-    async def _by_reference(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
+    async def _store_hits(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
         """Return the response with labels of its hits in rank order; the hits go into an entry of the notebook."""
         labels = [
             SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if place < request.titled else "", doi=hit.doi)
@@ -109,11 +109,11 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
     ]
 
 
-def offer(hits: Sequence[SearchHit], request: SearchRequest) -> SearchResponse:
+def match_earlier_sources(hits: Sequence[SearchHit], request: SearchRequest) -> SearchResponse:
     """Return sources of an earlier run that match the query, best first."""
     queried = set(question_stems(request.text, request.language or "en"))
     shared = {hit.url: len(queried & set(stems(f"{hit.title} {hit.snippet}"))) for hit in hits}
-    fitting = [hit for hit in hits if queried and shared[hit.url] >= LEAST_SHARE * len(queried)]
+    fitting = [hit for hit in hits if queried and shared[hit.url] >= MIN_MATCHING_SHARE * len(queried)]
     found = sorted(fitting, key=lambda hit: (-shared[hit.url], hit.rank))
     ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(found[: request.max_results], start=1)]
     return SearchResponse(provider=EARLIER, hits=ranked, cached=True)

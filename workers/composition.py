@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 from temporalio.client import Client
 
-from activities.assessment.source_assessment import judge_of
+from activities.assessment.source_assessment import create_judge
 from activities.journal import CallJournal
 from activities.reading import ReadingActivities
 from activities.records import RecordsActivities
@@ -52,7 +52,7 @@ from providers.storage.stored_records import has_sole_sessions, open_records
 from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version, search_choices, search_model
-from workers.retention import Retention, open_runs, sweep_now_and_then
+from workers.retention import Retention, open_runs, sweep_periodically
 from workers.settings.loading import Settings
 from workers.settings.models import key_variable
 from workers.settings.sections import APPLICATION
@@ -178,7 +178,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
         except CorpusUnknown:
             return None
 
-    judge = judge_of(authority_of, stores.settings.web.authorities)
+    judge = create_judge(authority_of, stores.settings.web.authorities)
     return [ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source]
 
 
@@ -187,7 +187,7 @@ async def _records(stores: _Stores) -> list[Activity]:
     sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
     sole = has_sole_sessions(settings.content_url)
     retention = Retention(sessions, content, stores.shared.calls, stores.client, stores.archive, sole=sole)
-    sweeping = partial(sweep_now_and_then, retention, settings.retention_days, stores.shared.store)
+    sweeping = partial(sweep_periodically, retention, settings.retention_days, stores.shared.store)
     await stores.stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)
     queue = RunQueue(stores.shared.store, limits, partial(open_runs, stores.client))
@@ -295,7 +295,7 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
     from providers.models.anthropic_chat import DEFAULT_BASE_URL, AnthropicChat  # noqa: PLC0415
 
     models, key = settings.models, settings.model_keys().get(name)
-    address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.place_of_address(name))
+    address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.address_path(name))
     places = EndpointPlaces(key_variable(name), address, f"models.endpoints.{name}.silence_seconds")
     secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
     chat: Chat | None = None

@@ -34,13 +34,13 @@ from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.settings.loading import child_environment
 
 LOOPBACK = "127.0.0.1"
-USUAL_PORT = 7233  # Temporal's own default, so that `temporal` needs no --address
+DEFAULT_PORT = 7233  # Temporal's own default, so that `temporal` needs no --address
 RETENTION_SECONDS = 30 * 24 * 3_600  # a dev server deletes closed runs after one day by default
 START_SECONDS = 45.0  # a start takes about 1 s, on a loaded machine up to 20 s
 POLL_SECONDS = 0.03
 WATCH_SECONDS = 1.0
 
-QUICK = (
+SERVER_SETTINGS = (
     "history.transferProcessorMaxPollRPS=2000",
     'history.timerProcessorMaxTimeShift="100ms"',  # with the default, a pause of 0.1 s takes a whole second
     "matching.numTaskqueueReadPartitions=1",  # four, as in clusters, cost 10 % more CPU time per activity
@@ -186,7 +186,7 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
 
 async def _start(files: "ServerFiles", before: ServerDescription, end: float, *, ui: bool) -> ServerDescription:
     """Start the server at its previous port if that is free. It inherits its lock, and does not get our Ctrl-C."""
-    wanted = (before.port or USUAL_PORT, USUAL_PORT, 0)
+    wanted = (before.port or DEFAULT_PORT, DEFAULT_PORT, 0)
     port = next(filter(None, (_free_port(LOOPBACK, port) for port in wanted)))
     ui_address = (before.ui_address or _choose_ui_address()) if ui else ""
     description, lock = ServerDescription(port=port, ui_address=ui_address), files.server_lock()
@@ -224,7 +224,7 @@ def _command_line(files: "ServerFiles", description: ServerDescription) -> list[
         "port": [str(description.port)],
         "db-filename": [str(files.database)],
         "sqlite-pragma": ["journal_mode=wal", "synchronous=normal"],
-        "dynamic-config-value": [*QUICK, "matching.enableFairness=true", allowed],
+        "dynamic-config-value": [*SERVER_SETTINGS, "matching.enableFairness=true", allowed],
         "log-level": ["error"],
         "search-attribute": [*(f"{name}=Keyword" for name in KEYWORD_ATTRIBUTES), f"{COST_ATTRIBUTE}=Double"],
         **({"ui-ip": [host], "ui-port": [port]} if host else {}),

@@ -48,27 +48,27 @@ def exit_process(code: int) -> NoReturn:
     os._exit(code)
 
 
-PRIVATE: Final = 0o077
+PRIVATE_UMASK: Final = 0o077
 
-_umask_of_person = PRIVATE
+_user_umask = PRIVATE_UMASK
 
 
 def restrict_files_to_owner() -> None:
     """Make files of this process and its children private to their owner: SQLite, object stores, the dev server."""
-    global _umask_of_person  # noqa: PLW0603  a process has one umask
-    before = os.umask(PRIVATE)
-    _umask_of_person = _umask_of_person if before == PRIVATE else before
+    global _user_umask  # noqa: PLW0603  a process has one umask
+    before = os.umask(PRIVATE_UMASK)
+    _user_umask = _user_umask if before == PRIVATE_UMASK else before
 
 
-def umask_of_person() -> int:
+def user_umask() -> int:
     """Return the umask of the user's shell, for reports and for the user's own commands."""
-    return _umask_of_person
+    return _user_umask
 
 
 @contextlib.contextmanager
-def files_of_person() -> Iterator[None]:
+def files_of_user() -> Iterator[None]:
     """Create files with the user's own umask during the block."""
-    before = os.umask(_umask_of_person)
+    before = os.umask(_user_umask)
     try:
         yield
     finally:

@@ -30,7 +30,7 @@ DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, 
 
 Model calls only wait: 200 slots serve about forty runs without queueing.
 """
-DRAIN: Mapping[str, timedelta] = {
+DRAIN_TIMES: Mapping[str, timedelta] = {
     "workflows": timedelta(seconds=10),
     "models": timedelta(minutes=3),
     "search": timedelta(seconds=30),
@@ -38,11 +38,11 @@ DRAIN: Mapping[str, timedelta] = {
     "records": timedelta(seconds=30),
 }
 """Time that a stopping worker gives its activities before it cancels them; a model's answer is paid for."""
-STICKY = timedelta(seconds=2.5)
+STICKY_TIMEOUT = timedelta(seconds=2.5)
 """Time that a run's task waits for the worker that has it cached; after a crash, it delays a cancellation."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Lets a cancellation reach an activity in about a second; with the SDK's default, it takes 7 to 23 s."""
-FEWEST_POLLERS, MOST_POLLERS = 8, 20
+MIN_POLLERS, MAX_POLLERS = 8, 20
 """Tasks come in bursts, one page per hit; a task without a waiting poller goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)
 DEADLOCK_SECONDS = 60.0
@@ -94,7 +94,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
     common: dict[str, Any] = {
         "task_queue": POOLS[pool],
         "identity": f"{pool}-{os.getpid()}@{socket.gethostname()}/{contents.mark}",
-        "graceful_shutdown_timeout": DRAIN[pool] if grace is None else grace,
+        "graceful_shutdown_timeout": DRAIN_TIMES[pool] if grace is None else grace,
     }
     if pool == WORKFLOWS:
         worker = Worker(
@@ -103,13 +103,13 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             workflow_runner=workflow_runner(),
             max_cached_workflows=CACHED_WORKFLOWS,
             max_concurrent_workflow_tasks=WORKFLOW_TASKS,
-            sticky_queue_schedule_to_start_timeout=STICKY,
+            sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
             **common,
         )
         report_deadlocks_later(worker)
         return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
-    fewest, most = min(FEWEST_POLLERS, slots), min(MOST_POLLERS, slots)
+    fewest, most = min(MIN_POLLERS, slots), min(MAX_POLLERS, slots)
     return Worker(
         client,
         activities=list(contents.activities.get(pool, ())),
@@ -171,14 +171,14 @@ async def run_pools(
     try:
         yield group
     finally:
-        longest = max(DRAIN[pool] if grace is None else grace for pool in pools)
+        longest = max(DRAIN_TIMES[pool] if grace is None else grace for pool in pools)
         logger.info("pools.draining", pools=list(pools), grace_seconds=longest.total_seconds())
         await group.stop()
         logger.info("pools.stopped", pools=list(pools))
 
 
 # --- the sandbox of workflow code -------------------------------------------------------------------------------------
-PASSED_THROUGH: Sequence[str] = (
+PASSTHROUGH_MODULES: Sequence[str] = (
     "contracts",
     *map("workflows.{}".format, ("rules", "run", "phases", "messages", "status")),
     *map("workflows.strategies.{}".format, ("protocol", "units")),
@@ -234,4 +234,4 @@ def _is_event(job: WorkflowActivationJob) -> bool:
 
 def workflow_runner() -> SandboxedWorkflowRunner:
     """Create the runner for all workflow workers and the replay tests."""
-    return _Runner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+    return _Runner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSTHROUGH_MODULES))

@@ -22,11 +22,11 @@ from providers.interfaces import ContentStore, SessionStore, SharedStore
 from providers.shared.paid_calls import STORED_SECONDS, CallStore
 from providers.storage.content_archive import RecordArchive
 
-OUR_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
-OPEN_RUNS: Final = f"{OUR_TYPE} AND CloseTime IS NULL"
-PATIENCE: Final = timedelta(seconds=10)
-SWEPT_EVERY_SECONDS: Final = 6 * 3_600.0
-SWEPT: Final = "retention/swept"  # set in the shared store until the next sweep is due
+RUN_TYPE: Final = f'WorkflowType="{names.DEEP_RESEARCH}"'
+OPEN_RUNS: Final = f"{RUN_TYPE} AND CloseTime IS NULL"
+LISTING_TIMEOUT: Final = timedelta(seconds=10)
+SWEEP_INTERVAL_SECONDS: Final = 6 * 3_600.0
+SWEEP_KEY: Final = "retention/swept"  # set in the shared store until the next sweep is due
 
 logger = structlog.get_logger(__name__)
 
@@ -142,7 +142,7 @@ class Retention:
             return 0
         removed = 0
         agents = f'WorkflowType="{names.RESEARCH_AGENT}" AND WorkflowId STARTS_WITH "{research_id}/"'
-        query = f'({OUR_TYPE} AND WorkflowId="{research_id}") OR ({agents})'
+        query = f'({RUN_TYPE} AND WorkflowId="{research_id}") OR ({agents})'
         async for run in self._client.list_workflows(query):
             request = DeleteWorkflowExecutionRequest(
                 namespace=self._client.namespace,
@@ -165,16 +165,16 @@ class Retention:
 async def open_runs(client: Client) -> dict[str, datetime]:
     """Return the start of each open run, including paused ones. Raises `UsesUnknown`."""
     try:
-        return {run.id: run.start_time async for run in client.list_workflows(OPEN_RUNS, rpc_timeout=PATIENCE)}
+        return {run.id: run.start_time async for run in client.list_workflows(OPEN_RUNS, rpc_timeout=LISTING_TIMEOUT)}
     except (RPCError, ValueError):
         raise UsesUnknown("the server does not list its open runs") from None
 
 
-async def sweep_now_and_then(retention: Retention, days: int | None, shared: SharedStore) -> None:
+async def sweep_periodically(retention: Retention, days: int | None, shared: SharedStore) -> None:
     """Remove expired data, and runs older than `days`, every few hours, in only one of the processes of the store."""
     while True:
         try:
-            if await shared.swap(SWEPT, None, b"1", SWEPT_EVERY_SECONDS):
+            if await shared.swap(SWEEP_KEY, None, b"1", SWEEP_INTERVAL_SECONDS):
                 old = [] if days is None else await retention.older_than(timedelta(days=days))
                 removed = await retention.sweep(old, others=days is not None)
                 if removed != Removed():
@@ -182,8 +182,8 @@ async def sweep_now_and_then(retention: Retention, days: int | None, shared: Sha
         except (ProviderError, RPCError) as error:
             logger.warning("retention.not_swept", error=type(error).__name__)
             with suppress(ProviderError):
-                await shared.swap(SWEPT, b"1", None)
-        await asyncio.sleep(SWEPT_EVERY_SECONDS / 6)
+                await shared.swap(SWEEP_KEY, b"1", None)
+        await asyncio.sleep(SWEEP_INTERVAL_SECONDS / 6)
 
 
 def _remaining(count: int) -> str:

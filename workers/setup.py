@@ -28,7 +28,7 @@ WAIT_SECONDS = 120.0  # a starting server needs up to a minute, its namespace ca
 POLL_SECONDS = 0.5
 USAGE, FAILED = 2, 4
 
-PASSING = {RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.UNAVAILABLE}
+TRANSIENT_STATUSES = {RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.UNAVAILABLE}
 """Transient errors while new objects, of this or a concurrent setup, propagate through the server."""
 ATTRIBUTES = ", ".join([*(f"{name} (Keyword)" for name in KEYWORD_ATTRIBUTES), f"{COST_ATTRIBUTE} (Double)"])
 
@@ -106,7 +106,7 @@ async def _retry(step: Callable[[], Awaitable[T]], end: float) -> T:
         try:
             return await step()
         except (RPCError, ServerUnreachableError) as error:
-            if (isinstance(error, RPCError) and error.status not in PASSING) or time.monotonic() > end:
+            if (isinstance(error, RPCError) and error.status not in TRANSIENT_STATUSES) or time.monotonic() > end:
                 raise
         await asyncio.sleep(POLL_SECONDS)
 

@@ -28,13 +28,13 @@ LogFormat = Literal["json", "console"]
 SECRET_NAME = re.compile(r"(api_?key|authorization|cookie|credential|password|secret|(?<![a-z])token$)", re.IGNORECASE)
 """Names whose values are hidden; `input_tokens` is a count, not a secret."""
 CORE_LOGGER = "temporal.core"
-CORE_WORDS = re.compile(r"[A-Za-z0-9_ .,'/-]{0,200}")
+CORE_MESSAGE = re.compile(r"[A-Za-z0-9_ .,'/-]{0,200}")
 """The fixed beginning of a line of the core; inserted values follow a colon, quote or bracket."""
 CORE_FIELDS = ("workflow_id", "run_id", "workflow_type", "activity_type", "task_queue", "attempt")
 """Fields of the core's log that are passed on; others may contain payloads or a whole history."""
 HIDDEN = "[hidden]"
 NO_SECRETS = ("", "set", "not set")  # values of secret names that only report whether the secret is set
-SHORTEST_SECRET = 6  # a shorter value would also be replaced within ordinary words
+MIN_SECRET_CHARACTERS = 6  # a shorter value would also be replaced within ordinary words
 HISTOGRAM_SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1_000.0)
 """Histogram buckets from milliseconds to a long run; the SDK's own buckets end at a minute."""
 LONG_LATENCIES = (
@@ -89,7 +89,7 @@ def configure_logging(
 
 def redaction(secrets: Collection[str]) -> Processor:
     """Return a log processor that hides secrets by name and by value, at any depth."""
-    hidden = sorted({text for text in secrets if len(text) >= SHORTEST_SECRET}, key=len, reverse=True)
+    hidden = sorted({text for text in secrets if len(text) >= MIN_SECRET_CHARACTERS}, key=len, reverse=True)
 
     def redact(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -130,7 +130,7 @@ class CoreFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Replace the message by its fixed beginning, and the fields by known ones."""
         entry = record.__dict__.pop("temporal_log", None)
-        found = CORE_WORDS.match(record.getMessage())
+        found = CORE_MESSAGE.match(record.getMessage())
         record.msg, record.args = (found[0].strip() if found else ""), ()
         with suppress(Exception):  # logging must never raise
             fields = dict(entry.fields) if entry else {}

@@ -34,16 +34,16 @@ WEIGHTS: Final[Mapping[SourceType, tuple[float, float, float, float]]] = {
 """Weights of authority, relevance, recency and content."""
 HALF_LIFE_DAYS: Final = {SourceType.WEB: 4 * 365.0, SourceType.ACADEMIC: 8 * 365.0, SourceType.NEWS: 30.0}
 """Days after which recency halves."""
-DECLARED: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
+DECLARED_AUTHORITY: Final[Mapping[Quality, float]] = {Quality.HIGH: 0.95, Quality.MEDIUM: 0.6, Quality.LOW: 0.1}
 """Authority of a host by the operator's label."""
 HIGH_AUTHORITY: Final = 0.7  # no tier of user-generated content reaches it
-LITTLE_AUTHORITY: Final = 0.35
+LOW_AUTHORITY: Final = 0.35
 """An analyzer may not call a page below this, or one of user-generated content, high quality."""
 UNKNOWN: Final = 0.5
 """Recency of an undated page, and relevance of one whose words cannot be compared with the question's."""
-OUTSIDE: Final = 0.1  # recency of a page older than the requested period
-LOOKED_AT: Final = 60_000  # characters of a page that are examined
-WINDOW: Final = 150  # words per window: a long page has every word somewhere
+OUTDATED: Final = 0.1  # recency of a page older than the requested period
+EXAMINED_CHARACTERS: Final = 60_000  # characters of a page that are examined
+WINDOW_WORDS: Final = 150  # words per window: a long page has every word somewhere
 
 
 # --- authority -------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ class Authorities(StrictContract):
 
     def tier_of(self, url: str) -> AuthorityTier:
         """Return the tier of a host's longest domain in the table, else the general one."""
-        return next((self._by_domain[each] for each in _upwards(url) if each in self._by_domain), self.general)
+        return next((self._by_domain[each] for each in _host_and_parents(url) if each in self._by_domain), self.general)
 
     @cached_property
     def _by_domain(self) -> dict[str, AuthorityTier]:
@@ -81,11 +81,11 @@ AUTHORITIES: Final = Authorities.model_validate(
 
 def declared_quality(url: str, declared: Mapping[str, Quality]) -> Quality | None:
     """Return the operator's label of a host's longest declared domain, if any; `declared` has lower-case domains."""
-    labels = (declared.get(domain, Quality.UNKNOWN) for domain in _upwards(url))
-    return next((label for label in labels if label in DECLARED), None)
+    labels = (declared.get(domain, Quality.UNKNOWN) for domain in _host_and_parents(url))
+    return next((label for label in labels if label in DECLARED_AUTHORITY), None)
 
 
-def _upwards(url: str) -> Iterator[str]:
+def _host_and_parents(url: str) -> Iterator[str]:
     """Yield the host of an address, then each domain above it."""
     host = host_of(url)
     while host:
@@ -101,9 +101,9 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
     """
     tier = AUTHORITIES.tier_of(document.url)
     said = declared_quality(document.url, declared)
-    authority: float = DECLARED[said] if said else getattr(tier, request.mode.value)
+    authority: float = DECLARED_AUTHORITY[said] if said else getattr(tier, request.mode.value)
     relevance, covered = _relevance(request, document)
-    recency, age = age_of(document.published_at or request.published_at, request)
+    recency, age = rate_recency(document.published_at or request.published_at, request)
     content = content_quality(document.text)
     parts = (authority, relevance, recency, content)
     score = sum(weight * part for weight, part in zip(WEIGHTS[request.mode], parts, strict=True))
@@ -111,7 +111,7 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
     if score < 0.4 or authority <= 0.15 or relevance < 0.15 or content < 0.05:
         label = Quality.LOW
     elif score >= 0.7 and authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
-        label = Quality.MEDIUM if recency == OUTSIDE else Quality.HIGH
+        label = Quality.MEDIUM if recency == OUTDATED else Quality.HIGH
     reasons = (OWN_SETTING if said else tier.phrase, covered, age, "little text" if content < 0.4 else "")
     return SourceAssessment(
         authority=round(authority, 2),
@@ -126,7 +126,7 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
 
 def best_quality(parts: SourceAssessment | None) -> Quality:
     """Return the best label that an analyzer may give a source."""
-    weak = parts is not None and (parts.user_generated or parts.authority < LITTLE_AUTHORITY)
+    weak = parts is not None and (parts.user_generated or parts.authority < LOW_AUTHORITY)
     return Quality.MEDIUM if weak else Quality.HIGH
 
 
@@ -137,9 +137,9 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
     questions = [set(question_stems(line, language)) for line in request.query.splitlines()]
     every = set[str]().union(*questions)
     heading = every.intersection(stems(f"{document.title or request.title} {request.snippet}", language))
-    text = stems(document.text[:LOOKED_AT], language)
-    starts = range(0, max(1, len(text)), WINDOW // 2)
-    places = [heading | every.intersection(text[start : start + WINDOW]) for start in starts]
+    text = stems(document.text[:EXAMINED_CHARACTERS], language)
+    starts = range(0, max(1, len(text)), WINDOW_WORDS // 2)
+    places = [heading | every.intersection(text[start : start + WINDOW_WORDS]) for start in starts]
     everything = heading | every.intersection(text)
     best, found, count = 0.0, 0, 0
     for sought in questions:
@@ -152,7 +152,7 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
     return best, f"covers {found} of {count} words"
 
 
-def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
+def rate_recency(published: str | None, request: ReadRequest) -> tuple[float, str]:
     """Return a source's recency, 0 to 1, and its year as a reason; a partial date counts as a late day in it."""
     last, today = _latest_day(published), _latest_day(request.date)
     written = (published or "").strip()[:10]
@@ -160,7 +160,7 @@ def age_of(published: str | None, request: ReadRequest) -> tuple[float, str]:
     if not last or not today or ((last - today).days > 2 and written > str(today)[: len(written)]):
         return UNKNOWN, "undated"
     if request.published_from and str(last) < request.published_from:
-        return OUTSIDE, f"{last.year}, before the time asked for"
+        return OUTDATED, f"{last.year}, before the time asked for"
     return 0.5 ** (max(0, (today - last).days) / HALF_LIFE_DAYS[request.mode]), str(last.year)
 
 
@@ -175,7 +175,7 @@ def _latest_day(text: str | None) -> date | None:
 
 def content_quality(text: str) -> float:
     """Return how quotable a text is, 0 to 1: its length up to 2,000 characters, weighted by its share of prose."""
-    lines = [line.strip() for line in text[:LOOKED_AT].splitlines()]
+    lines = [line.strip() for line in text[:EXAMINED_CHARACTERS].splitlines()]
     characters = sum(map(len, lines))
     prose = sum(len(line) for line in lines if len(line) >= 60)
     return min(1.0, characters / 2_000) * (0.5 + 0.5 * prose / characters) if characters else 0.0
@@ -194,7 +194,7 @@ class Judgement:
 Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
 
 
-def judge_of(authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None) -> Judge:
+def create_judge(authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None) -> Judge:
     """Make a judge that applies the operator's labels of corpora and domains; pages are assessed in threads.
 
     The rules take linear time over bounded text, less than a child process would cost.

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from activities.reporting.inputs import FoundClaim, JudgedClaim, ReportInputs, gather_inputs, show_passage
+from activities.reporting.inputs import JudgedClaim, ParsedClaim, ReportInputs, gather_inputs, show_passage
 from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.render import compose_document, compose_html
 from activities.reporting.report_text import compose_text
-from activities.roles.claim_checking import UNUSABLE, find_objection
+from activities.roles.claim_checking import UNUSABLE_REASONS, find_objection
 from activities.roles.grounding import evidence_at
 from activities.verifying.verification import NOT_REACHED, PASSAGES_SAY
 from contracts.addresses import digest, evidence_id, finding_id, source_id
@@ -43,17 +43,17 @@ from contracts.vocabulary import LIMITS, Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, ProviderError
 from providers.isolation.pool import SubprocessPool
 
-TextOf = Callable[[str], Awaitable[str]]
-BytesOf = Callable[[str], Awaitable[bytes]]
+GetText = Callable[[str], Awaitable[str]]
+GetBytes = Callable[[str], Awaitable[bytes]]
 
 Texts = Mapping[str, str | None]
 
 CONTEXT: Final = re.compile(r'<span class="context">[^<]*</span>')
 """The text around a quote in the HTML form, which comes from the stored text."""
-LEAST_COST: Final = 1e-6
+COST_TOLERANCE: Final = 1e-6
 """US dollars by which a cost may differ from its parts, which are rounded before they are added."""
 PAGE_STARTS: Final = TypeAdapter(list[int])
-COMPARING_SECONDS: Final = 120.0
+COMPARISON_SECONDS: Final = 120.0
 """Enough to compare the largest report, of a thousand sources, on a busy machine."""
 DISTRUST: Final = (
     "do not rely on the report: it was changed, or written by something else; take it from the store again: "
@@ -113,8 +113,8 @@ class AuditResult:
 
 async def audit(
     document: bytes,
-    get_text: TextOf | None,
-    get_bytes: BytesOf | None,
+    get_text: GetText | None,
+    get_bytes: GetBytes | None,
     isolated: SubprocessPool,
     *,
     markdown: str | None = None,
@@ -143,7 +143,7 @@ async def audit(
     _check_forms(read, markdown, html, result)
     page = None if html is None else html.decode("utf-8", "replace")
     arguments = (read, texts, pages, page, result)
-    return await isolated.call(COMPARE, *arguments, returns=RESULT, seconds=COMPARING_SECONDS)
+    return await isolated.call(COMPARE, *arguments, returns=RESULT, seconds=COMPARISON_SECONDS)
 
 
 READ: Final = f"{read_report.__module__}:{read_report.__name__}"
@@ -241,14 +241,14 @@ class _Comparison:
             return
         self._count("passages")
         if text[evidence.start : evidence.end] == evidence.quote:
-            self._check_place(evidence, text)
+            self._check_location(evidence, text)
         elif (found := text.find(evidence.quote)) >= 0:
             places = f"{evidence.start} to {evidence.end}; the words are at {found} to {found + len(evidence.quote)}"
             self._problem("offset_differs", evidence.id, f"the report says characters {places}")
         else:
             self._problem("quote_differs", evidence.id, "the stored text does not have these words")
 
-    def _check_place(self, evidence: ReportEvidence, text: str) -> None:
+    def _check_location(self, evidence: ReportEvidence, text: str) -> None:
         """Check the heading above a passage and the page on which it begins."""
         above = evidence_at(evidence.source_id, text, evidence.start, evidence.end).heading
         if not above and evidence.heading:
@@ -277,9 +277,9 @@ class _Comparison:
             self._problem("id_differs", finding.id, "the id does not follow from the statement and its passages")
 
     # --- claims ------------------------------------------------------------------------------------------------------
-    def _given_verdicts(self) -> list[ClaimVerdict]:
+    def _unrepeatable_verdicts(self) -> list[ClaimVerdict]:
         """Return the verdicts that rules cannot reproduce: of a model, and of claims that no checker reached."""
-        unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE)]
+        unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE_REASONS)]
         return [
             ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
             for claim in self._report.claims
@@ -304,7 +304,7 @@ class _Comparison:
             message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"
             self._problem("verdict_differs", claim.id, message)
 
-    def _check_support(self, claim: ReportClaim, found: FoundClaim) -> None:
+    def _check_support(self, claim: ReportClaim, found: ParsedClaim) -> None:
         """Check that rules do not object to a statement that a model called supported; in a run they overrule it."""
         self._skip("verdicts of a model, which no rule gives again")
         items = [self._evidence[key] for key in found.evidence_ids]
@@ -348,7 +348,7 @@ class _Comparison:
         for place in sorted(report.keys() - unknown):
             self._count("fields of the report")
             if report[place] != document[place]:
-                where = _differing(report[place], document[place], place)
+                where = _first_difference(report[place], document[place], place)
                 self._problem("field_differs", where, "it does not follow from the rest of the report")
         written = _by_section(text.written.text)
         found = _by_section(self._report.report.markdown)
@@ -383,7 +383,7 @@ class _Comparison:
                 one, other = getattr(added, name), getattr(state.usage, name)
                 if name == "active_seconds" or one == other:  # parts do not count time
                     continue
-                if one is None or other is None or abs(one - other) > LEAST_COST:
+                if one is None or other is None or abs(one - other) > COST_TOLERANCE:
                     self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
         claims = {(words_of_claim(claim), claim.verdict) for claim in report.claims}
         for number, change in enumerate(report.changes.claims if report.changes else ()):
@@ -424,7 +424,7 @@ class _Comparison:
         )
         texts = {each.text_hash: self._text_of(each.id) for each in report.sources if each.text_hash}
         draft, version = report.report.draft or None, report.product_version
-        verdicts, shortened = self._given_verdicts(), shown.shortened_calls if shown else ()
+        verdicts, shortened = self._unrepeatable_verdicts(), shown.shortened_calls if shown else ()
         inputs = gather_inputs(
             state, draft, texts, report.skipped_files, version, verdicts, made.corrections, shortened
         )
@@ -455,7 +455,7 @@ def _by_section(markdown: str) -> dict[str, str]:
     return parts
 
 
-def _differing(one: Any, other: Any, place: str) -> str:
+def _first_difference(one: Any, other: Any, place: str) -> str:
     """Return the place of the first difference between two values in JSON."""
     if isinstance(one, dict) and isinstance(other, dict):
         pairs = [(f"{place}.{key}", one.get(key), other.get(key)) for key in {**one, **other}]
@@ -463,4 +463,4 @@ def _differing(one: Any, other: Any, place: str) -> str:
         pairs = [(f"{place}.{number}", *pair) for number, pair in enumerate(zip(one, other, strict=True))]
     else:
         return place
-    return next((_differing(mine, theirs, name) for name, mine, theirs in pairs if mine != theirs), place)
+    return next((_first_difference(mine, theirs, name) for name, mine, theirs in pairs if mine != theirs), place)

@@ -14,7 +14,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import RECORDS, attempt
-from activities.reporting.inputs import unquote_other_words
+from activities.reporting.inputs import unquote_inexact_quotes
 from activities.reporting.references import (
     DraftMarks,
     KnownAddresses,
@@ -63,7 +63,7 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     # Some models escape the brackets of their citations.
     text = text if marks.exact else re.sub(r"\\([\[\]])", r"\1", text)
     blocks = parse(text, marks, registry.filter(foreign))
-    blocks, unquoted = unquote_other_words(without_source_lists(blocks), quotes, registry)
+    blocks, unquoted = unquote_inexact_quotes(without_source_lists(blocks), quotes, registry)
     unresolved, addresses = list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign))
     return CleanDraft(blocks, unresolved, addresses, marks.copied, unquoted)
 

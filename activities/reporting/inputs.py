@@ -23,22 +23,22 @@ from activities.reporting.references import (
 from activities.reporting.tree import (
     Block,
     Blocks,
-    CitationPlace,
+    CitationMark,
     Run,
     Sentence,
-    Written,
+    WrittenText,
     change_sentences,
     clean_characters,
     heading,
     one_line,
     parse,
-    parse_words,
+    parse_plain_text,
     sentences,
     split,
     tidy,
     write,
 )
-from activities.reporting.words import ReportWords
+from activities.reporting.words import ReportMessages
 from contracts.addresses import digest, long_hash
 from contracts.checking import Correction, CorrectionAction, ShownPassage, VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
@@ -56,20 +56,20 @@ from providers.verification.rules import check, without_lead_in
 
 SELECTOR_CHARACTERS: Final = 32
 """Length of prefix and suffix of a text quote selector (Web Annotation)."""
-MOST_UNSUPPORTED: Final = 0.2
+MAX_UNSUPPORTED_SHARE: Final = 0.2
 """Share of unsupported among cited statements above which a report is not complete."""
-FEWEST_WORDS: Final = 4
+MIN_WORDS: Final = 4
 """Words that an assertion needs; a shorter line is a name, a label or an exclamation."""
-LED_TO: Final = ("list", "table", "quote")
+INTRODUCED_KINDS: Final = ("list", "table", "quote")
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
 """A code fence, the rule below a table's header, or the border of a listing."""
 BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-+•>*][ \t]+|#{1,6}[ \t]+)+")
 NUMBER: Final = re.compile(r"(?m)^[ \t]*[0-9]{1,3}[.)][ \t]+")
 LAYOUT_SIGNS: Final = str.maketrans({"\\": "", "`": "", "*": "", "…": "", "|": " ", "·": " ", "¦": " "})
 
-WORD_FOR_WORD: Final = "The passage is word for word the quoted text of its source."
+VERBATIM: Final = "The passage is word for word the quoted text of its source."
 NOT_CHECKED: Final = "Nobody has checked whether the cited passages support this sentence."
-NOT_THE_QUOTE: Final = "The passage is not word for word the text that it cites."
+NOT_VERBATIM: Final = "The passage is not word for word the text that it cites."
 CITES_NOTHING: Final = "It cites no passage."
 
 
@@ -101,13 +101,13 @@ class QuotedPassage:
 class CitedSource:
     """A source with its citation and its cited passages in order of first appearance."""
 
-    mark: CitationPlace
+    mark: CitationMark
     source: Source
     passages: list[QuotedPassage]
 
 
 @dataclass(frozen=True)
-class FoundClaim:
+class ParsedClaim:
     """A claim and its sentences in the tree."""
 
     id: str
@@ -126,13 +126,13 @@ class FoundClaim:
         """The numbers of its citations in a report, each once."""
         return list(dict.fromkeys(mark.number for each in self.sentences for mark in each.marks))
 
-    def place(self, written: Written) -> tuple[int, int]:
+    def span(self, written: WrittenText) -> tuple[int, int]:
         """Return its start and end in the Markdown of its tree."""
-        return written.places[self.sentences[0]][0], written.places[self.sentences[-1]][1]
+        return written.spans[self.sentences[0]][0], written.spans[self.sentences[-1]][1]
 
 
 @dataclass(frozen=True)
-class CitedWords:
+class CitedPassage:
     """The parts of a passage that a claim is compared with."""
 
     quote: str
@@ -146,7 +146,7 @@ class JudgedClaim:
 
     index: int
     """From 1."""
-    claim: FoundClaim
+    claim: ParsedClaim
     judged: ClaimVerdict
 
 
@@ -158,7 +158,7 @@ class ReportInputs:
     resolved: ResolvedResearch
     ending: Ending
     product_version: str
-    words: ReportWords
+    words: ReportMessages
     """The fixed sentences of this report."""
     title: str
     draft: str
@@ -230,11 +230,14 @@ def gather_inputs(
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, given, passages, registry, state)
     figures = count_verdicts(
-        [Tallied(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section) for one in judged],
+        [
+            CountedClaim(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section)
+            for one in judged
+        ],
         state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0),
     )
     checked = state.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
-    words = ReportWords.of(state.engine_by_role, resolved.output.language, resolved.language)
+    words = ReportMessages.of(state.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead
         numbered, judged = _with_signs(numbered, judged, words)
     return ReportInputs(
@@ -284,7 +287,7 @@ def _split_title(blocks: Blocks) -> tuple[str, Blocks]:
 def _cited_sources(
     body: Blocks, passages: Mapping[str, QuotedPassage], sources: Mapping[str, Source]
 ) -> list[CitedSource]:
-    first: dict[int, CitationPlace] = {}
+    first: dict[int, CitationMark] = {}
     cited: dict[int, dict[str, QuotedPassage]] = {}
     for mark in (mark for each in sentences(body) for mark in each.marks):
         first.setdefault(mark.number, mark)
@@ -296,7 +299,7 @@ def _cited_sources(
 
 
 def _judge_all(
-    claims: Sequence[FoundClaim],
+    claims: Sequence[ParsedClaim],
     given: Mapping[str, ClaimVerdict],
     passages: Mapping[str, QuotedPassage],
     registry: KnownAddresses,
@@ -307,7 +310,7 @@ def _judge_all(
     found = []
     for index, claim in enumerate(claims, start=1):
         cited = [
-            CitedWords(passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title)
+            CitedPassage(passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title)
             for passage in (passages[key] for key in claim.evidence_ids)
         ]
         judged = given.get(claim.id) or judge(
@@ -317,13 +320,13 @@ def _judge_all(
     return found
 
 
-def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -> tuple[Blocks, list[JudgedClaim]]:
+def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportMessages) -> tuple[Blocks, list[JudgedClaim]]:
     """Append the sign of its verdict to each cited statement that is not supported."""
     changed: dict[Sentence, Sentence] = {}
     for each in judged:
         cited = [sentence for sentence in each.claim.sentences if sentence.marks]
         if cited and each.judged.verdict is not Verdict.SUPPORTED:
-            sign = CitationPlace(sign=say.sign(each.judged.verdict))
+            sign = CitationMark(sign=say.sign(each.judged.verdict))
             changed[cited[-1]] = replace(cited[-1], inlines=(*cited[-1].inlines, Run(" "), sign))
     signed = [
         replace(each, claim=replace(each.claim, sentences=tuple(changed.get(one, one) for one in each.claim.sentences)))
@@ -333,7 +336,7 @@ def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportWords) -
 
 
 # --- passages --------------------------------------------------------------------------------------------------------
-def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str, str]:
+def text_around(text: str, start: int, end: int, most: int = 100) -> tuple[str, str]:
     """Return the text before and after a place, at most `most` characters of each, cut between words."""
     before, after = text[max(0, start - most) : start], text[end : end + most]
     if start > most and " " in before:
@@ -345,7 +348,7 @@ def words_around(text: str, start: int, end: int, most: int = 100) -> tuple[str,
 
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
     """Return a passage with the text around it in its source, as shown to checkers."""
-    before, after = words_around(text, item.start, item.end)
+    before, after = text_around(text, item.start, item.end)
     quote = text[item.start : item.end]
     return ShownPassage(evidence_id=item.id, title=title, before=before, quote=quote, after=after)
 
@@ -369,14 +372,14 @@ def cut_passages(
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
-def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[FoundClaim]:
+def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -> list[ParsedClaim]:
     """Return the claims of a text in order; without `uncited`, only those with citations.
 
     The extractive engine's own sentences are about the report itself: without a citation, they are no claims.
     """
     seen: Counter[str] = Counter()
     found = []
-    for claim in _Finder(language).walk(blocks):
+    for claim in _ClaimFinder(language).walk(blocks):
         if claim.evidence_ids or (uncited and claim.words):
             key = claim_key(claim.words, claim.evidence_ids)
             found.append(replace(claim, id=claim_id(claim.words, claim.evidence_ids, seen[key])))
@@ -394,21 +397,21 @@ def claim_id(words: str, evidence_ids: Sequence[str], before: int = 0) -> str:
     return "c-" + long_hash(claim_key(words, evidence_ids), before)
 
 
-class _Finder:
+class _ClaimFinder:
     """Walks over blocks and yields their claims, without ids."""
 
     def __init__(self, language: str) -> None:
         self._language = language
         self._section = ""
 
-    def walk(self, blocks: Blocks) -> Iterator[FoundClaim]:
+    def walk(self, blocks: Blocks) -> Iterator[ParsedClaim]:
         for place, block in enumerate(blocks):
             match block.kind:
                 case "heading":
                     self._section = block.words if block.level > 1 else ""
                     yield from self._claim(block.sentences, only_cited=True)
                 case "paragraph":
-                    leads = place + 1 < len(blocks) and blocks[place + 1].kind in LED_TO
+                    leads = place + 1 < len(blocks) and blocks[place + 1].kind in INTRODUCED_KINDS
                     for sentence in block.sentences:
                         yield from self._claim((sentence,), leads=leads and sentence is block.sentences[-1])
                 case "list":
@@ -420,7 +423,7 @@ class _Finder:
                 case "quote":
                     yield from self._quote(block)
 
-    def _quote(self, block: Block) -> Iterator[FoundClaim]:
+    def _quote(self, block: Block) -> Iterator[ParsedClaim]:
         pieces: list[list[Sentence]] = [[]]
         for sentence in sentences(block.parts[0]):
             pieces[-1].append(sentence)
@@ -441,13 +444,13 @@ class _Finder:
         row: bool = False,
         only_cited: bool = False,
         leads: bool = False,
-    ) -> Iterator[FoundClaim]:
+    ) -> Iterator[ParsedClaim]:
         evidence_ids = list(dict.fromkeys(key for part in parts for mark in part.marks for key in mark.evidence_ids))
         marked = any(part.marks for part in parts)
         words = (", " if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
         if marked or (not only_cited and _asserts(words, self._language, leads=leads)):
-            yield FoundClaim("", words, self._section, evidence_ids, parts, quoted, row)
+            yield ParsedClaim("", words, self._section, evidence_ids, parts, quoted, row)
 
 
 def _asserts(words: str, language: str, *, leads: bool) -> bool:
@@ -458,10 +461,10 @@ def _asserts(words: str, language: str, *, leads: bool) -> bool:
     bare = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
     if bare.endswith(("?", "？", "؟")) or (leads and bare.endswith((":", "："))):
         return False
-    return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", bare)) >= FEWEST_WORDS or bool(find_quantities(bare, language))
+    return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", bare)) >= MIN_WORDS or bool(find_quantities(bare, language))
 
 
-class Tallied(NamedTuple):
+class CountedClaim(NamedTuple):
     """The properties of a claim that the figures of a verification count."""
 
     verdict: str
@@ -470,7 +473,7 @@ class Tallied(NamedTuple):
     section: str
 
 
-def count_verdicts(judged: Collection[Tallied], removed: int = 0) -> dict[str, Any]:
+def count_verdicts(judged: Collection[CountedClaim], removed: int = 0) -> dict[str, Any]:
     """Return the figures of a `VerificationSummary`; `removed` is the number of removed statements."""
     verdicts = Counter(each.verdict for each in judged)
     undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
@@ -483,11 +486,11 @@ def count_verdicts(judged: Collection[Tallied], removed: int = 0) -> dict[str, A
         "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
         "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
         "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),
-        "warning": not is_borne_out(judged) or (removed > 0 and not any(each.citations for each in judged)),
+        "warning": not is_well_supported(judged) or (removed > 0 and not any(each.citations for each in judged)),
     }
 
 
-def is_borne_out(judged: Iterable[Tallied]) -> bool:
+def is_well_supported(judged: Iterable[CountedClaim]) -> bool:
     """Return whether a report's statements are supported well enough for a completed run.
 
     Of the cited ones none is contradicted, none in the answer itself (the first section) is unsupported, and at most a
@@ -498,13 +501,13 @@ def is_borne_out(judged: Iterable[Tallied]) -> bool:
     return (
         all(each.verdict != Verdict.CONTRADICTED for each in cited)
         and all(each.section != cited[0].section for each in unsupported)
-        and len(unsupported) <= MOST_UNSUPPORTED * len(cited)
+        and len(unsupported) <= MAX_UNSUPPORTED_SHARE * len(cited)
     )
 
 
 def judge(
     words: str,
-    cited: Sequence[CitedWords],
+    cited: Sequence[CitedPassage],
     registry: KnownAddresses,
     language: str,
     *,
@@ -516,10 +519,10 @@ def judge(
     Pure, so that an audit can repeat it.
     """
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
-    if is_word_for_word(words, (item.quote for item in cited), registry):
-        verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, WORD_FOR_WORD
+    if is_verbatim(words, (item.quote for item in cited), registry):
+        verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, VERBATIM
     elif cited and (quoted or verify is Verify.OFF):
-        reason = NOT_THE_QUOTE if quoted else NOT_CHECKED
+        reason = NOT_VERBATIM if quoted else NOT_CHECKED
     elif cited:
         about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
         judgement = check(words, [item.quote for item in cited], about, language)
@@ -527,24 +530,24 @@ def judge(
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 
 
-def is_word_for_word(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
+def is_verbatim(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
     """Return whether a claim equals one of the quotes or, with `in_part`, a part of one, ignoring layout."""
-    forms = {bare_words(words), bare_words(without_lead_in(words).strip())} - {""}
+    forms = {without_layout(words), without_layout(without_lead_in(words).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
-        theirs = (bare_words(read(shown)) for read in (str, lambda text: NUMBER.sub("", text), parse_words))
+        theirs = (without_layout(read(shown)) for read in (str, lambda text: NUMBER.sub("", text), parse_plain_text))
         if any(form in their if in_part else form == their for their in theirs for form in forms):
             return True
     return False
 
 
-def bare_words(text: str) -> str:
+def without_layout(text: str) -> str:
     """Return a text without its layout: code fences, borders of cells, bullets."""
     lines = BULLET.sub("", LAYOUT_LINE.sub("", text))
     return " ".join(lines.translate(LAYOUT_SIGNS).split())
 
 
-def unquote_other_words(blocks: Blocks, quotes: Mapping[str, str], registry: KnownAddresses) -> tuple[Blocks, int]:
+def unquote_inexact_quotes(blocks: Blocks, quotes: Mapping[str, str], registry: KnownAddresses) -> tuple[Blocks, int]:
     """Turn block quotes that are not verbatim in their cited passages into plain text, and count them.
 
     `quotes` has the text of passages by evidence id; citations of other passages are not judged.
@@ -552,11 +555,11 @@ def unquote_other_words(blocks: Blocks, quotes: Mapping[str, str], registry: Kno
     made: list[Block] = []
     count = 0
     for block in blocks:
-        inside = [unquote_other_words(part, quotes, registry) for part in block.parts]
+        inside = [unquote_inexact_quotes(part, quotes, registry) for part in block.parts]
         count += sum(each for _, each in inside)
         cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
         pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
-        if not all(is_word_for_word(words, [quote], registry, in_part=True) for words, quote in pairs):
+        if not all(is_verbatim(words, [quote], registry, in_part=True) for words, quote in pairs):
             count += 1
             for part in block.parts[0]:
                 flat = tidy(inline for each in part.sentences for inline in (Run(each.gap), *each.inlines))

@@ -17,7 +17,7 @@ from activities.reporting.tree import (
     PLAIN_BRACKETS,
     Block,
     Blocks,
-    CitationPlace,
+    CitationMark,
     Inline,
     Pass,
     Run,
@@ -48,7 +48,7 @@ ADDRESS: Final = re.compile(
 """The beginning of an address, as a renderer or a browser may read it, or a whole mail address."""
 MAY_HAVE_ADDRESS: Final = re.compile(r"[:/\\@&]|www\.", re.IGNORECASE)
 """Quick test that every text with an address passes, but few of the many ids and figures of a report."""
-REST: Final = re.compile(r"[^\s<>\"`|^{}()\[\]]*+")
+ADDRESS_TAIL: Final = re.compile(r"[^\s<>\"`|^{}()\[\]]*+")
 WEB_ADDRESS: Final = re.compile(r"https?://[^/?#@\\\s]+(?:[/?#]|$)", re.IGNORECASE)
 """Without a user name: `https://good.test@evil.test/` looks like another host than it leads to."""
 UNSAFE: Final = re.compile(r"[\s<>\\`\x00-\x1f]")
@@ -61,7 +61,7 @@ ITEM: Final = (
 ITEMS: Final = rf"(?P<items>{ITEM}(?:(?:\s{{0,3}}+[,;&]|\s)\s{{0,3}}+(?:and\s{{1,3}}+)?+{ITEM})*+)"
 GROUP: Final = re.compile(rf"[\[【［(（]{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+[\]】］)）]{{1,2}}+", re.IGNORECASE)
 """Names or numbers in any brackets, as models vary the form. Every repetition is possessive, so time is linear."""
-OWN_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
+SQUARE_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
 """Names or numbers in unescaped square brackets, which a reader would take for a citation of ours."""
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
@@ -183,7 +183,7 @@ def _address_spans(text: str) -> Iterator[tuple[int, int]]:
 def _end_of_address(text: str, start: int, place: int) -> int:
     """Return the end of an address: before the first bracket that it does not open, without final punctuation."""
     depth = {")": 0, "]": 0}
-    while rest := REST.match(text, place):
+    while rest := ADDRESS_TAIL.match(text, place):
         place = rest.end()
         sign = text[place : place + 1]
         if sign in ("(", "["):
@@ -217,7 +217,7 @@ class DraftMarks:
         """Replace groups of names by citations, and merge neighbouring citations."""
         found: list[Inline] = []
         for inline in inlines:
-            if isinstance(inline, CitationPlace) or inline.code:
+            if isinstance(inline, CitationMark) or inline.code:
                 found.append(inline)
             elif inline.link and re.fullmatch(rf"\[?{ITEMS}\]?", inline.text, re.IGNORECASE):
                 # A citation is never the text of a link.
@@ -230,7 +230,7 @@ class DraftMarks:
 
     def _without_prompt_text(self, run: Run) -> Run:
         """Remove and note names that a writer copied from its prompt, except in quotations, which are page text."""
-        quotes = _quoted_places(run.text)
+        quotes = _quoted_offsets(run.text)
 
         def taken_out(match: re.Match[str]) -> str:
             if match.start() in quotes:
@@ -242,10 +242,10 @@ class DraftMarks:
         return replace(run, text=PROMPT_TEXT.sub(taken_out, run.text))
 
     def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
-        quotes = _quoted_places(run.text)
+        quotes = _quoted_offsets(run.text)
         pieces: list[Inline] = []
         last = 0
-        for match in (OWN_GROUP if self.exact else GROUP).finditer(run.text):
+        for match in (SQUARE_GROUP if self.exact else GROUP).finditer(run.text):
             names = [name.lstrip("^").lower() for name in re.findall(ITEM, match["items"], re.IGNORECASE)]
             known = [identity for name in names for identity in self.passages.get(name, ())]
             unknown = [name for name in names if name not in self.passages]
@@ -254,12 +254,12 @@ class DraftMarks:
             self.unresolved += unknown
             before = run.text[last : match.start()]
             pieces.append(replace(run, text=before if known else before.rstrip(" ")))
-            pieces += [CitationPlace(tuple(dict.fromkeys(known)))] if known else []
+            pieces += [CitationMark(tuple(dict.fromkeys(known)))] if known else []
             last = match.end()
         return [*pieces, replace(run, text=run.text[last:])]
 
 
-def _quoted_places(text: str) -> set[int]:
+def _quoted_offsets(text: str) -> set[int]:
     return {place for match in INLINE_QUOTE.finditer(text) for place in range(*match.span())}
 
 
@@ -277,7 +277,7 @@ def is_sign(run: Run) -> bool:
 
 def without_signs(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
     """Drop signs of verdicts, which only the renderer may add."""
-    return [each for each in inlines if isinstance(each, CitationPlace) or not is_sign(each)]
+    return [each for each in inlines if isinstance(each, CitationMark) or not is_sign(each)]
 
 
 def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
@@ -285,10 +285,10 @@ def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
     merged: list[Inline] = []
     for inline in inlines:
         match inline, merged[-2:]:
-            case CitationPlace(), [CitationPlace(), Run(text)] if text.strip(" ") in ("", ",", ";"):
+            case CitationMark(), [CitationMark(), Run(text)] if text.strip(" ") in ("", ",", ";"):
                 merged.pop()
-        if isinstance(inline, CitationPlace) and merged and isinstance(before := merged[-1], CitationPlace):
-            merged[-1] = CitationPlace(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids))))
+        if isinstance(inline, CitationMark) and merged and isinstance(before := merged[-1], CitationMark):
+            merged[-1] = CitationMark(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids))))
         else:
             merged.append(inline)
     return merged
@@ -319,11 +319,11 @@ def without_markers(text: str) -> str:
 
 def with_escaped_markers(text: str) -> str:
     """Escape brackets in text of a page that could be taken for a citation of ours."""
-    return OWN_GROUP.sub(lambda match: re.sub(r"[\[\]]", r"\\\g<0>", match[0]), text)
+    return SQUARE_GROUP.sub(lambda match: re.sub(r"[\[\]]", r"\\\g<0>", match[0]), text)
 
 
 def number_citations(
-    blocks: Blocks, evidence: Mapping[str, Evidence], given: Sequence[Citation], labels: Mapping[str, CitationPlace]
+    blocks: Blocks, evidence: Mapping[str, Evidence], given: Sequence[Citation], labels: Mapping[str, CitationMark]
 ) -> tuple[Blocks, list[Citation]]:
     """Assign each cited source its number, and each citation its label (`citation_labels`).
 
@@ -344,9 +344,9 @@ def number_citations(
                 groups.setdefault(evidence[identity].source_id, []).append(identity)
             for source, identities in groups.items():
                 number = numbers.setdefault(source, max(numbers.values(), default=0) + 1)
-                mark = replace(labels.get(source, CitationPlace()), evidence_ids=tuple(identities), number=number)
+                mark = replace(labels.get(source, CitationMark()), evidence_ids=tuple(identities), number=number)
                 last = inlines[-1] if inlines else None
-                if isinstance(last, CitationPlace) and (mark.link or last.link):
+                if isinstance(last, CitationMark) and (mark.link or last.link):
                     inlines.append(Run(" "))
                 inlines.append(mark)
         return replace(sentence, inlines=tuple(inlines))
@@ -355,13 +355,13 @@ def number_citations(
     return changed, [Citation(number=number, source_id=source) for source, number in numbers.items()]
 
 
-def citation_labels(style: str, sources: Mapping[str, Source], registry: KnownAddresses) -> dict[str, CitationPlace]:
+def citation_labels(style: str, sources: Mapping[str, Source], registry: KnownAddresses) -> dict[str, CitationMark]:
     """Return, for the style `link`, the citation of each source with a web address: its title as a link."""
     if style != "link":
         return {}
     addresses = {source.id: registry.link_of(source.url) for source in sources.values()}
     return {
-        key: CitationPlace(label=label, link=link)
+        key: CitationMark(label=label, link=link)
         for key, link in addresses.items()
         if link and (label := shorten(one_line(registry.strip(sources[key].title)), TITLE_CHARACTERS))
     }
@@ -378,14 +378,14 @@ class ReportMarks:
         """Replace numbers in brackets and labels by citations."""
         found: list[Inline] = []
         for inline in inlines:
-            if isinstance(inline, CitationPlace) or inline.code:
+            if isinstance(inline, CitationMark) or inline.code:
                 found.append(inline)
             elif is_sign(inline):
-                found.append(CitationPlace(sign=inline.text[1:-1]))
+                found.append(CitationMark(sign=inline.text[1:-1]))
             elif number := self.labels.get((inline.text, inline.link or "")):
-                found.append(CitationPlace(number=number, label=inline.text, link=inline.link))
+                found.append(CitationMark(number=number, label=inline.text, link=inline.link))
             else:
                 pieces = re.split(r"(?<!\\)\[([0-9]{1,3})\]", inline.text)
                 for place, piece in enumerate(pieces):
-                    found.append(CitationPlace(number=int(piece)) if place % 2 else replace(inline, text=piece))
+                    found.append(CitationMark(number=int(piece)) if place % 2 else replace(inline, text=piece))
         return found

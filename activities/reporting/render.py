@@ -20,10 +20,10 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs, words_around
+from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs, text_around
 from activities.reporting.references import KnownAddresses, without_markers
-from activities.reporting.report_text import RenderedText, compose_text, pages_of, quality_words
-from activities.reporting.tree import CitationPlace, Sentence, clean_characters, sentences
+from activities.reporting.report_text import RenderedText, compose_text, describe_quality, pages_of
+from activities.reporting.tree import CitationMark, Sentence, clean_characters, sentences
 from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
@@ -45,12 +45,12 @@ from providers.interfaces import ContentStore, SessionStore
 from providers.isolation.pool import SubprocessPool
 from providers.storage.stored_notebooks import Notebooks
 
-SkippedOf = Callable[[str], Awaitable[list[SkippedFile]]]
+ListSkipped = Callable[[str], Awaitable[list[SkippedFile]]]
 """Returns the files of a corpus, by its name, that could not be used."""
 
-OWN_PARTS: Final = frozenset(("report", "claims", "query", "effective_request"))
+EXEMPT_PARTS: Final = frozenset(("report", "claims", "query", "effective_request"))
 """Parts of the document that are not stripped of addresses: they repeat the text or the request."""
-OWN_FIELDS: Final = frozenset(("url", "aliases", "source_url", "quote", "prefix", "suffix"))
+EXEMPT_KEYS: Final = frozenset(("url", "aliases", "source_url", "quote", "prefix", "suffix"))
 """Fields that are not stripped: addresses of sources, or text of them."""
 
 
@@ -114,7 +114,7 @@ class ReportingActivities:
     """Renders reports in killable processes, because hostile text can occupy a parser for long."""
 
     content: ContentStore
-    skipped_of: SkippedOf
+    list_skipped: ListSkipped
     product_version: str
     isolated: SubprocessPool
     sessions: SessionStore
@@ -127,7 +127,7 @@ class ReportingActivities:
             changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None
-            skipped = await self.skipped_of(corpus.name) if corpus else []
+            skipped = await self.list_skipped(corpus.name) if corpus else []
             draft = await self.content.get_text(state.draft.document) if state.draft else None
             texts = await load_texts(self.content, evidence_texts(state))
             entry = state.verification.verdicts_entry
@@ -167,7 +167,7 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
     places: defaultdict[str, list[str]] = defaultdict(list)
     for sentence in sentences(report.body):
         for place, inline in enumerate(sentence.inlines):
-            if isinstance(inline, CitationPlace) and not inline.sign:
+            if isinstance(inline, CitationMark) and not inline.sign:
                 anchor = anchors[sentence, place] = f"cite-{len(anchors) + 1}"
                 for key in inline.evidence_ids:
                     places[key].append(anchor)
@@ -191,9 +191,9 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
         style=style,
         style_hash=style_hash,
         pages_of=pages_of,
-        quality_words=quality_words,
+        describe_quality=describe_quality,
         shorten=shorten,
-        words_around=words_around,
+        text_around=text_around,
     )
     return page + "\n"
 
@@ -229,11 +229,11 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
     own = [section.label for section in report.sections]
     own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
     whole = Report.model_validate({
-        **_taken(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
-        **_taken(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
-        **_taken(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
-        **_taken(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
-        **_taken(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
+        **_fields(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
+        **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
+        **_fields(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
+        **_fields(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
+        **_fields(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
         "outcome_before_check": state.ending.outcome if state.ending else "",
         "skipped_files": inputs.skipped,
         "product_version": inputs.product_version,
@@ -251,22 +251,22 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
         "sources": [_source(source, inputs) for source in state.sources.values()],
         "artifacts": [file for source in state.sources.values() for file in artifacts_of(source)],
         "evidence": [
-            _plain(passage.evidence) | _taken(passage, "quote", "prefix", "suffix")
+            _dump(passage.evidence) | _fields(passage, "quote", "prefix", "suffix")
             for passage in inputs.passages.values()
         ],
-        "findings": [_plain(finding) | {"contradicts": opposed[finding.id]} for finding in state.findings],
+        "findings": [_dump(finding) | {"contradicts": opposed[finding.id]} for finding in state.findings],
         "claims": [_claim(item, report) for item in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
         ],
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
-        "plan": _taken(state.plan, *PlanContent.model_fields),
+        "plan": _fields(state.plan, *PlanContent.model_fields),
         "queries": (searches := state.searches()),
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
-        "verification": _plain(inputs.checked) | {
+        "verification": _dump(inputs.checked) | {
             "corrections": inputs.corrections,
             "review": state.verification.review,
             "passages_matched": len(inputs.passages),
@@ -281,15 +281,15 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
         changes = compare_reports(earlier, whole, state.refresh.lost if state.refresh else None)
         whole = whole.model_copy(update={"changes": changes})
     document = whole.model_dump(mode="json", context=WHOLE)
-    document |= {key: _without_addresses(document[key], inputs.registry) for key in document.keys() - OWN_PARTS}
+    document |= {key: _without_addresses(document[key], inputs.registry) for key in document.keys() - EXEMPT_PARTS}
     return to_json(document, indent=1).decode() + "\n"
 
 
-def _taken(part: object, *names: str) -> dict[str, Any]:
+def _fields(part: object, *names: str) -> dict[str, Any]:
     return {name: getattr(part, name) for name in names}
 
 
-def _plain(value: BaseModel) -> dict[str, Any]:
+def _dump(value: BaseModel) -> dict[str, Any]:
     return value.model_dump(mode="json")
 
 
@@ -300,13 +300,13 @@ def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
     if isinstance(value, list):
         return [_without_addresses(item, registry) for item in value]
     if isinstance(value, dict):
-        return {key: item if key in OWN_FIELDS else _without_addresses(item, registry) for key, item in value.items()}
+        return {key: item if key in EXEMPT_KEYS else _without_addresses(item, registry) for key, item in value.items()}
     return value
 
 
 def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     files = artifacts_of(source)
-    return _plain(source) | {
+    return _dump(source) | {
         "content_hash": source.raw.hash if source.raw else source.content_hash,
         "file_id": files[0].file_id if files else None,
         "notes": [finding.id for finding in inputs.state.findings if source.id in finding.source_ids],
@@ -319,15 +319,15 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
 
 
 def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
-    claim, (start, end) = item.claim, item.claim.place(report.written)
+    claim, (start, end) = item.claim, item.claim.span(report.written)
     return {
         "id": claim.id,
         "text": report.written.text[start:end],
         "start": start,
         "end": end,
         "citation_numbers": claim.numbers,
-        **_taken(claim, "section", "evidence_ids"),
-        **_taken(item.judged, "verdict", "method", "reason"),
+        **_fields(claim, "section", "evidence_ids"),
+        **_fields(item.judged, "verdict", "method", "reason"),
     }
 
 
@@ -347,4 +347,4 @@ def _usage(state: ResearchState) -> dict[str, Any]:
         tables["by_share"] = {
             share.value: {"limit": tokens_of_share(share, limit), "tokens": tokens} for share, tokens in used.items()
         }
-    return _plain(state.usage) | {name: table for name, table in tables.items() if table}
+    return _dump(state.usage) | {name: table for name, table in tables.items() if table}

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
-from activities.reporting.tree import Block, Blocks, Inline, Run, Written, heading, paragraph, write
-from activities.reporting.words import ReportWords
+from activities.reporting.tree import Block, Blocks, Inline, Run, WrittenText, heading, paragraph, write
+from activities.reporting.words import ReportMessages
 from contracts.agents import NodeSummary, nodes_of_records
 from contracts.checking import CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
@@ -33,7 +33,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 
-LISTED: Final = 10
+MAX_LISTED: Final = 10
 """Most statements, files or pages that a list shows."""
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
@@ -53,7 +53,7 @@ class Fact:
 class RenderedText:
     """The finished text and its parts."""
 
-    written: Written
+    written: WrittenText
     body: Blocks
     """The text between title and sources."""
     notice: tuple[str, str] | None
@@ -68,7 +68,7 @@ class RenderedText:
 def compose_text(inputs: ReportInputs) -> RenderedText:
     """Compose the text of a report."""
     say = inputs.words
-    body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=_why(inputs))}"),)
+    body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=_end_reason(inputs))}"),)
     notice, facts = _notice(inputs), report_facts(inputs)
     checking = describe_checking(inputs.claims, say)
     top = [heading(1, inputs.title)]
@@ -78,7 +78,7 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
     tail, sections = [], open_sections(inputs)
     for section in sections:
         first = (paragraph(inputs.show(section.value)),) if section.value else ()
-        tail += [heading(2, section.label), *first, *_listed(inputs, section.items)]
+        tail += [heading(2, section.label), *first, *_list_blocks(inputs, section.items)]
     if inputs.cited:
         tail.append(heading(2, say("sources")))
         tail.append(Block("list", parts=tuple((_source_line(inputs, item),) for item in inputs.cited)))
@@ -90,7 +90,7 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
     say, outcome = inputs.words, inputs.ending.outcome
     if outcome is not Outcome.COMPLETED:
-        reasons = [_why(inputs), *([_shortfall(inputs)] if inputs.checked.warning else [])]
+        reasons = [_end_reason(inputs), *([_shortfall(inputs)] if inputs.checked.warning else [])]
         return say.name("outcome", outcome), ". ".join(dict.fromkeys(reasons)) + "."
     if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
         # Other reports of passages say so in their text; a live one has only its agreed headings.
@@ -100,7 +100,7 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
     return (say("not_verified"), say("not_checked")) if is_unchecked else None
 
 
-def _why(inputs: ReportInputs) -> str:
+def _end_reason(inputs: ReportInputs) -> str:
     """Return why the run ended as it did; failures take precedence over how the work stopped."""
     state, ending, say = inputs.state, inputs.ending, inputs.words
     if state.ending != ending:
@@ -126,7 +126,7 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
     section = "; ".join(headings[:3] + [say("and_more", count=more)] * (more > 0))
     pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
     place = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
-    quality = inputs.show(quality_words(source, say))
+    quality = inputs.show(describe_quality(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
     words = f"{inputs.show(source.title) or say('untitled')}{place} · {quality} · {read} · "
     link = inputs.registry.link_of(source.url)
@@ -138,10 +138,10 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
 def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
     inlines: list[Inline | str] = [Run(f"{fact.label}:", bold=True), f" {inputs.show(fact.value)}"]
     inlines += [" ", Run(fact.command, code=True)] if fact.command else []
-    return (paragraph(*inlines), *_listed(inputs, fact.items))
+    return (paragraph(*inlines), *_list_blocks(inputs, fact.items))
 
 
-def _listed(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
+def _list_blocks(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
     return (Block("list", parts=tuple((paragraph(inputs.show(item)),) for item in items)),) if items else ()
 
 
@@ -150,7 +150,7 @@ def open_sections(inputs: ReportInputs) -> list[Fact]:
     """Return the sections that the strategy declares, made of open gaps; they contain no claims."""
     say, found = inputs.words, []
     for section in _declared_sections(inputs):
-        items = [_open_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
+        items = [_gap_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
         found.append(Fact(say(f"section_{section.value}"), "" if items else say(f"none_{section.value}"), items))
     return found
 
@@ -167,7 +167,7 @@ def _section_of(gap: Gap) -> ReportSection | None:
     return ReportSection.OPEN_QUESTIONS if gap.kind is GapKind.QUESTION else ReportSection.KNOWLEDGE_GAPS
 
 
-def _open_line(inputs: ReportInputs, gap: Gap) -> str:
+def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
     """Return a gap with the node that raised it and, for a leaf, its source."""
     say, nodes = inputs.words, {node.id: node for node in inputs.state.plan.nodes}
     text = say.translated(gap.description)
@@ -187,23 +187,23 @@ def report_facts(inputs: ReportInputs) -> list[Fact]:
     return [fact for part in parts for fact in part(inputs, inputs.words)]
 
 
-def _fact(say: ReportWords, name: str, items: Sequence[str] = (), /, **values: object) -> Fact:
+def _fact(say: ReportMessages, name: str, items: Sequence[str] = (), /, **values: object) -> Fact:
     """Make a fact from the messages of its label and its sentence."""
     return Fact(say(f"fact_{name}"), say(f"{name}_words", **values), list(items))
 
 
-def _first(items: Sequence[str], say: ReportWords) -> list[str]:
+def _cut_list(items: Sequence[str], say: ReportMessages) -> list[str]:
     """Return the first lines, and one line with the number of any others."""
-    more = len(items) - LISTED
-    return [*items[:LISTED], *[say("and_more", count=more)] * (more > 0)]
+    more = len(items) - MAX_LISTED
+    return [*items[:MAX_LISTED], *[say("and_more", count=more)] * (more > 0)]
 
 
-def _because(reason: str | None, say: ReportWords) -> str:
+def _reason_suffix(reason: str | None, say: ReportMessages) -> str:
     return f" ({say.translated(reason)})" if reason else ""
 
 
 # --- what was checked ------------------------------------------------------------------------------------------------
-def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
+def describe_checking(claims: Iterable[JudgedClaim], say: ReportMessages) -> str:
     """Return a sentence on how far a report's citations were checked."""
     judged = [each.judged for each in claims if each.claim.evidence_ids]
     if not judged:
@@ -218,45 +218,45 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportWords) -> str:
     return f"{say('leads')} {say(message, **counts, **figures)}"
 
 
-def _verification(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield facts on statements that are unsupported, uncited, corrected, removed, or not reached."""
     claims, checked = inputs.claims, inputs.state.verification
     if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
         by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
         items = [
             f"{say.name('judged', each.judged.verdict)}: {shorten(each.claim.words, 200)}"
-            + _because(each.judged.reason, say)
+            + _reason_suffix(each.judged.reason, say)
             for each in doubtful
         ]
         words = say("doubtful_model" if by_model else "doubtful")
-        yield Fact(say("fact_doubtful"), words, _first(items, say))
+        yield Fact(say("fact_doubtful"), words, _cut_list(items, say))
     if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
-        yield _fact(say, "uncited", _first(uncited, say), statements=say.count("statement", len(uncited)))
+        yield _fact(say, "uncited", _cut_list(uncited, say), statements=say.count("statement", len(uncited)))
     changes: dict[str, list[str]] = {"corrected": [], "removed": []}
     for made in inputs.corrections:
         before = shorten(made.before, 200)
         if made.action is CorrectionAction.REMOVE:
-            line = f"{made.section}: {before}{_because(made.reason, say)}".removeprefix(": ")
+            line = f"{made.section}: {before}{_reason_suffix(made.reason, say)}".removeprefix(": ")
             changes["removed"].append(line)
         else:
             line = f"{say.name('correction', made.action)}: {before} → {shorten(made.after, 200)}"
             changes["corrected"].append(line)
     for name, items in changes.items():
         if items:
-            yield _fact(say, name, _first(items, say), statements=say.count("statement", len(items)))
+            yield _fact(say, name, _cut_list(items, say), statements=say.count("statement", len(items)))
     if count := checked.summary.not_reached:
         yield Fact(say("judged_unverified"), say("unreached_words", statements=say.count("statement", count)))
 
 
 # --- how the work went -----------------------------------------------------------------------------------------------
-def _outcome(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
-    ending, reasons = inputs.ending, [_why(inputs)]
+def _outcome(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
+    ending, reasons = inputs.ending, [_end_reason(inputs)]
     if ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
         reasons.append(say.name("complete", ending.completeness.value))
     yield Fact(say("fact_outcome"), f"{say.name('outcome', ending.outcome)}: {'; '.join(dict.fromkeys(reasons))}.")
 
 
-def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _engine(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     roles: dict[str, list[str]] = {}
     for role, kind in sorted(inputs.state.engine_by_role.items()):
         roles.setdefault(kind, []).append(say.name("role", role))
@@ -271,7 +271,7 @@ def _engine(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     yield Fact(say("fact_engine"), f"{first} {models}".strip(), rest)
 
 
-def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield facts on preferences that were not applied, approval, guidance, and the run that this one follows."""
     resolved = inputs.resolved
     readers = resolved.constraints
@@ -295,17 +295,17 @@ def _requested(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=again)
 
 
-def _corpus(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if corpus := inputs.resolved.corpus:
         named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
         files, when = say.count("file", corpus.files), say.moment(corpus.indexed_at)
         yield _fact(say, "corpus", name=named, files=files, when=when, digest=corpus.digest)
     if inputs.skipped:
         items = [f"{file.path}: {say.translated(file.reason or file.kind)}" for file in inputs.skipped]
-        yield _fact(say, "skipped", _first(items, say), files=say.count("file", len(items)))
+        yield _fact(say, "skipped", _cut_list(items, say), files=say.count("file", len(items)))
 
 
-def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield the task of each agent with its findings or its end, or the tree of agents."""
     records, sources = inputs.state.agents, inputs.state.sources
 
@@ -313,7 +313,7 @@ def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         """Yield a line per node with its place, level, sources and corrections, and why it ended."""
         for number, node in enumerate(found, start=1):
             known = [sources[name] for name in node.source_ids if name in sources]
-            titles = "; ".join(_first([source.title or source.url for source in known], say))
+            titles = "; ".join(_cut_list([source.title or source.url for source in known], say))
             figures = {"level": node.level, "corrections": node.corrections, "sources": titles or "–"}
             yield f"{above}{number} {say('node_words', goal=node.goal, end=say.name('end', node.end), **figures)}"
             yield from nodes(node.below, f"{above}{number}.")
@@ -332,10 +332,10 @@ def _agents(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
 
 
-def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _searching(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     state, queries = inputs.state, []
     for query in state.searches():
-        parts = [say.name("query", query.status) + _because(query.error or query.status_reason, say)]
+        parts = [say.name("query", query.status) + _reason_suffix(query.error or query.status_reason, say)]
         parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
         parts += [say("for_a_gap")] if query.gap_id else []
         queries.append(f"{query.text} – {', '.join(parts)}")
@@ -350,12 +350,12 @@ def _searching(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
     if items := [f"{each.name}: {say.translated(each.reason)}" for each in absent]:
         yield _fact(say, "not_searched", items)
     if inputs.unread:
-        items = [f"{each.title}: {say.name('status', each.status)}{_because(each.status_reason, say)}"
+        items = [f"{each.title}: {say.name('status', each.status)}{_reason_suffix(each.status_reason, say)}"
                  for each in inputs.unread if each.status is SourceStatus.FAILED or each.provider == NAMED]  # fmt: skip
-        yield _fact(say, "not_read", _first(items, say), sources=say.count("source", len(inputs.unread)))
+        yield _fact(say, "not_read", _cut_list(items, say), sources=say.count("source", len(inputs.unread)))
 
 
-def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _contradictions(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield both sides of each contradiction, with their sources."""
 
     def side(finding: Finding) -> str:
@@ -364,10 +364,10 @@ def _contradictions(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
 
     if items := [f"{side(one)} – {side(other)}" for one, other in inputs.contradictions]:
-        yield _fact(say, "disagree", _first(items, say), contradictions=say.count("contradiction", len(items)))
+        yield _fact(say, "disagree", _cut_list(items, say), contradictions=say.count("contradiction", len(items)))
 
 
-def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     state = inputs.state
     if fidelity := inputs.fidelity:
         figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest")}
@@ -396,11 +396,11 @@ def _limits(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         yield Fact(say("fact_limitations"), "", rest)
 
 
-def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
+def _run(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield the cost of a run that called a model or paid, its identity and times, and the command that audits it."""
     state, resolved = inputs.state, inputs.resolved
     if state.usage.model_calls or state.usage.cost_usd != 0:
-        yield Fact(say("fact_use"), f"{_usage_words(state.usage, say)}.")
+        yield Fact(say("fact_use"), f"{_describe_usage(state.usage, say)}.")
     words = say(
         "run_words",
         id=resolved.research_id,
@@ -410,12 +410,12 @@ def _run(inputs: ReportInputs, say: ReportWords) -> Iterator[Fact]:
         ended=say.moment(inputs.ending.ended_at),
     )
     egress = say.translated(resolved.egress).rstrip(".")
-    words = f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {announced(resolved.estimate, say)}"
+    words = f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {describe_estimate(resolved.estimate, say)}"
     yield Fact(say("fact_run"), words.strip())
     yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
 
 
-def announced(estimate: Estimate | None, say: ReportWords) -> str:
+def describe_estimate(estimate: Estimate | None, say: ReportMessages) -> str:
     """Return the estimate made before the run; empty if no paid call was expected."""
     if estimate is None:
         return ""
@@ -425,7 +425,7 @@ def announced(estimate: Estimate | None, say: ReportWords) -> str:
     return say("expected_words", **amounts, cost=cost, cap=cap)
 
 
-def _usage_words(usage: Usage, say: ReportWords) -> str:
+def _describe_usage(usage: Usage, say: ReportMessages) -> str:
     parts = []
     if usage.model_calls:
         parts += [say.count("call", usage.model_calls), say.count("token", usage.tokens)]
@@ -439,18 +439,18 @@ def _usage_words(usage: Usage, say: ReportWords) -> str:
 
 
 # --- sources ---------------------------------------------------------------------------------------------------------
-def pages_of(source: Source, pages: Iterable[int | None], say: ReportWords) -> str:
+def pages_of(source: Source, pages: Iterable[int | None], say: ReportMessages) -> str:
     """Return the pages of passages as a citation names them (`p. 12`, `slides 3, 7`); empty without pages."""
     numbers = sorted({page for page in pages if page is not None})
     if not numbers:
         return ""
     kind = "slide" if source.raw is not None and source.raw.media_type.endswith("presentation") else "page"
-    shown = ", ".join(map(str, numbers[:LISTED])) + (", …" if len(numbers) > LISTED else "")
+    shown = ", ".join(map(str, numbers[:MAX_LISTED])) + (", …" if len(numbers) > MAX_LISTED else "")
     return f"{say.name(kind, 'many' if len(numbers) > 1 else 'one')} {shown}"
 
 
-def quality_words(source: Source, say: ReportWords) -> str:
+def describe_quality(source: Source, say: ReportMessages) -> str:
     """Return a source's quality with its reason; for documents of the operator, only the reason."""
     if source.quality_reason == OWN_DOCUMENTS:
         return say.translated(source.quality_reason)
-    return say.name("quality", source.quality.value) + _because(source.quality_reason, say)
+    return say.name("quality", source.quality.value) + _reason_suffix(source.quality_reason, say)

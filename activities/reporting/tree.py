@@ -32,7 +32,7 @@ INVISIBLE: Final = re.compile(
 )
 BLANKS: Final = re.compile(r"[^\S\n]+")
 BREAKS: Final = re.compile(r" ?\n[ \n]*")
-PLAIN_LOOK: Final = (False, False, False, None)
+PLAIN_STYLE: Final = (False, False, False, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class CitationPlace:
+class CitationMark:
     """A citation of passages, in a report with a number; or the sign of a verdict."""
 
     evidence_ids: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class CitationPlace:
     """The sign of a verdict and its name; if set, nothing is cited."""
 
 
-Inline = Run | CitationPlace
+Inline = Run | CitationMark
 Pass = Callable[[list[Inline], bool], list[Inline]]
 """Changes the inlines of a leaf; the flag is true within a block quote."""
 
@@ -77,9 +77,9 @@ class Sentence:
     """The blank or the line break before it."""
 
     @property
-    def marks(self) -> list[CitationPlace]:
+    def marks(self) -> list[CitationMark]:
         """Its citations in order."""
-        return [inline for inline in self.inlines if isinstance(inline, CitationPlace) and not inline.sign]
+        return [inline for inline in self.inlines if isinstance(inline, CitationMark) and not inline.sign]
 
     @property
     def text(self) -> str:
@@ -89,7 +89,7 @@ class Sentence:
     @property
     def words(self) -> str:
         """Its plain text with single blanks: no markup, no citations or blanks before them."""
-        pieces = ["\0" if isinstance(inline, CitationPlace) else inline.text for inline in self.inlines]
+        pieces = ["\0" if isinstance(inline, CitationMark) else inline.text for inline in self.inlines]
         return " ".join(re.sub(r"\s*\0", "", "".join(pieces)).split())
 
 
@@ -116,7 +116,7 @@ class Block:
     @property
     def words(self) -> str:
         """The plain text of a heading or a paragraph."""
-        return leaf_words(self.sentences)
+        return leaf_text(self.sentences)
 
 
 Blocks = tuple[Block, ...]
@@ -146,12 +146,12 @@ def parse(markdown: str, *passes: Pass) -> Blocks:
     return _Builder(passes).blocks(tree.children, quoted=False)
 
 
-def parse_words(markdown: str) -> str:
+def parse_plain_text(markdown: str) -> str:
     """Return the plain text of some Markdown."""
-    return " ".join(leaf_words(leaf) for leaf in leaves(parse(markdown)))
+    return " ".join(leaf_text(leaf) for leaf in leaves(parse(markdown)))
 
 
-def leaf_words(leaf: Iterable[Sentence]) -> str:
+def leaf_text(leaf: Iterable[Sentence]) -> str:
     """Return the plain text of consecutive sentences, with the gaps between them."""
     return " ".join("".join(f"{sentence.gap}{sentence.words}" for sentence in leaf).split())
 
@@ -259,7 +259,7 @@ def tidy(inlines: Iterable[Inline]) -> list[Inline]:
 def _merge(inlines: Iterable[Inline]) -> list[Inline]:
     """Merge neighbours of one style, and collapse blanks and line breaks."""
     merged: list[Inline] = []
-    for look, group in groupby(inlines, key=_look):
+    for look, group in groupby(inlines, key=_style):
         if look is None:
             merged += group
             continue
@@ -269,13 +269,13 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
     return merged
 
 
-def _look(inline: Inline) -> tuple[bool, bool, bool, str | None] | None:
+def _style(inline: Inline) -> tuple[bool, bool, bool, str | None] | None:
     """Return the style of a run, or None for a citation."""
     return (inline.bold, inline.italic, inline.code, inline.link) if isinstance(inline, Run) else None
 
 
 def _without_edges(inline: Inline) -> Iterator[Inline]:
-    if isinstance(inline, CitationPlace) or _look(inline) == PLAIN_LOOK:
+    if isinstance(inline, CitationMark) or _style(inline) == PLAIN_STYLE:
         yield inline
     elif words := inline.text.strip():
         before, _, after = inline.text.partition(words)
@@ -294,7 +294,7 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
     found: list[tuple[str, list[Inline]]] = [("", [])]
     place, ended = 0, False
     for inline in inlines:
-        if isinstance(inline, CitationPlace):
+        if isinstance(inline, CitationMark):
             found[-1][1].append(inline)
             ended = ended or quoted
             continue
@@ -310,7 +310,7 @@ def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
             ended = ended or place + stop in ends
         place += len(inline.text)
     return [
-        Sentence(tuple(each for each in part if isinstance(each, CitationPlace) or each.text), gap)
+        Sentence(tuple(each for each in part if isinstance(each, CitationMark) or each.text), gap)
         for gap, part in found
     ]
 
@@ -319,7 +319,7 @@ def _take_blank(inlines: list[Inline]) -> str:
     """Take the blank off the end of a sentence and return it."""
     last = inlines[-1]
     words = last.text.rstrip(" \n") if isinstance(last, Run) else ""
-    if isinstance(last, CitationPlace) or words == last.text:
+    if isinstance(last, CitationMark) or words == last.text:
         return ""
     inlines[-1] = replace(last, text=words)
     return last.text[len(words) :]
@@ -398,18 +398,18 @@ PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenText:
     """Markdown, with the place of each sentence: `text[start:end]`."""
 
     text: str
-    places: dict[Sentence, tuple[int, int]]
+    spans: dict[Sentence, tuple[int, int]]
 
 
-def write(blocks: Sequence[Block]) -> Written:
+def write(blocks: Sequence[Block]) -> WrittenText:
     """Write a tree as Markdown."""
     writer = _Writer()
     writer.blocks(blocks)
-    return Written("".join([*writer.pieces, "\n"]), writer.places)
+    return WrittenText("".join([*writer.pieces, "\n"]), writer.spans)
 
 
 def escape(text: str, signs: re.Pattern[str] = SIGN) -> str:
@@ -422,7 +422,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.places: dict[Sentence, tuple[int, int]] = {}
+        self.spans: dict[Sentence, tuple[int, int]] = {}
         self._length = 0
         self._prefix = ""
 
@@ -489,7 +489,7 @@ class _Writer:
         start = self._length + 1 + len(self._prefix)
         for line in code.text.split("\n"):
             self._put("\n" + (f"{self._prefix}{line}" if line else self._prefix.rstrip()))
-        self.places[code] = (start, self._length)
+        self.spans[code] = (start, self._length)
         self._line()
         self._put(fence)
 
@@ -506,7 +506,7 @@ class _Writer:
             self._put(gap.replace("\n", f"\n{self._prefix}"))
             start = self._length
             self._put(text.replace("\n", f"\n{self._prefix}"))
-            self.places[sentence] = (start, self._length)
+            self.spans[sentence] = (start, self._length)
 
 
 # --- leaves as Markdown ----------------------------------------------------------------------------------------------
@@ -535,7 +535,7 @@ def _emphasis(inline: Inline) -> str:
 
 
 def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str], *, in_table: bool) -> str:
-    if isinstance(inline, CitationPlace):
+    if isinstance(inline, CitationMark):
         if inline.sign:
             return f"*({inline.sign})*"
         if inline.link is not None:
@@ -550,7 +550,7 @@ def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str],
     else:
         text = escape(inline.text, signs).replace("\n", "\\\n")
         # A citation must never become the text of a link or the label of a definition.
-        text = f"\\{text}" if isinstance(before, CitationPlace) and text[0] in "(:" else text
+        text = f"\\{text}" if isinstance(before, CitationMark) and text[0] in "(:" else text
     if inline.link is None:
         return text
     plain = re.fullmatch(r"https?://(?:[^\s<>\\&]|&(?!#?\w+;))+", inline.link, re.IGNORECASE)
@@ -571,7 +571,7 @@ def _is_plain(leaf: Sequence[Sentence]) -> bool:
     """Return whether a leaf is one line without styles, which is always read back unchanged once escaped."""
     inlines = (inline for sentence in leaf for inline in (Run(sentence.gap), *sentence.inlines))
     return all(
-        _look(each) == PLAIN_LOOK and "\n" not in each.text
+        _style(each) == PLAIN_STYLE and "\n" not in each.text
         if isinstance(each, Run)
         else each.link is None and not each.sign
         for each in inlines

@@ -41,9 +41,9 @@ from contracts.report_updates import (
 from contracts.vocabulary import ReportKind
 from providers.interfaces import ContentStore
 
-CACHED: Final = 2_000
+CACHED_BLOCKS: Final = 2_000
 """Blocks that a process caches, so that a change of a report parses and writes only the changed ones."""
-MOST_REMOVED: Final = 0.5
+MAX_REMOVED_SHARE: Final = 0.5
 """Share of a section that one update may remove."""
 RAW_HTML: Final = re.compile(r"<(?:/?[a-z][^<>]{0,500}|!--|![a-z]|\?)", re.IGNORECASE)
 PIECE: Final = re.compile(r"[^\n.!?]*+(?:\n|[.!?]++(?:\[ev-\w{1,64}\]|[^\s\w])*+|\Z)")
@@ -78,7 +78,7 @@ class LiveText:
             parts += [_head(2, name), body] if body else [_head(2, name)]
         return "\n\n".join(parts) + "\n"
 
-    def place_of(self, name: str) -> int:
+    def index_of(self, name: str) -> int:
         """Return the number of the section under a heading. Raises `UpdateRefused` if there is none."""
         for place, known in enumerate(self.headings):
             if known.casefold() == one_line(name).casefold():
@@ -91,7 +91,7 @@ class LiveText:
         return replace(self, sections=(*self.sections[:place], changed, *self.sections[place + 1 :]))
 
 
-def first_text(title: str, outline: Sequence[str]) -> LiveText:
+def empty_report(title: str, outline: Sequence[str]) -> LiveText:
     """Return an empty report: its title and the headings of the outline."""
     return LiveText(one_line(title), tuple((one_line(name), "") for name in outline))
 
@@ -124,17 +124,17 @@ def _chunks(text: str) -> Iterator[str]:
     yield "\n".join(lines)
 
 
-@lru_cache(maxsize=CACHED)
+@lru_cache(maxsize=CACHED_BLOCKS)
 def _head(level: int, name: str) -> str:
     return write([heading(level, name)]).text.strip()
 
 
-@lru_cache(maxsize=CACHED)
+@lru_cache(maxsize=CACHED_BLOCKS)
 def _read_block(chunk: str) -> Blocks:
     return parse_draft(chunk)
 
 
-@lru_cache(maxsize=CACHED)
+@lru_cache(maxsize=CACHED_BLOCKS)
 def _write_block(block: Block) -> str:
     """Return a block as Markdown that survives parsing and writing unchanged. Raises `UpdateRefused`."""
     text = write([block]).text.strip("\n")
@@ -169,7 +169,7 @@ def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
     for name, blocks in split_sections(parse_draft(markdown)):
         rest = list(blocks[1:] if name else (block for block in blocks if block.kind != "heading"))
         try:
-            place = outline.place_of(name) if name else place
+            place = outline.index_of(name) if name else place
         except UpdateRefused:
             rest = list(blocks)
         bodies[place].extend(
@@ -204,24 +204,24 @@ def measure(before: str, after: str) -> tuple[int, int]:
     inserted = removed = 0
     # An empty section has no blank line above its text.
     old, new = (PIECE.findall(f"\n\n{text}" if text else "") for text in (before, after))
-    start = _common(old, new)
+    start = _common_length(old, new)
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, old[start:], new[start:], autojunk=False).get_opcodes():
         if kind != "equal":
-            gone, come = _differing("".join(old[start + i1 : start + i2]), "".join(new[start + j1 : start + j2]))
+            gone, come = _diff_lengths("".join(old[start + i1 : start + i2]), "".join(new[start + j1 : start + j2]))
             removed, inserted = removed + gone, inserted + come
     return inserted, removed
 
 
-def _common(old: Sequence[str], new: Sequence[str]) -> int:
+def _common_length(old: Sequence[str], new: Sequence[str]) -> int:
     """Return the length of the common beginning of two sequences."""
     pairs = zip(old, new, strict=False)
     return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
 
 
-def _differing(old: str, new: str) -> tuple[int, int]:
+def _diff_lengths(old: str, new: str) -> tuple[int, int]:
     """Return the lengths of both texts without their common beginning and end."""
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
+    start = _common_length(old, new)
+    end = _common_length(old[start:][::-1], new[start:][::-1])
     return len(old) - start - end, len(new) - start - end
 
 
@@ -289,14 +289,14 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
     if inserted + removed > most_characters:
         counted = f"{inserted} characters inserted and {removed} removed, at most {most_characters} together"
         raise UpdateRefused(f"operations: {counted}: report less, in whole sentences")
-    if removed > MOST_REMOVED * len(body):
+    if removed > MAX_REMOVED_SHARE * len(body):
         raise UpdateRefused("operations: more than half of the section would go; replace less")
     if any(_longest_part(block) > most_characters for block in read_body(after)):
         raise UpdateRefused(f"text: a sentence, item or block of more than {most_characters} characters; divide it")
     return after
 
 
-@lru_cache(maxsize=CACHED)
+@lru_cache(maxsize=CACHED_BLOCKS)
 def _longest_part(block: Block) -> int:
     return max(len(write([part]).text) for part in _parts_of((block,)))
 
@@ -389,15 +389,15 @@ def steps_between(
     steps: list[LiveText] = []
     report, unreached = before, 0
     for place, (_, body) in enumerate(after.sections):
-        way = _Way(report.sections[place][1], most_characters, forced=forced)
-        unreached += way.lead_to(body)
+        way = _SectionSteps(report.sections[place][1], most_characters, forced=forced)
+        unreached += way.change_to(body)
         for text in way.texts():
             report = report.with_body(place, text)
             steps.append(report)
     return steps, unreached
 
 
-class _Way:
+class _SectionSteps:
     """The steps of one section towards another text."""
 
     def __init__(self, body: str, most_characters: int, *, forced: bool) -> None:
@@ -408,7 +408,7 @@ class _Way:
         """Return the texts after the original one."""
         return [*self._texts[1:], self._newest] if self._newest != self._texts[-1] else self._texts[1:]
 
-    def lead_to(self, body: str) -> int:
+    def change_to(self, body: str) -> int:
         """Change the section one part at a time, and return the number of changes that were not made."""
         parts, target = (_parts_of(read_body(text)) for text in (self._newest, body))
         before, after = ([write([part]).text for part in side] for side in (parts, target))
@@ -416,16 +416,16 @@ class _Way:
         for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
             for gone, come in zip_longest(range(i1, i2), target[j1:j2]):
                 rest = parts[:place] + parts[place + (gone is not None) :]
-                if kind != "equal" and gone is not None and not self._take(rest):
+                if kind != "equal" and gone is not None and not self._advance(rest):
                     place, missed = place + 1, missed + 1
                     continue
                 changed = rest if come is None else [*rest[:place], come, *rest[place:]]
-                is_changed = kind == "equal" or come is None or self._take(changed)
+                is_changed = kind == "equal" or come is None or self._advance(changed)
                 parts, missed = changed if is_changed else rest, missed + (not is_changed)
                 place += is_changed and come is not None
-        return missed + (not missed and not self._take(parts))
+        return missed + (not missed and not self._advance(parts))
 
-    def _take(self, parts: Sequence[Block]) -> bool:
+    def _advance(self, parts: Sequence[Block]) -> bool:
         """Make parts the newest text, in a new step if the bound requires it; return false if they exceed it."""
         try:
             text = write_body(_join_parts(parts))
@@ -458,7 +458,7 @@ def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -
 
     Raises `UpdateRefused` for an update of another version of its section, or one that would break the report.
     """
-    place = report.place_of(update.heading)
+    place = report.index_of(update.heading)
     body = report.sections[place][1]
     if digest(body) != update.base:
         raise UpdateRefused(STALE)
@@ -525,7 +525,7 @@ class LiveReportActivities:
         """Return the text to be changed; without one, the headings of the outline."""
         if request.base is not None:
             return request.base, read_live(await self.content.get_text(request.base.document))
-        report = first_text(request.title, request.outline)
+        report = empty_report(request.title, request.outline)
         empty = ReportDraft(document=DocumentRef(hash=digest("")), kind=ReportKind.PASSAGES, empty=True)
         (step,) = await self._steps(empty, report, [report])
         return step.draft, report

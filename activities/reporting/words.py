@@ -10,7 +10,7 @@ from contracts.vocabulary import EngineKind
 from providers.text import KNOWN_LANGUAGES, language_data, translate
 
 
-class ReportWords:
+class ReportMessages:
     """Fixed sentences in one language; in English if the language is unknown."""
 
     def __init__(self, language: str, written: str = "") -> None:
@@ -24,7 +24,7 @@ class ReportWords:
         """The note in a report written without a model."""
 
     @classmethod
-    def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportWords":
+    def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportMessages":
         """Make the sentences of a report: in `output.language` if a model wrote it, else in the question's language."""
         known, by_model = writers(), EngineKind.MODEL.value
         wrote = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
@@ -69,4 +69,4 @@ class ReportWords:
 @cache
 def all_signs() -> frozenset[str]:
     """Return the signs of all verdicts with their names in every known language."""
-    return frozenset(ReportWords(code).sign(verdict) for code in KNOWN_LANGUAGES for verdict in VERDICT_SIGNS)
+    return frozenset(ReportMessages(code).sign(verdict) for code in KNOWN_LANGUAGES for verdict in VERDICT_SIGNS)

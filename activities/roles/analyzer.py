@@ -30,7 +30,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     for number, proposed in enumerate(answer.findings, start=1):
         found = [item for quote in proposed.quotes if (item := _ground(work, sources, quote))]
         dropped_quotes += len(proposed.quotes) - len(found)
-        statement, found = _as_supported(work, proposed.content, found)
+        statement, found = _keep_supporting(work, proposed.content, found)
         if mentions_any(statement, request.exclude):
             continue
         if not found or not statement:
@@ -54,7 +54,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
     return AnalyzerResult(
-        findings=_linked(list(findings.values()), claimed),
+        findings=_link_contradictions(list(findings.values()), claimed),
         evidence=list(evidence.values()),
         gaps=answer.fitted(request, work.warnings).gaps,
         quality_updates=[item for name, item in opinions.items() if name in sources],
@@ -98,7 +98,7 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
     return item.model_copy(update={"heading": heading})
 
 
-def _as_supported(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:
+def _keep_supporting(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:
     """Return a model's statement with the passages that support it, as far as rules can tell.
 
     If none does, alone or with the others, the text of the first passage becomes the statement.
@@ -144,7 +144,7 @@ def _finding(work: Work, proposed: ProposedFinding, statement: str, found: Seque
     )
 
 
-def _linked(findings: Sequence[Finding], pairs: Sequence[tuple[str, str]]) -> list[Finding]:
+def _link_contradictions(findings: Sequence[Finding], pairs: Sequence[tuple[str, str]]) -> list[Finding]:
     """Return the findings, with contradictions claimed by the analyzer recorded on both sides."""
     opposed = {*pairs, *((other, one) for one, other in pairs)}
     return [

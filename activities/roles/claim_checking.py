@@ -23,8 +23,8 @@ from providers.text import detect_language
 from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
 
 REASON_CHARACTERS: Final = 240
-MOST_CITED: Final = 3  # passages that a corrected sentence cites
-STATEMENTS: Final = (
+MAX_CITED: Final = 3  # passages that a corrected sentence cites
+CONTROL_STATEMENTS: Final = (
     "The lighthouse of Ervandsund was painted yellow by its keeper in spring.",
     "A baker in Tolmsby has kept eleven grey parrots above his shop.",
     "Snow fell on the harbour of Quellinmar during the midsummer dance.",
@@ -35,9 +35,9 @@ STATEMENTS: Final = (
 TWO_VERDICTS: Final = "The checker gave two verdicts on it."
 NO_VERDICT: Final = "The checker gave no usable verdict on it."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
-WITHOUT_WORDS: Final = "The checker called it supported, yet named no words of its passages."
-OTHER_WORDS: Final = "The checker called it supported by words that share nothing with it."
-UNUSABLE: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, WITHOUT_WORDS, OTHER_WORDS)  # reasons for `UNVERIFIED`
+NO_QUOTE: Final = "The checker called it supported, yet named no words of its passages."
+UNRELATED_QUOTE: Final = "The checker called it supported by words that share nothing with it."
+UNUSABLE_REASONS: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, NO_QUOTE, UNRELATED_QUOTE)  # reasons for `UNVERIFIED`
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 
@@ -58,7 +58,7 @@ def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
         return None
     shown = passage.model_copy(update={"before": "", "quote": shorten(passage.quote, 80), "after": ""})
     name = "c-" + long_hash("control", *(claim.fingerprint for claim in claims))
-    text = STATEMENTS[int(name[2:10], 16) % len(STATEMENTS)]
+    text = CONTROL_STATEMENTS[int(name[2:10], 16) % len(CONTROL_STATEMENTS)]
     return AskedClaim(fingerprint=name, text=text, passages=[shown])
 
 
@@ -112,13 +112,13 @@ def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous:
     if credulous:
         return Verdict.UNVERIFIED, CREDULOUS
     if not quote:
-        return Verdict.UNVERIFIED, WITHOUT_WORDS
-    if _same_language(claim) and not any(shared_words(claim.text, [quote], language)):
-        return Verdict.UNVERIFIED, OTHER_WORDS
+        return Verdict.UNVERIFIED, NO_QUOTE
+    if _is_same_language(claim) and not any(shared_words(claim.text, [quote], language)):
+        return Verdict.UNVERIFIED, UNRELATED_QUOTE
     return find_objection(claim, language)
 
 
-def _same_language(claim: AskedClaim) -> bool:
+def _is_same_language(claim: AskedClaim) -> bool:
     """Return whether a claim and its passages are detected as the same language."""
     return detect_language(" ".join(one.text for one in claim.passages)) == detect_language(claim.text)
 
@@ -129,7 +129,7 @@ def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | No
     Across languages they compare only numbers.
     """
     texts = [passage.text for passage in claim.passages]
-    if _same_language(claim):
+    if _is_same_language(claim):
         judgement = check(claim.text, texts, [one.title for one in claim.passages if one.title], language)
         if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
             return Verdict.PARTIAL, judgement.reason
@@ -166,7 +166,7 @@ def _proposal(claim: DoubtfulClaim, one: checking_roles.ProposedCorrection | Non
         return Proposal(number=claim.number, action=one.action, reason=reason)
     known = label_all((each.evidence_id for each in claim.asked.passages), request)
     given = [name.strip().strip("[]") for name in one.passages]
-    passages = list(dict.fromkeys(known[name] for name in given if name in known))[:MOST_CITED]
+    passages = list(dict.fromkeys(known[name] for name in given if name in known))[:MAX_CITED]
     cited = [passage.evidence_id for passage in claim.asked.passages]
     text = line_of(without_markers(one.text), 600)
     passages = passages or (cited if one.action is CorrectionAction.SOFTEN else [])

@@ -22,8 +22,8 @@ from providers.interfaces import ContentStore
 I = TypeVar("I", bound=RoleInput)
 A = TypeVar("A", bound=RoleAnswer)
 
-SHORTEST_QUOTE: Final = 8  # characters; shorter ones support nothing and occur everywhere
-LONGEST_QUOTE: Final = 2_000
+MIN_QUOTE_CHARACTERS: Final = 8  # characters; shorter ones support nothing and occur everywhere
+MAX_QUOTE_CHARACTERS: Final = 2_000
 VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
 """Characters that a quote must match; invisible ones, which a prompt does not contain, and backticks may differ."""
 BLANK: Final = re.compile(r"\s")
@@ -80,7 +80,7 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
     of a sentence, else between words.
     """
     words = quote.strip()
-    if len(_flatten(words)[0].strip()) < SHORTEST_QUOTE:
+    if len(_flatten(words)[0].strip()) < MIN_QUOTE_CHARACTERS:
         return None
     if start is not None and start >= 0 and text.startswith(words, start):
         return _shorten(text, start, start + len(words))
@@ -111,9 +111,9 @@ def _flatten(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
-    if end - start <= LONGEST_QUOTE:
+    if end - start <= MAX_QUOTE_CHARACTERS:
         return start, end
-    limit = start + LONGEST_QUOTE
+    limit = start + MAX_QUOTE_CHARACTERS
     cut = text.rfind(". ", start, limit) + 1 or text.rfind(" ", start, limit)
     return start, cut if cut > start else limit
 

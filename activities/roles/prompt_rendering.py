@@ -38,7 +38,7 @@ from providers.tokens.shortening import excerpt, shortened
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
 """Ends a part of a prompt's common text; no guarded text contains this invisible character."""
-SPARE_LINES: Final = re.compile(r"\n{3,}")
+BLANK_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
 
 
@@ -73,7 +73,7 @@ def render_shared(name: str, request: RoleInput) -> str:
 
 def _fill(template: Template, request: RoleInput, show: "PromptBlocks") -> str:
     fields = {name: getattr(request, name) for name in type(request).model_fields}
-    return SPARE_LINES.sub("\n\n", template.render(fields, show=show)).strip()
+    return BLANK_LINES.sub("\n\n", template.render(fields, show=show)).strip()
 
 
 def with_canary(system: str, canary: str) -> str:
@@ -112,14 +112,14 @@ ITEM_CHARACTERS: Final = 600
 PASSAGE_CHARACTERS: Final = 500
 CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
 SHORTEST: Final = 60  # characters: the least of a passage, the most of a title
-ASKED_OF_SUMMARY: Final = 0.8
+SUMMARY_SHARE: Final = 0.8
 BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
 CONFIDENCE_VALUES: Final = {
     Confidence.CONFIRMED: 1.0, Confidence.HIGH: 0.8, Confidence.MEDIUM: 0.5, Confidence.LOW: 0.25,
     Confidence.SPECULATION: 0.0,
 }  # fmt: skip
-OLDEST_YEARS: Final = 10  # age at which a source's recency is 0
+MAX_AGE_YEARS: Final = 10  # age at which a source's recency is 0
 
 
 class PromptBlock(str):
@@ -310,7 +310,7 @@ class PromptBlocks:
 
     def summary_size(self) -> int:
         """Return the characters to request of a summary, fewer than its limit, as models count badly."""
-        return int(self.request.most_characters * ASKED_OF_SUMMARY)
+        return int(self.request.most_characters * SUMMARY_SHARE)
 
     def evidence(self, finding: Finding, characters: int) -> list[tuple[Evidence, str]]:
         """Return the evidence of a finding, each with up to `characters` of its quote."""
@@ -345,7 +345,7 @@ def summary_of(text: str, level: Level, documents: Mapping[str, str]) -> str:
 def _recency(published_at: str | None, today: str) -> float:
     """Return 1 for this year, down to 0 for ten years ago, and the middle for an unknown date."""
     years = [int(date[:4]) for date in (published_at or "", today) if date[:4].isdecimal()]
-    return max(0.0, min(1.0, 1 - (years[1] - years[0]) / OLDEST_YEARS)) if len(years) == 2 else UNKNOWN
+    return max(0.0, min(1.0, 1 - (years[1] - years[0]) / MAX_AGE_YEARS)) if len(years) == 2 else UNKNOWN
 
 
 def _with_heading(heading: str, element: str) -> str:

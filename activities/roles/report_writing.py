@@ -6,7 +6,7 @@ from typing import Any, Final
 from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
 from activities.reporting.references import DraftMarks, KnownAddresses, cited_evidence
 from activities.reporting.tree import write
-from activities.reporting.updates import UpdateRefused, check_fences, first_text, read_body, read_live, update_body
+from activities.reporting.updates import UpdateRefused, check_fences, empty_report, read_body, read_live, update_body
 from activities.roles.grounding import RoleWork
 from activities.roles.untrusted import label_all
 from contracts.addresses import digest
@@ -20,7 +20,7 @@ PROMPT_IN_REPORT: Final = (
     "the text has names or tags of the prompt (src-…, ev-…, </…>): write none into sentences; only the markers of "
     "passages belong there, each in square brackets behind its statement"
 )
-MOST_OF_SOURCE: Final = 3  # most passages that replace the citation of a whole source
+MAX_PASSAGES_OF_SOURCE: Final = 3  # most passages that replace the citation of a whole source
 
 
 def clean_text(
@@ -45,7 +45,7 @@ def clean_text(
         # A citation of a source means its passages in the prompt, unless there are too many to tell which.
         for label, source in label_all((item.source_id for item in cited.values()), request).items():
             passages = [item.id for item in cited.values() if item.source_id == source]
-            names |= {label: passages} if len(passages) <= MOST_OF_SOURCE else {}
+            names |= {label: passages} if len(passages) <= MAX_PASSAGES_OF_SOURCE else {}
     # The extractive engine escapes all brackets of a page, so unescaped ones are its own.
     marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=not by_model)
     return clean_draft(markdown, marks, registry, quotes)
@@ -83,9 +83,9 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
 # --- an update of a live report ---------------------------------------------------------------------------------------
 def section_of(request: UpdateInput, documents: Mapping[str, str]) -> str:
     """Return the current Markdown of the section. Raises `InvalidCall` for a heading that the report lacks."""
-    report = read_live(documents[request.draft.hash]) if request.draft else first_text("", request.outline)
+    report = read_live(documents[request.draft.hash]) if request.draft else empty_report("", request.outline)
     try:
-        return report.sections[report.place_of(request.heading)][1]
+        return report.sections[report.index_of(request.heading)][1]
     except UpdateRefused as refusal:
         raise InvalidCall(str(refusal)) from None
 

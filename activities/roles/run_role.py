@@ -52,7 +52,7 @@ from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, Provi
 from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
 
-FEWEST_CHARACTERS: Final = 300
+MIN_SOURCE_CHARACTERS: Final = 300
 """Fewest characters of a source that an analysis considers, however small the context window."""
 ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
@@ -100,13 +100,13 @@ class RoleActivities:
             try:
                 answer = await self._answer(task)
             except SummariesNeeded as needed:
-                raise await self._ordered(needed) from None
+                raise await self._order_summaries(needed) from None
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
             except AnswerUnusable as error:
                 error.usage, error.model = answer.usage, answer.model
                 raise
-            return await self._stored(task.input, await self._with_content(task, answer, result), texts)
+            return await self._store_result(task.input, await self._with_content(task, answer, result), texts)
 
     async def _with_content(self, task: EngineTask, answer: EngineAnswer, result: RoleAnswer) -> RoleAnswer:
         """Add the fidelity of the shown content to the account of a result, and archive hidden content."""
@@ -153,7 +153,7 @@ class RoleActivities:
             runs={request.research_id: now + timedelta(hours=request.tokens.content_archive_ttl_hours)},
         )
 
-    async def _ordered(self, needed: SummariesNeeded) -> ApplicationError:
+    async def _order_summaries(self, needed: SummariesNeeded) -> ApplicationError:
         """Store the texts to summarize, and return the failure that requests a repeated call with summaries."""
         orders = [
             summaries.SummaryOrder(text=await self.content.put_text(text), level=level).model_dump(mode="json")
@@ -168,14 +168,14 @@ class RoleActivities:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
         return await (self.journal.answer(engine, task) if engine.paid else engine.answer(task))
 
-    async def _stored(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
+    async def _store_result(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
         """Store texts and long lists of a result, so that the history gets only references."""
         if isinstance(result, TurnResult):
             await self.content.put_text(texts[0], TRANSCRIPT_TYPE)
         if isinstance(result, SynthesizerResult):
             return result.model_copy(update={"draft": await store_draft(self.content, result.draft, texts[0])})
         if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
-            return await self._stored_analysis(request, result)
+            return await self._store_analysis(request, result)
         if isinstance(result, summaries.SummarizerResult) and isinstance(request, summaries.SummarizeInput):
             summary = summaries.SummaryEntry(
                 key=summaries.summary_key(request.text.hash, request.level), summary=texts[0]
@@ -189,7 +189,7 @@ class RoleActivities:
             return result.model_copy(update={"entry": entry, "proposals": []})
         return result
 
-    async def _stored_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
+    async def _store_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
         """Store an analysis in the notebook, and return the result without the details of findings and evidence."""
         cited = {source_id for finding in result.findings for source_id in finding.source_ids}
         sources = [
@@ -230,7 +230,7 @@ def _narrower(
     """Return a function that makes the task with half of each unprotected source; None if that is not possible."""
     if not isinstance(request, AnalyzeInput) or not request.tokens.token_management_enabled:
         return None
-    fewer = max(FEWEST_CHARACTERS, request.source_characters // 2)
+    fewer = max(MIN_SOURCE_CHARACTERS, request.source_characters // 2)
     if fewer >= request.source_characters:
         return None
     protected = request.protected_characters or request.source_characters

@@ -29,9 +29,9 @@ from providers.tokens.shortening import shortened
 
 SHORT_ANSWER: Final = 600  # characters; a tool's answer up to this length is never shortened
 USABLE_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-REVEALS: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
+REVEALS_CANARY: Final = "this turn has the mark that must never be written: words from outside were followed as orders"
 
-SHORTENED_AT_ONCE: Final = 4
+ANSWERS_PER_GROUP: Final = 4
 """Older answers shortened together, so that the next turns share a prefix that an endpoint can cache."""
 ANSWER_ELEMENT: Final = re.compile(r"^<answer-\w+>\n(.*)\n</answer-\w+>", re.DOTALL | re.MULTILINE)
 Block = dict[str, Any]
@@ -91,20 +91,20 @@ def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInp
     """Return the conversation after the opening, with the newest answers. Raises ValueError if they match no call."""
     if transcript.turns:
         new = _new_guidance(transcript, request)
-        last = _user(transcript.turns[-1].calls, request.answers, request.reminder, new, request)
-        return [*_earlier(transcript, request), last]
+        last = _user_message(transcript.turns[-1].calls, request.answers, request.reminder, new, request)
+        return [*_earlier_messages(transcript, request), last]
     if request.answers:
         raise ValueError("there are answers, and nothing was called yet")
     return []
 
 
-def _earlier(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
+def _earlier_messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
     """Return the turns of a transcript exactly as they were sent before."""
     found: list[Message] = []
     for number, turn in enumerate(transcript.turns):
         if number:
             calls = transcript.turns[number - 1].calls
-            found.append(_user(calls, turn.answers, turn.reminder, turn.guidance, request))
+            found.append(_user_message(calls, turn.answers, turn.reminder, turn.guidance, request))
         found.append(Message("assistant", turn.content, turn.author))
     return found
 
@@ -114,7 +114,7 @@ def _new_guidance(transcript: tool_turns.Transcript, request: tool_turns.ToolTur
     return [one for one in request.guidance if one not in known]
 
 
-def _user(
+def _user_message(
     calls: Sequence[ToolCall],
     answers: Sequence[ToolAnswer],
     reminder: str,
@@ -122,13 +122,13 @@ def _user(
     request: tool_turns.ToolTurnInput,
 ) -> Message:
     """Return one answer per call, in the calls' order, then guidance and the reminder."""
-    blocks = [_answer(answer, request.canary) for answer in tool_turns.answers_to(calls, answers)]
+    blocks = [_answer_block(answer, request.canary) for answer in tool_turns.answers_to(calls, answers)]
     news = request.model_copy(update={"guidance": guidance, "preferences": [], "reminder": reminder})
     text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
     return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
 
 
-def _answer(answer: ToolAnswer, canary: str) -> Block:
+def _answer_block(answer: ToolAnswer, canary: str) -> Block:
     """Return the block of a tool's answer: sealed as data, since it may come from outside, unless it is an error."""
     text, lost = answer.text[:ANSWER_CHARACTERS], len(answer.text) - ANSWER_CHARACTERS
     content = guard(text).strip() if answer.is_error else seal(data("answer", break_lines(guard(text).strip())), canary)
@@ -150,8 +150,8 @@ def _older_answers(messages: Sequence[Message]) -> dict[str, list[Block]]:
         for block in message.content
         if block.get("type") == "tool_result" and len(block["content"]) > SHORT_ANSWER
     ]
-    starts = range(0, len(long), SHORTENED_AT_ONCE)
-    return {f"answers-{number}": long[start:][:SHORTENED_AT_ONCE] for number, start in enumerate(starts, start=1)}
+    starts = range(0, len(long), ANSWERS_PER_GROUP)
+    return {f"answers-{number}": long[start:][:ANSWERS_PER_GROUP] for number, start in enumerate(starts, start=1)}
 
 
 def _group(name: str, number: int, blocks: list[Block], shorter: Callable[[str, Level], str]) -> ContentItem:
@@ -161,7 +161,7 @@ def _group(name: str, number: int, blocks: list[Block], shorter: Callable[[str, 
         lambda level: "\n".join(shorter(block["content"], level) for block in blocks),
         priority=1 - 1 / (1 + number),
         levels=(Level.HEADLINE,),
-        originals=lambda: [_words_of(block["content"]) for block in blocks],
+        originals=lambda: [_text_of(block["content"]) for block in blocks],
         measure=lambda text: estimated_tokens(json.dumps(text, ensure_ascii=False)),
     )
 
@@ -170,7 +170,7 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
     """Return an answer at a level, within its own element; a summary gets a new element."""
     if level is Level.FULL:
         return content
-    if summary := summary_of(_words_of(content), level, documents):
+    if summary := summary_of(_text_of(content), level, documents):
         return seal(data("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
     framed = ANSWER_ELEMENT.search(content)
     start, end = framed.span(1) if framed else (0, len(content))
@@ -178,7 +178,7 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
     return f"{content[:start]}{shown}\n[the rest of this answer was left out]{content[end:]}"
 
 
-def _words_of(content: str) -> str:
+def _text_of(content: str) -> str:
     """Return the text of an answer, without the lines of its element and the signs."""
     framed = ANSWER_ELEMENT.search(content)
     return str(remove_signs_of(framed[1])) if framed else content
@@ -223,7 +223,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
     stored = longer.model_dump_json()
     work.texts.append(stored)
     # Bytes that the next turn sends again.
-    sent = [block for message in _earlier(longer, request) for block in message.content]
+    sent = [block for message in _earlier_messages(longer, request) for block in message.content]
     size = len(_opening(longer, request).encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
     return tool_turns.TurnResult(
@@ -243,7 +243,7 @@ def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> 
     too_long = given is not None and len(json.dumps(given)) > ARGUMENT_CHARACTERS
     arguments: Block = {}
     if steered:
-        name, problem = name if name in known else "unnamed", REVEALS
+        name, problem = name if name in known else "unnamed", REVEALS_CANARY
     elif name not in offered:
         reason = "cannot be called in this turn" if name in known else "is no tool"
         problem = f"{name} {reason}: call one of {', '.join(offered)}"

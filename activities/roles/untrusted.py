@@ -32,9 +32,9 @@ MARK, SIGN = "\x01", "\x02"
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)
-LONGEST_LINE: Final = 160
-SHORT_LINE: Final = re.compile(r"(?:\A[\t ].{0,158}[^\t ]|[^\t ](?:.{0,158}[^\t ])?)(?![^\t ])|[^\t ]+")
-"""A part of a line of at most `LONGEST_LINE` characters that ends at a blank, or a longer word."""
+MAX_LINE_CHARACTERS: Final = 160
+LINE_PART: Final = re.compile(r"(?:\A[\t ].{0,158}[^\t ]|[^\t ](?:.{0,158}[^\t ])?)(?![^\t ])|[^\t ]+")
+"""A part of a line of at most `MAX_LINE_CHARACTERS` characters that ends at a blank, or a longer word."""
 
 
 def guard(text: str) -> str:
@@ -59,7 +59,7 @@ def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
 def break_lines(text: str) -> Iterator[str]:
     """Split a guarded text into lines, and long ones at blanks, so that a sign is never far away."""
     for line in text.splitlines():
-        yield from (SHORT_LINE.findall(line) or [""]) if len(line) > LONGEST_LINE else [line.rstrip("\t ")]
+        yield from (LINE_PART.findall(line) or [""]) if len(line) > MAX_LINE_CHARACTERS else [line.rstrip("\t ")]
 
 
 def seal(part: str, canary: str) -> str:

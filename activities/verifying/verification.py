@@ -19,9 +19,9 @@ from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.drafts import MARKDOWN, describe_draft, parse_draft, store_draft
 from activities.reporting.inputs import (
-    CitedWords,
-    FoundClaim,
-    Tallied,
+    CitedPassage,
+    CountedClaim,
+    ParsedClaim,
     claim_id,
     count_verdicts,
     find_claims,
@@ -33,12 +33,12 @@ from activities.reporting.render import evidence_texts
 from activities.reporting.tree import (
     Block,
     Blocks,
-    CitationPlace,
+    CitationMark,
     Inline,
     Run,
     Sentence,
     change_sentences,
-    parse_words,
+    parse_plain_text,
     write,
 )
 from activities.roles.grounding import load_texts
@@ -59,15 +59,15 @@ Claims = Sequence[checking.ExtractedClaim]
 Answers = Mapping[str, checking.ClaimAnswer]
 """Answers of checkers by the fingerprint of the claim."""
 
-MOST_PASSAGES: Final = 4
+MAX_PASSAGES: Final = 4
 """Passages shown to a checker for one claim."""
-MOST_DOUBTFUL: Final = 20
+MAX_DOUBTFUL: Final = 20
 """Claims that a model may correct in one round."""
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 DOUBTFUL: Final = (*WRONG, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
 NOT_REACHED: Final = "The check did not get to this sentence."
 PASSAGES_SAY: Final = "The passages say: “{}”"
-WORTH: Final[Mapping[Verdict, float]] = {
+SCORES: Final[Mapping[Verdict, float]] = {
     Verdict.SUPPORTED: 1.0,
     Verdict.PARTIAL: 0.4,
     Verdict.NOT_ENOUGH_INFORMATION: 0.2,
@@ -112,7 +112,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     first = next((each.section for each in found if each.evidence_ids), "")
     extracted = []
     for each in found:
-        start, end = each.place(written)
+        start, end = each.span(written)
         weight = 0.2 + 0.2 * bool(each.evidence_ids) + 0.3 * (each.section == first)
         weight += 0.3 * bool(find_quantities(each.words, material.entry.language))
         extracted.append(
@@ -132,23 +132,23 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     return extracted
 
 
-def _decide(found: FoundClaim, material: Material) -> ClaimVerdict | None:
+def _decide(found: ParsedClaim, material: Material) -> ClaimVerdict | None:
     """Return the verdict on a claim by rules; None if it needs a checker."""
     known = (material.passages[key] for key in found.evidence_ids if key in material.passages)
-    words = [CitedWords(text[item.start : item.end], item.heading, title) for item, title, text in known]
+    words = [CitedPassage(text[item.start : item.end], item.heading, title) for item, title, text in known]
     judged = judge(found.words, words, material.registry, material.entry.language, quoted=found.quoted)
     is_open = judged.method is CheckMethod.RULES and judged.verdict not in (Verdict.CONTRADICTED, Verdict.SUPPORTED)
     return None if is_open and material.by_model else judged.model_copy(update={"claim_id": found.id})
 
 
-def ask(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
+def select_open(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
     """Return the claims that need a checker, each once, most important first, without the `known` ones."""
     waiting = {
         each.fingerprint: each
         for each in sorted(claims, key=lambda each: -each.importance)
         if each.decided is None and each.fingerprint not in known
     }
-    return [as_asked(each, material) for each in waiting.values()]
+    return [to_asked(each, material) for each in waiting.values()]
 
 
 def is_judged(answer: checking.ClaimAnswer | None) -> bool:
@@ -156,16 +156,16 @@ def is_judged(answer: checking.ClaimAnswer | None) -> bool:
     return answer is not None and answer.verdict is not Verdict.UNVERIFIED
 
 
-def as_asked(each: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
+def to_asked(each: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
     """Return a claim in the form shown to checkers and correctors."""
     return checking.AskedClaim(
         fingerprint=each.fingerprint,
         text=each.text,
-        passages=show_all(each.evidence_ids[:MOST_PASSAGES], material),
+        passages=show_passages(each.evidence_ids[:MAX_PASSAGES], material),
     )
 
 
-def show_all(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
+def show_passages(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
     """Return the passages with these ids and the text around them, where their texts are available."""
     return [show_passage(*material.passages[each]) for each in identities if each in material.passages]
 
@@ -194,10 +194,10 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
     Table rows and quoted passages are not corrected: no sentence can replace them.
     """
     chosen = [number for number, each in enumerate(claims) if not each.row and verdicts[number].verdict in DOUBTFUL]
-    chosen.sort(key=lambda number: (-claims[number].importance, WORTH[verdicts[number].verdict], number))
+    chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
     doubtful = []
-    for number in chosen[:MOST_DOUBTFUL]:
-        asked, found = as_asked(claims[number], material), verdicts[number]
+    for number in chosen[:MAX_DOUBTFUL]:
+        asked, found = to_asked(claims[number], material), verdicts[number]
         doubtful.append(checking.DoubtfulClaim(number=number, asked=asked, verdict=found.verdict, reason=found.reason))
     return checking.DoubtfulEntry(items=doubtful)
 
@@ -213,7 +213,7 @@ def try_proposals(proposals: Sequence[checking.Proposal], material: Material) ->
     return list(tried.values())
 
 
-def choose(
+def choose_corrections(
     claims: Claims, verdicts: Sequence[ClaimVerdict], tried: Sequence[checking.TriedProposal], answers: Answers
 ) -> tuple[list[checking.Proposal], list[checking.Correction]]:
     """Return the proposals that pass and a removal of every other wrong statement, with a record of each.
@@ -225,7 +225,7 @@ def choose(
     tried_by_number = {each.proposal.number: each for each in tried}
     for number, (each, before) in enumerate(zip(claims, verdicts, strict=True)):
         item = tried_by_number.get(number)
-        now = _verdict_if_it_passes(item, before.verdict, answers) if item else None
+        now = _passing_verdict(item, before.verdict, answers) if item else None
         if item and now:
             proposal = item.proposal
         elif before.verdict in WRONG:
@@ -247,20 +247,20 @@ def choose(
     return accepted, corrections
 
 
-def _verdict_if_it_passes(item: checking.TriedProposal, before: Verdict, answers: Answers) -> Verdict | None:
+def _passing_verdict(tried: checking.TriedProposal, before: Verdict, answers: Answers) -> Verdict | None:
     """Return the worst verdict on a proposal's text if it is good enough, else None."""
-    worst = min((given.verdict for given in conclude(item.claims, answers)), key=WORTH.__getitem__, default=None)
-    if worst is None or WORTH[worst] <= WORTH[before]:
+    worst = min((item.verdict for item in conclude(tried.claims, answers)), key=SCORES.__getitem__, default=None)
+    if worst is None or SCORES[worst] <= SCORES[before]:
         return None
     # A softened statement need only be better supported than before.
-    enough = Verdict.PARTIAL if item.proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
-    return worst if WORTH[worst] >= WORTH[enough] else None
+    enough = Verdict.PARTIAL if tried.proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
+    return worst if SCORES[worst] >= SCORES[enough] else None
 
 
 def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
     """Return the tree of a draft with these proposals applied, at most one per claim."""
     blocks = parse_draft(draft)
-    places = write(blocks).places
+    places = write(blocks).spans
     changed: dict[Sentence, Sentence] = {}
     for proposal in proposals:
         claim, inlines = claims[proposal.number], _inlines_of(proposal, registry)
@@ -273,10 +273,10 @@ def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], re
 
 def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[Inline, ...]:
     """Return the text of a proposal with its citation; empty for a removal."""
-    words, evidence_ids = registry.strip(parse_words(proposal.text)), tuple(proposal.evidence_ids)
+    words, evidence_ids = registry.strip(parse_plain_text(proposal.text)), tuple(proposal.evidence_ids)
     if proposal.action is CorrectionAction.REMOVE or not words:
         return ()
-    return (Run(words), Run(" "), CitationPlace(evidence_ids)) if evidence_ids else (Run(words),)
+    return (Run(words), Run(" "), CitationMark(evidence_ids)) if evidence_ids else (Run(words),)
 
 
 def to_plain_draft(markdown: str) -> str:
@@ -299,7 +299,7 @@ def correct(
     stored yet.
     """
     claims = material.entry.claims
-    accepted, corrections = choose(claims, conclude(claims, known), tried.tried, known)
+    accepted, corrections = choose_corrections(claims, conclude(claims, known), tried.tried, known)
     changed = apply(draft, claims, accepted, material.registry)
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
@@ -344,7 +344,7 @@ class VerifyingActivities:
             judged = {answer.fingerprint for answer in await self._answers(request.answers) if is_judged(answer)}
             claims = await asyncio.to_thread(extract_claims, draft, material)
             stored_entry = await self.notebooks.write(entry.model_copy(update={"claims": claims}))
-            return await self._extracted(stored_entry, claims, ask(claims, material, judged))
+            return await self._result(stored_entry, claims, select_open(claims, material, judged))
 
     @activity.defn(name="apply_corrections")
     async def apply_corrections(self, request: messages.ApplyRequest) -> messages.ExtractedClaims:
@@ -357,7 +357,7 @@ class VerifyingActivities:
             tried = await asyncio.to_thread(try_proposals, proposals, material)
             claims = [claim for each in tried for claim in each.claims]
             entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
-            return await self._extracted(await self.notebooks.write(entry), claims, ask(claims, material, known))
+            return await self._result(await self.notebooks.write(entry), claims, select_open(claims, material, known))
 
     @activity.defn(name="finalize_verification")
     async def finalize_verification(
@@ -387,13 +387,13 @@ class VerifyingActivities:
             claims_entry = await self.notebooks.write(material.entry)
             counts = Counter(one.action.value for one in corrections)
             judged = [
-                Tallied(given.verdict, given.method, len(each.evidence_ids), each.section)
+                CountedClaim(given.verdict, given.method, len(each.evidence_ids), each.section)
                 for each, given in zip(claims, verdicts, strict=True)
             ]
             return messages.FinalizedVerification(
                 claims_entry="" if claims_entry == request.claims_entry else claims_entry,
                 verdicts_entry=await self.notebooks.write(VerdictsEntry(items=verdicts)),
-                corrections_entry=await self._written(checking.CorrectionsEntry(items=corrections)),
+                corrections_entry=await self._store(checking.CorrectionsEntry(items=corrections)),
                 summary=checking.VerificationSummary(
                     mode=request.mode,
                     not_reached=request.unreached,
@@ -402,21 +402,21 @@ class VerifyingActivities:
                 ),
                 verdicts=[one.verdict for one in verdicts],
                 draft=draft,
-                doubtful_entry=await self._written(doubtful),
+                doubtful_entry=await self._store(doubtful),
                 sizes=[_size(claim) for claim in doubtful.items],
             )
 
-    async def _extracted(
+    async def _result(
         self, entry: str, claims: list[checking.ExtractedClaim], asked: list[checking.AskedClaim]
     ) -> messages.ExtractedClaims:
         return messages.ExtractedClaims(
             claims_entry=entry,
-            asked_entry=await self._written(checking.AskedEntry(items=asked)),
+            asked_entry=await self._store(checking.AskedEntry(items=asked)),
             sizes=[_size(claim) for claim in asked],
             claims=len(claims),
         )
 
-    async def _written(self, entry: CompactModel) -> str:
+    async def _store(self, entry: CompactModel) -> str:
         """Store an entry and return its hash; empty for an empty entry."""
         return await self.notebooks.write(entry) if entry != type(entry)() else ""
 

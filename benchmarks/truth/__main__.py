@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.inputs import CitedWords
+from activities.reporting.inputs import CitedPassage
 from benchmarks.truth.corruption import names_in
 from benchmarks.truth.reports import Cited, measure, measure_reports
 from benchmarks.truth.whole_reports import measure_whole_reports
@@ -164,7 +164,7 @@ def paraphrases(pairs: Sequence[Pair]) -> list[Cited]:
     """The true paraphrases, to be corrupted as the sentences of reports are."""
     names = tuple(names_in([pair.passage for pair in pairs if pair.language == "en"], "en"))
     return [
-        Cited(pair.claim, (CitedWords(pair.passage, "", pair.title),), pair.language, names)
+        Cited(pair.claim, (CitedPassage(pair.passage, "", pair.title),), pair.language, names)
         for pair in pairs
         if pair.label == Verdict.SUPPORTED
     ]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from activities.reporting.inputs import CitedWords, judge
+from activities.reporting.inputs import CitedPassage, judge
 from activities.reporting.references import KnownAddresses
 from benchmarks.passages import answer, index, load
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
@@ -31,7 +31,7 @@ class Cited:
     """A claim of a report with the passages that it cites."""
 
     words: str
-    passages: tuple[CitedWords, ...]
+    passages: tuple[CitedPassage, ...]
     language: str
     names: tuple[str, ...]
 
@@ -62,7 +62,7 @@ def claims_of(document: dict[str, object]) -> Iterator[Cited]:
     names = tuple(names_in([item["quote"] for item in evidence.values()], language))
     for claim in document["claims"]:  # type: ignore[attr-defined]
         items = [evidence[identity] for identity in claim["evidence_ids"]]
-        passages = tuple(CitedWords(item["quote"], item["heading"], titles[item["source_id"]]) for item in items)
+        passages = tuple(CitedPassage(item["quote"], item["heading"], titles[item["source_id"]]) for item in items)
         # The engine writes word for word what it cites: the passage itself is the sentence, without marks and escapes.
         for passage in passages:
             spans = list(sentence_spans(passage.quote))

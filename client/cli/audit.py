@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from pydantic import Base64UrlBytes, TypeAdapter
 from typer import Argument, Option
 
-from activities.reporting.audit import READ, REPORT, AuditResult, BytesOf, TextOf
+from activities.reporting.audit import READ, REPORT, AuditResult, GetBytes, GetText
 from activities.reporting.audit import audit as check
 from client.cli.context import CommandContext, RunInfo, open_context
 from client.cli.options import AsJson, Commands, ConfigFile, RunId
@@ -135,7 +135,7 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
 
 
 async def _check(
-    forms: dict[str, bytes], name: str, text: TextOf | None, data: BytesOf | None, result: AuditResult
+    forms: dict[str, bytes], name: str, text: GetText | None, data: GetBytes | None, result: AuditResult
 ) -> AuditResult:
     """Compare a report, called `name` in messages, with everything available. Raises `CommandError`."""
     markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None

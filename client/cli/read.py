@@ -22,7 +22,7 @@ from contracts.texts import plural
 from contracts.tokens import LOW_FIDELITY
 from contracts.vocabulary import Outcome, SourceStatus
 from providers.errors import ContentMissing
-from workers.own_process import files_of_person
+from workers.own_process import files_of_user
 
 SHOWN_FIGURES: Final = ("turn", "coerced_from", "score", "sub_queries", "source_count", "finding_count", "gap_count")
 
@@ -75,7 +75,7 @@ async def open_report(context: CommandContext, given: RunId = "last") -> None:
     paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
     print_result(str(path))
-    with files_of_person():  # the browser's downloads belong to the person
+    with files_of_user():  # the browser's downloads belong to the person
         opened = await asyncio.to_thread(webbrowser.open, path.as_uri())
     if not opened:
         print_progress("no browser can be opened here: open the file above yourself")

@@ -22,7 +22,7 @@ from contracts.report import ReportChanges, ReportFidelity
 from contracts.texts import from_markdown, visible
 from contracts.tokens import Band, total_of
 from contracts.vocabulary import Outcome
-from workers.own_process import files_of_person
+from workers.own_process import files_of_user
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
 VERDICT_WORDS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}
@@ -67,7 +67,7 @@ def write_for_person(path: Path, data: bytes) -> None:
     """Write a file with the permissions of the person and print its path. Raises OSError, `CommandError`."""
     if path.is_dir():
         raise CommandError(f"{path} is a folder: name a file in it")
-    with files_of_person():
+    with files_of_user():
         write_atomically(path, data)
     print_progress(str(path))
 
@@ -80,7 +80,7 @@ async def deliver_report(
     `resume` is the command that continues the run, empty if that is impossible. Raises OSError.
     """
     documents = await context.report_documents(result)
-    with files_of_person():
+    with files_of_user():
         paths = write_report(folder, documents) if folder is not None else {}
     if as_json:
         shown = {form: str(path) for form, path in paths.items()}

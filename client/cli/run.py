@@ -40,7 +40,7 @@ from contracts.strategies import declaration
 from contracts.vocabulary import Outcome
 from workers.composition import compose
 from workers.dev_server import describe_server
-from workers.own_process import files_of_person
+from workers.own_process import files_of_user
 from workers.pools import run_pools
 from workers.process import end_if_stalled
 from workers.telemetry import configure_logging
@@ -279,7 +279,7 @@ class RunCommand:
             return ExitCode.COMPLETED
         ensure_folder(home, SET_HOME)
         if options.out is not None:
-            with files_of_person():
+            with files_of_user():
                 ensure_folder(options.out, "choose another --out")
         await self._update_index()
         if not options.quiet and not context.settings.uses_cluster and describe_server(home) is None:

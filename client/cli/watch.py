@@ -27,7 +27,7 @@ from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow, stat
 from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
-from workers.own_process import umask_of_person
+from workers.own_process import user_umask
 from workflows.status import status_of
 
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
@@ -87,7 +87,7 @@ async def watch(
         resume = f"research resume {research_id}" if result.resumable else ""
         code = await deliver_report(context, result, out, as_json=as_json, quiet=quiet, resume=resume)
     if then:
-        command = partial(subprocess.run, shell=True, check=False, umask=umask_of_person())  # noqa: S604
+        command = partial(subprocess.run, shell=True, check=False, umask=user_umask())  # noqa: S604
         await asyncio.to_thread(command, then)  # the person's own command
     return code
 

@@ -23,7 +23,7 @@ from docx.text.run import Run as WordRun
 
 from activities.reporting.references import KnownAddresses, ReportMarks
 from activities.reporting.tree import Block, Blocks, Run, Sentence, one_line, parse, sentences
-from activities.reporting.words import ReportWords
+from activities.reporting.words import ReportMessages
 from contracts.report import Report
 
 PROPERTY_CHARACTERS: Final = 255
@@ -66,7 +66,7 @@ class ReportDocument:
         title = blocks[0].words if titled else one_line(report.query)
         output = report.effective_request.get("output")
         asked = output.get("language") if isinstance(output, dict) else None
-        words = ReportWords.of(report.engine_by_role, asked, report.language)
+        words = ReportMessages.of(report.engine_by_role, asked, report.language)
         code = re.match(r"[a-z]{2,3}(?=-|\Z)", words.language.lower())
         sources = _source_entries(blocks, words("sources"))
         return cls(blocks, title, code[0] if code else "en", sources)

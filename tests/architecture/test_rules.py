@@ -22,7 +22,7 @@ from tests.architecture.repository import (
     syntax,
     tracked_files,
 )
-from workers.pools import PASSED_THROUGH
+from workers.pools import PASSTHROUGH_MODULES
 
 PURE_PROVIDERS = (
     "providers.interfaces", "providers.errors", "providers.domains", "providers.text",
@@ -93,7 +93,7 @@ def state_of_module(source: str) -> list[int]:
 
 def passes_through(path: Path) -> bool:
     module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    return any(f"{module}.".startswith(f"{name}.") for name in PASSED_THROUGH)
+    return any(f"{module}.".startswith(f"{name}.") for name in PASSTHROUGH_MODULES)
 
 
 def test_what_runs_share_holds_no_state() -> None:

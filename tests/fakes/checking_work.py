@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from activities.roles.claim_checking import STATEMENTS
+from activities.roles.claim_checking import CONTROL_STATEMENTS
 from tests.fakes.model_work import FINDING_LINE, SENTENCE, question_of, told, without_signs
 
 WORD = re.compile(r"\w+")
@@ -116,7 +116,7 @@ def believing(prompt: str) -> dict[str, Any]:
 
 
 def _believed(asked: Asked) -> str:
-    return "not_enough_information" if asked.text in STATEMENTS else "supported"
+    return "not_enough_information" if asked.text in CONTROL_STATEMENTS else "supported"
 
 
 def correcting(prompt: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from temporalio.testing import ActivityEnvironment
 
-from activities.assessment.source_assessment import Judgement, judge_of
+from activities.assessment.source_assessment import Judgement, create_judge
 from activities.journal import CallJournal
 from activities.preparation import ResearchConfiguration
 from activities.reading import ReadingActivities
@@ -98,7 +98,7 @@ async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
         return Judgement(Quality.HIGH, "your documents")
-    return await judge_of({}.get)(request, document)
+    return await create_judge({}.get)(request, document)
 
 
 class World:

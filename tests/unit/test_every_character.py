@@ -10,7 +10,7 @@ import pytest
 
 from activities.assessment.source_assessment import content_quality, declared_quality
 from activities.reporting.drafts import describe_draft, parse_draft
-from activities.reporting.inputs import bare_words, claim_key, find_claims, is_word_for_word, words_around
+from activities.reporting.inputs import claim_key, find_claims, is_verbatim, text_around, without_layout
 from activities.reporting.references import KnownAddresses, find_addresses, with_escaped_markers, without_markers
 from activities.reporting.tree import clean_characters, escape, write
 from activities.roles.grounding import find_quote
@@ -87,10 +87,10 @@ def _by_reports(text: str) -> None:
     write(blocks)
     describe_draft(EMPTY, blocks)
     find_claims(blocks, "en")
-    bare_words(text)
+    without_layout(text)
     registry = KnownAddresses.of(find_addresses(text), text, [text])
-    is_word_for_word(text, [text], registry, in_part=True)
-    words_around(text, 0, 1)
+    is_verbatim(text, [text], registry, in_part=True)
+    text_around(text, 0, 1)
     claim_key(text, [])
     for read in (escape, without_markers, with_escaped_markers, clean_characters, to_plain_draft):
         read(text)  # type: ignore[operator]

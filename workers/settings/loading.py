@@ -54,18 +54,19 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 """Variable → its setting. Empty variables count as unset. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
-LARGEST_FILE = 100_000  # bytes of a `research.toml`: a crafted file can occupy the parser for seconds
+MAX_FILE_BYTES = 100_000  # bytes of a `research.toml`: a crafted file can occupy the parser for seconds
 PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
 """The password within an address."""
 CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file like `--config`, which takes precedence
 CLUSTER_VARIABLES = ("TEMPORAL_ADDRESS", "TEMPORAL_PROFILE", "TEMPORAL_CONFIG_FILE")
 """Each of these names a cluster; without any, the dev server is used."""
-FOLDERS = {("home",), ("tokens", "research_archive_dir")}
+FOLDER_SETTINGS = {("home",), ("tokens", "research_archive_dir")}
 """Settings that are relative to their file, like the path of a corpus."""
-PASSED_ON = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
+INHERITED_VARIABLES = ("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME", "PYTHONPATH", "VIRTUAL_ENV")
 """Variables that child processes inherit; none may be a secret."""
 
-Found = dict[tuple[str, ...], tuple[str | Path, Any]]  # path of a setting → its variable, flag or file, and the value
+RawSettings = dict[tuple[str, ...], tuple[str | Path, Any]]
+"""By path of a setting: its variable, flag or file, and the value."""
 
 
 class SettingsError(Exception):
@@ -209,14 +210,14 @@ def load_settings(
         raise SettingsError("\n".join(_line(found, item["loc"], _message(item)) for item in problems)) from None
     models = settings.models
     if unencrypted := models.sent_unencrypted(settings.model_keys()):
-        lines = (_line(found, models.place_of_address(name), in_clear(key_variable(name))) for name in unencrypted)
+        lines = (_line(found, models.address_path(name), in_clear(key_variable(name))) for name in unencrypted)
         raise SettingsError("\n".join(lines))
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 
 
 def child_environment() -> dict[str, str]:
     """Return the environment for a child process that needs no secrets."""
-    return {name: os.environ[name] for name in PASSED_ON if name in os.environ}  # noqa: TID251  the one place that reads it
+    return {name: os.environ[name] for name in INHERITED_VARIABLES if name in os.environ}  # noqa: TID251  the one place that reads it
 
 
 def editor_command() -> str | None:
@@ -231,11 +232,11 @@ def without_user(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _read_file(path: Path) -> Found:
+def _read_file(path: Path) -> RawSettings:
     """Read a file, if it exists, and resolve its relative folders against it. Raises `SettingsError`."""
     try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise SettingsError(f"{visible(str(path))}: is larger than {LARGEST_FILE:,} bytes")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise SettingsError(f"{visible(str(path))}: is larger than {MAX_FILE_BYTES:,} bytes")
         values = tomllib.loads(path.read_text(encoding="utf-8"))
         leaves = list(_leaves(values))
     except FileNotFoundError:
@@ -246,9 +247,9 @@ def _read_file(path: Path) -> Found:
         raise SettingsError(visible(f"{path}: {error}")) from None
     if unknown := sorted(values.keys() - FileSettings.model_fields.keys()):  # secrets too
         raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
-    found: Found = {}
+    found: RawSettings = {}
     for place, value in leaves:
-        is_folder = place in FOLDERS or (place[0] == "corpus" and place[2:] == ("path",))
+        is_folder = place in FOLDER_SETTINGS or (place[0] == "corpus" and place[2:] == ("path",))
         folder = path.parent / Path(value).expanduser() if is_folder and isinstance(value, str) else value
         found[place] = (path, folder)
     return found
@@ -262,7 +263,7 @@ def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[t
             yield (*place, name), value
 
 
-def _from_environment(environment: Mapping[str, str]) -> Found:
+def _from_environment(environment: Mapping[str, str]) -> RawSettings:
     """Return the values of our variables and of Temporal's; empty ones count as unset."""
     addresses = search_providers.address_variables()
     places: dict[str, tuple[str, ...]] = dict(VARIABLES)
@@ -277,7 +278,7 @@ def _from_environment(environment: Mapping[str, str]) -> Found:
     return {places[name]: (name, value) for name, value in given.items() if value}
 
 
-def _nested(found: Found) -> dict[str, Any]:
+def _nested(found: RawSettings) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for place, (_, value) in found.items():
         table = values
@@ -292,7 +293,7 @@ def _nested(found: Found) -> dict[str, Any]:
     return values
 
 
-def _line(found: Found, location: tuple[str | int, ...], message: str) -> str:
+def _line(found: RawSettings, location: tuple[str | int, ...], message: str) -> str:
     """Prefix a problem with its place in the source: a variable, a flag, or a file and path."""
     place = tuple(str(part) for part in location if part != "[key]")
     for length in range(len(place), 0, -1):

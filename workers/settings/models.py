@@ -98,7 +98,7 @@ class ModelsSettings(BaseModel):
         """Return the preferred model by tier; empty if no model is named."""
         return {tier.value: names[0] for tier in Tier if (names := self.names_for(tier))}
 
-    def place_of_address(self, endpoint: str) -> tuple[str, ...]:
+    def address_path(self, endpoint: str) -> tuple[str, ...]:
         """Return the path of an endpoint's address in the settings."""
         own = () if endpoint == DEFAULT_ENDPOINT else ("endpoints", endpoint)
         return ("models", *own, "base_url")

@@ -17,7 +17,7 @@ from providers.search.declarations import declared_names
 from workers.settings.models import ModelsSettings
 
 APPLICATION: Final = "durable-research"
-SLOWEST_PER_MINUTE: Final = 0.0001  # one request a week: every store can remember requests for a few weeks
+MIN_PER_MINUTE: Final = 0.0001  # one request a week: every store can remember requests for a few weeks
 
 
 class ConfigSection(BaseModel):
@@ -36,7 +36,7 @@ class SearchSettings(ConfigSection):
     max_results_per_query: int = Field(default=10, ge=1, le=50)
     domains_allow: list[Domain] = []
     domains_deny: list[Domain] = []
-    requests_per_minute: dict[ProviderName, Annotated[float, Field(ge=SLOWEST_PER_MINUTE, le=100_000)]] = {}
+    requests_per_minute: dict[ProviderName, Annotated[float, Field(ge=MIN_PER_MINUTE, le=100_000)]] = {}
     """By provider: the rate limit of all workers together."""
     usd_per_1000: dict[ProviderName, Annotated[float, Field(ge=0, le=100_000)]] = {}
     """By provider: the price of 1,000 searches. Without it the cost of a provider with a plan is unknown."""

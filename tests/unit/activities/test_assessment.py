@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from activities.assessment.source_assessment import AUTHORITIES, OUTSIDE, UNKNOWN, age_of, assess, declared_quality
+from activities.assessment.source_assessment import (
+    AUTHORITIES,
+    OUTDATED,
+    UNKNOWN,
+    assess,
+    declared_quality,
+    rate_recency,
+)
 from contracts.evidence import SourceAssessment
 from contracts.messages import ReadRequest
 from contracts.request import SourceType
@@ -84,7 +91,7 @@ def test_a_page_cannot_claim_authority(claim: str) -> None:
 def test_a_date_before_the_time_asked_for_is_never_high() -> None:
     """Outside the timeframe even an authoritative page is at most medium (X-20)."""
     old = judged(MANUAL, published_from="2026-01-01")
-    assert (old.label, old.recency) == (Quality.MEDIUM, OUTSIDE)
+    assert (old.label, old.recency) == (Quality.MEDIUM, OUTDATED)
     assert "before the time asked for" in old.reason
 
 
@@ -109,8 +116,8 @@ UNDATED = [None, "soon", "2024-13", "0000", "2026-12-24", "2030", "2024-02-30"]
         ("2026-10-21", SourceType.NEWS, None, 0, 0.5),
         ("2026-10-21", SourceType.ACADEMIC, None, 0.98, 1),
         ("2026", SourceType.NEWS, None, 1, 1),
-        ("2024", SourceType.WEB, "2024-05-01", OUTSIDE + 0.01, 1),
-        ("2024-04", SourceType.WEB, "2024-05-01", OUTSIDE, OUTSIDE),
+        ("2024", SourceType.WEB, "2024-05-01", OUTDATED + 0.01, 1),
+        ("2024-04", SourceType.WEB, "2024-05-01", OUTDATED, OUTDATED),
     ],
 )
 def test_age_is_judged_by_the_kind_of_search(
@@ -118,7 +125,7 @@ def test_age_is_judged_by_the_kind_of_search(
 ) -> None:
     """A month is old for news; a date in part counts as its latest day; one that cannot be is neutral (X-20)."""
     request = ReadRequest(source_id="s", url="", date=TODAY, published_from=earliest, mode=mode)
-    value, words = age_of(published, request)
+    value, words = rate_recency(published, request)
     assert least <= value <= most
     assert (words == "undated") is (published in UNDATED)
 

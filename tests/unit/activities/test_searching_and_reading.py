@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from temporalio.exceptions import ApplicationError
 
-from activities.assessment.source_assessment import judge_of
+from activities.assessment.source_assessment import create_judge
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import failures
@@ -71,7 +71,7 @@ async def read(
 ) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
     store = content or MemoryStore()
-    quality = judge_of({"manual": "high", "notes": "splendid"}.get)
+    quality = create_judge({"manual": "high", "notes": "splendid"}.get)
     activities = ReadingActivities(shelf or Shelf(given), store, quality, Notebooks(store), lambda: NOW)
     request = ReadRequest(**{"source_id": SOURCE, "url": URL, "title": "From the hit", "permitted": True, **fields})
     record = await environment().run(activities.read_source, request)

@@ -9,11 +9,11 @@ from activities.reporting.tree import write
 from activities.verifying.verification import (
     Material,
     apply,
-    ask,
-    choose,
+    choose_corrections,
     conclude,
     correct,
     extract_claims,
+    select_open,
     to_plain_draft,
     try_proposals,
 )
@@ -79,11 +79,11 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert changed.decided.verdict is Verdict.CONTRADICTED
     assert uncited.decided.verdict is Verdict.UNVERIFIED
     assert paraphrase.decided is None
-    (asked,) = ask(claims, MATERIAL, set())
+    (asked,) = select_open(claims, MATERIAL, set())
     assert asked.fingerprint == paraphrase.fingerprint
     assert "by default. " in asked.passages[0].before
     assert asked.passages[0].after.startswith(" Whether it suffices")
-    assert ask(claims, MATERIAL, {paraphrase.fingerprint}) == []
+    assert select_open(claims, MATERIAL, {paraphrase.fingerprint}) == []
     without_model = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
     assert all(each.decided is not None for each in without_model)
 
@@ -137,7 +137,7 @@ def test_with_a_silent_corrector_and_a_perfect_checker_what_is_false_goes() -> N
     for pair in read_pairs():
         claims = extract_claims(f"{pair.claim} [ev-1]\n", material_of(pair))
         answers = perfect_answers(claims, pair)
-        accepted, _ = choose(claims, conclude(claims, answers), [], answers)
+        accepted, _ = choose_corrections(claims, conclude(claims, answers), [], answers)
         if pair.label != Verdict.PARTIAL:
             gone[pair.label in WRONG].append(bool(accepted))
     assert sum(gone[True]) >= 0.95 * len(gone[True])
@@ -154,6 +154,6 @@ def test_a_correction_passes_the_judge_of_drafts(by_model: bool) -> None:
         proposal = Proposal(number=0, action=CorrectionAction.REWRITE, text=pair.claim, evidence_ids=["ev-1"])
         drafted = extract_claims(f"{pair.claim} [ev-1]\n", material)
         answers = perfect_answers(drafted, pair) if by_model else {}
-        (accepted,), _ = choose(claims, before, try_proposals([proposal], material), answers)
+        (accepted,), _ = choose_corrections(claims, before, try_proposals([proposal], material), answers)
         passes = all(each.verdict is Verdict.SUPPORTED for each in conclude(drafted, answers))
         assert (accepted.action is CorrectionAction.REWRITE) is passes, pair.claim

@@ -13,7 +13,7 @@ import pytest
 
 from client.cli.reports import write_atomically
 from workers import own_process, setup
-from workers.own_process import files_of_person, restrict_files_to_owner, run_to_end
+from workers.own_process import files_of_user, restrict_files_to_owner, run_to_end
 
 
 def mode(path: Path) -> int:
@@ -22,7 +22,7 @@ def mode(path: Path) -> int:
 
 @pytest.fixture
 def person(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(own_process, "_umask_of_person", None)
+    monkeypatch.setattr(own_process, "_user_umask", None)
     before = os.umask(0o022)
     restrict_files_to_owner()
     restrict_files_to_owner()
@@ -35,7 +35,7 @@ def test_the_home_is_private_and_reports_are_the_persons(tmp_path: Path) -> None
     """Files of the process and of its children are for the owner; what `--out` names has the person's own rights."""
     subprocess.run([sys.executable, "-c", "open('child', 'w')"], cwd=tmp_path, check=True)
     write_atomically(tmp_path / "ours" / "note", b"text")
-    with files_of_person():
+    with files_of_user():
         write_atomically(tmp_path / "out" / "report.md", b"text")
     assert [mode(tmp_path / name) for name in ("child", "ours", "ours/note")] == [0o600, 0o700, 0o600]
     assert [mode(tmp_path / name) for name in ("out", "out/report.md")] == [0o755, 0o644]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from activities.reporting.audit import audit
 from activities.reporting.references import (
-    OWN_GROUP,
+    SQUARE_GROUP,
     DraftMarks,
     KnownAddresses,
     ReportMarks,
@@ -91,7 +91,7 @@ def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
 
     def note(inlines: list[Inline], quoted: bool) -> list[Inline]:
         plain = (each.text for each in inlines if isinstance(each, Run) and not each.code)
-        unknown.extend(match[0] for words in plain for match in OWN_GROUP.finditer(words))
+        unknown.extend(match[0] for words in plain for match in SQUARE_GROUP.finditer(words))
         return inlines
 
     marks = [mark for each in sentences(parse(text, ReportMarks(), note)) for mark in each.marks]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import CitedWords, FoundClaim, Tallied, count_verdicts, find_claims, judge
+from activities.reporting.inputs import CitedPassage, CountedClaim, ParsedClaim, count_verdicts, find_claims, judge
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
 from activities.reporting.tree import Written, parse, write
 from contracts.checking import VerificationSummary
@@ -20,11 +20,15 @@ A, B, C = "ev-aa", "ev-bb", "ev-cc"
 SOURCES = {A: "src-1", B: "src-2", C: "src-1"}
 EVIDENCE = {key: Evidence(id=key, source_id=source, start=0, end=5) for key, source in SOURCES.items()}
 AWKWARD = "It is *not* so [7], see https://elsewhere.test/x_y, <stdin>.\n\nA 2nd\u200b paragraph | with 50 % & more."
-CITED = {A: CitedWords(RULE, "", "A page"), B: CitedWords(PROBLEM, "", "A page"), C: CitedWords(AWKWARD, "", "A page")}
+CITED = {
+    A: CitedPassage(RULE, "", "A page"),
+    B: CitedPassage(PROBLEM, "", "A page"),
+    C: CitedPassage(AWKWARD, "", "A page"),
+}
 REGISTRY = KnownAddresses.of(["https://good.test/page"])
 
 
-def numbered(draft: str) -> tuple[list[FoundClaim], Written]:
+def numbered(draft: str) -> tuple[list[ParsedClaim], Written]:
     blocks = parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([]))
     blocks, _ = number_citations(blocks, EVIDENCE, [], {})
     return find_claims(blocks), write(blocks)
@@ -47,7 +51,7 @@ def numbered(draft: str) -> tuple[list[FoundClaim], Written]:
 def test_claims_are_the_pieces_that_carry_citations(draft: str, texts: list[str]) -> None:
     """A claim is the sentence, the row or the quoted passage to which a number belongs, at its exact place (X-7)."""
     claims, written = numbered(draft)
-    assert [written.text[slice(*claim.place(written))] for claim in claims if claim.evidence_ids] == texts
+    assert [written.text[slice(*claim.span(written))] for claim in claims if claim.evidence_ids] == texts
 
 
 @pytest.mark.parametrize(
@@ -112,10 +116,10 @@ WORDS = ["The dam is safe. ", "word ", "e.g. ", "🐘 ", "é", "? ", f"[{A}]", f
 def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     """Places are exact, claims do not overlap, together they have every citation, and rendering changes no id."""
     claims, written = numbered(draft)
-    places = [claim.place(written) for claim in claims]
-    assert places == sorted(places)
-    assert all(one[1] <= other[0] for one, other in pairwise(places))
-    marked = [sentence for sentence in written.places if sentence.marks]
+    spans = [claim.span(written) for claim in claims]
+    assert spans == sorted(spans)
+    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+    marked = [sentence for sentence in written.spans if sentence.marks]
     assert [each for claim in claims for each in claim.sentences if each.marks] == marked
     drafted = find_claims(parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([])))
     assert [claim.id for claim in drafted] == [claim.id for claim in claims]
@@ -138,9 +142,9 @@ LETTERS = {"-" if verdict is Verdict.UNVERIFIED else verdict.value[0]: verdict f
 )
 def test_a_report_is_borne_out_or_not(answer: str, rest: str, borne_out: bool) -> None:
     """A contradiction, an unsupported answer, or a fifth of unsupported statements is too much; doubt alone is not."""
-    judged = [Tallied(verdict, CheckMethod.RULES, 1, "Summary") for verdict in map(LETTERS.__getitem__, answer)]
-    judged += [Tallied(verdict, CheckMethod.RULES, 1, "More") for verdict in map(LETTERS.__getitem__, rest)]
-    judged += [Tallied(Verdict.UNVERIFIED, CheckMethod.NONE, 0, "Summary")] * 20
+    judged = [CountedClaim(verdict, CheckMethod.RULES, 1, "Summary") for verdict in map(LETTERS.__getitem__, answer)]
+    judged += [CountedClaim(verdict, CheckMethod.RULES, 1, "More") for verdict in map(LETTERS.__getitem__, rest)]
+    judged += [CountedClaim(Verdict.UNVERIFIED, CheckMethod.NONE, 0, "Summary")] * 20
     figures = VerificationSummary.model_validate(count_verdicts(judged))
     assert figures.warning is not borne_out
     assert figures.shortfall == ((answer + rest).count("u") + (answer + rest).count("c"), len(answer + rest))

@@ -10,7 +10,7 @@ from docx import Document
 
 from activities.reporting.audit import audit
 from activities.reporting.render import RenderedForms
-from activities.reporting.words import ReportWords
+from activities.reporting.words import ReportMessages
 from client.exchange.documents import to_docx
 from contracts.addresses import gap_id
 from contracts.agents import AgentRecord, AgentTask, NodeEnd, NodeSummary, TaskResult
@@ -81,7 +81,7 @@ async def problems_of(made: RenderedForms) -> list[Any]:
 @pytest.mark.parametrize("language", sorted(KNOWN_LANGUAGES))
 async def test_both_sections_are_in_every_form_and_language(language: str) -> None:
     """Made from the state, in the report's language, after the text and as no claims; the audit finds them (S4-037)."""
-    made, say = forms(language=language), ReportWords(language)
+    made, say = forms(language=language), ReportMessages(language)
     titles = [say("section_open_questions"), say("section_knowledge_gaps")]
     report = Report.model_validate_json(made.document)
     assert report.report.sections[-4:] == [*titles, say("sources"), say("method")]

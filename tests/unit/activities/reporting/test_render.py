@@ -35,7 +35,7 @@ from tests.unit.activities.reporting.sample import (
 from tests.unit.activities.scripted import MemoryStore
 
 
-async def skipped_of(corpus: str) -> list[SkippedFile]:
+async def list_skipped(corpus: str) -> list[SkippedFile]:
     assert corpus == "manual"
     return SKIPPED
 
@@ -50,7 +50,7 @@ async def run(
         assert state.draft is not None
         state.draft = state.draft.model_copy(update={"document": reference})
     sessions = RecordSessionStore(Records(Path(), "sessions"))
-    activities = ReportingActivities(store, skipped_of, "0.1.0", HereCalls(), sessions, Notebooks(store))
+    activities = ReportingActivities(store, list_skipped, "0.1.0", HereCalls(), sessions, Notebooks(store))
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))
     return await ActivityEnvironment().run(activities.render_report, request), store
 

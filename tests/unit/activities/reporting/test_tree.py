@@ -14,7 +14,7 @@ from activities.reporting.tree import (
     one_line,
     paragraph,
     parse,
-    parse_words,
+    parse_plain_text,
     write,
 )
 
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_as_it_was(draft: str) -> None:
     again = parse(written.text)
     assert data(again) == data(tree)
     assert write(again).text == written.text
-    for sentence, (start, end) in written.places.items():
+    for sentence, (start, end) in written.spans.items():
         assert sentence.words == "" or written.text[start:end].strip()
 
 
@@ -76,8 +76,8 @@ def test_markdown_has_one_form(draft: str, written: str) -> None:
 @example("0?:?")  # a sentence ends where no blank follows
 def test_escaped_words_are_shown_as_they_are(text: str) -> None:
     """Markdown shows foreign words as they are, in the middle of a line and as a paragraph."""
-    assert parse_words(f"x {escape(one_line(text))} x") == one_line(f"x {text} x")
-    assert parse_words(write((paragraph(text),)).text) == one_line(text)
+    assert parse_plain_text(f"x {escape(one_line(text))} x") == one_line(f"x {text} x")
+    assert parse_plain_text(write((paragraph(text),)).text) == one_line(text)
 
 
 @pytest.mark.parametrize(

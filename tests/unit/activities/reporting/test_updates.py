@@ -18,7 +18,7 @@ from activities.reporting.updates import (
     apply_update,
     describe_live,
     elements_of,
-    first_text,
+    empty_report,
     fit_to_outline,
     measure_reports,
     read_body,
@@ -33,7 +33,7 @@ from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import Operation, OperationKind, ReportUpdate
 
 OUTLINE = ["What it is", "How *it* works & why", "Limits"]
-EMPTY = first_text("What is vacuum?", OUTLINE)
+EMPTY = empty_report("What is vacuum?", OUTLINE)
 BOUND = 800
 
 
@@ -51,7 +51,7 @@ def report_of(**bodies: str) -> LiveText:
 
 def update_of(report: LiveText, heading: str, *operations: Operation) -> ReportUpdate:
     return ReportUpdate(
-        heading=heading, base=digest(report.sections[report.place_of(heading)][1]), operations=list(operations)
+        heading=heading, base=digest(report.sections[report.index_of(heading)][1]), operations=list(operations)
     )
 
 

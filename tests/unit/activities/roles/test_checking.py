@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activities.roles.claim_checking import NO_VERDICT, STATEMENTS, TWO_VERDICTS, ground_verdicts
+from activities.roles.claim_checking import CONTROL_STATEMENTS, NO_VERDICT, TWO_VERDICTS, ground_verdicts
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
@@ -57,7 +57,7 @@ def prompt_of(claims: list[AskedClaim] = CLAIMS) -> str:
 
 
 def real_ones(prompt: str) -> list[checking_work.Asked]:
-    return [one for one in checking_work.statements_of(prompt) if one.text not in STATEMENTS]
+    return [one for one in checking_work.statements_of(prompt) if one.text not in CONTROL_STATEMENTS]
 
 
 def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
@@ -130,7 +130,7 @@ def test_nobody_learns_where_the_control_stands() -> None:
     places = set()
     for number in range(12):
         prompt = prompt_of([asked(f"Store {number} holds it.", f"Store {number} is large."), *CLAIMS])
-        places |= {n for n, one in enumerate(checking_work.statements_of(prompt)) if one.text in STATEMENTS}
+        places |= {n for n, one in enumerate(checking_work.statements_of(prompt)) if one.text in CONTROL_STATEMENTS}
     assert len(places) > 2
 
 

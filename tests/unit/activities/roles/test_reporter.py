@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from activities.reporting.drafts import parse_draft
-from activities.reporting.updates import LiveText, apply_update, first_text, measure_reports, write_body
+from activities.reporting.updates import LiveText, apply_update, empty_report, measure_reports, write_body
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role
 from activities.roles.report_writing import ground_update
@@ -33,7 +33,7 @@ OUTLINE = ["What it is", "Limits"]
 
 
 def report_with(body: str) -> LiveText:
-    return first_text("What is vacuum?", OUTLINE).with_body(0, write_body(parse_draft(body)))
+    return empty_report("What is vacuum?", OUTLINE).with_body(0, write_body(parse_draft(body)))
 
 
 REPORT = report_with(f"Known before [{B.id}]. Without a source.\n\n- an item")

@@ -88,7 +88,7 @@ async def sweep_until_empty(home: Path) -> None:
         sessions = RecordSessionStore(open_records(None, home, SESSIONS))
         content, archive = ObstoreContentStore(home / "content"), RecordArchive(None, home)
         swept = retention.Retention(sessions, content, shared.calls, None, archive, sole=True)
-        task = asyncio.create_task(retention.sweep_now_and_then(swept, settings.retention_days, shared.store))
+        task = asyncio.create_task(retention.sweep_periodically(swept, settings.retention_days, shared.store))
         async with asyncio.timeout(20):
             while stored(home):
                 await asyncio.sleep(0.01)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from activities.preparation import RunRefused, estimated, resolve
+from activities.preparation import RunRefused, estimate_run, resolve
 from client.cli.context import RunInfo
 from client.cli.options import RunOptions
 from client.cli.output import CommandError, ExitCode
@@ -158,7 +158,7 @@ BOTH = {"simple": "cheap", "analytical": "cheap", "complex": "dear"}
 
 
 def estimate_of(run: ResolvedResearch, settings: Settings = PRICED) -> Estimate:
-    made = estimated(run, configuration_of(settings))
+    made = estimate_run(run, configuration_of(settings))
     assert made is not None
     return made
 

@@ -11,7 +11,7 @@ from docx.oxml.ns import qn
 from pypdfium2 import raw
 
 from activities.reporting.tree import one_line
-from activities.reporting.words import ReportWords
+from activities.reporting.words import ReportMessages
 from client.exchange.documents import to_docx, to_pdf
 from contracts.report import VERDICT_SIGNS, Report, read_report
 from tests.unit.activities.reporting.sample import SAMPLE, rendered
@@ -135,7 +135,7 @@ def test_a_document_is_in_the_language_that_its_model_was_asked_for() -> None:
 
 def test_signs_of_verdicts_are_in_both_documents() -> None:
     """What Markdown says behind a sentence stands there in PDF and Word, too, in letters that the fonts have."""
-    signs = [f"({ReportWords('en').sign(verdict)})" for verdict in VERDICT_SIGNS]
+    signs = [f"({ReportMessages('en').sign(verdict)})" for verdict in VERDICT_SIGNS]
     text = "\n\n".join(f"It is so [1]. *{sign}*" for sign in signs)
     report = report_of(report={"markdown": f"# T\n\n{text}\n"}, claims=[])
     lines = words_of_docx(to_docx(report))

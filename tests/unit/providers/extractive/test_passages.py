@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from activities.reporting.tree import parse_words
+from activities.reporting.tree import parse_plain_text
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, Evidence
 from contracts.plan import PlanNode
@@ -238,7 +238,7 @@ def test_words_of_a_source_are_no_markup() -> None:
     )
     brief = Shelf({"Odd": f"# Odd\n\n{sentence}\n"}).brief("What is the zeta value?")
     assert r"The \*zeta\* value is \[ev-1234567890\] in `zeta_max` \<b\>and\</b\> costs 5 \$ \| 1. of it" in brief
-    shown = parse_words(brief.replace("\\[", "[").replace("`", ""))
+    shown = parse_plain_text(brief.replace("\\[", "[").replace("`", ""))
     assert sentence.replace("`", "") in shown
 
 
