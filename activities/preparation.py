@@ -143,9 +143,10 @@ def resolve(
     protected, problems = protected_sources_of(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
-    advice = list(configuration.search_advice([each for each in providers if each.name != CORPUS])) if web else []
+    advice = list(configuration.search_advice([choice for choice in providers if choice.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of passages set RESEARCH_MODEL and ANTHROPIC_API_KEY")
+    search_hosts = [choice.host for choice in providers if choice.available and choice.host]
     depth = presets.depth_of(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
     resolved = ResolvedResearch(
@@ -176,7 +177,7 @@ def resolve(
         tokens=configuration.tokens,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
-        egress=where_text_goes(host, [each.host for each in providers if each.available and each.host], pages=web),
+        egress=where_text_goes(host, search_hosts, pages=web),
         advice=advice,
     )
     return resolved.model_copy(update={"estimate": estimate_run(resolved, configuration)})
@@ -198,7 +199,7 @@ def resolve_again(
         raise RunRefused("query: this id belongs to another question: choose another id")
     if lines := [*_refused_changes(stored, request), *unknown_to_strategy(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
-    named = merge(stored.requested, _named_settings(request))
+    requested = merge(stored.requested, _named_settings(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}
     fixed |= {
         "context": [turn.model_dump() for turn in stored.context],
@@ -209,26 +210,26 @@ def resolve_again(
     merged = merge(merge(stored.requested, fixed), _named_settings(request))
     whole = ResearchRequest.model_validate(merged)
     attributes = stored.search_attributes
-    again = resolve(stored.research_id, whole, configuration, corpus or stored.corpus, search_attributes=attributes)
-    kept: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
-    kept["requested"] = named
-    if again.depth is stored.depth:
-        kept |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
-    again = again.model_copy(update=kept)
-    return again.model_copy(update={"estimate": estimate_run(again, configuration)})
+    resolved = resolve(stored.research_id, whole, configuration, corpus or stored.corpus, search_attributes=attributes)
+    preserved: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
+    preserved["requested"] = requested
+    if resolved.depth is stored.depth:
+        preserved |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
+    resolved = resolved.model_copy(update=preserved)
+    return resolved.model_copy(update={"estimate": estimate_run(resolved, configuration)})
 
 
 def _named_settings(request: ResearchRequest) -> dict[str, Any]:
     """Return the settings that a request names, as JSON, except those that a resumed run cannot change."""
-    given = request.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={*NOT_STORED, *UNCHANGEABLE})
-    return {name: value for name, value in given.items() if value != "auto"}
+    named = request.model_dump(mode="json", exclude_unset=True, exclude_none=True, exclude={*NOT_STORED, *UNCHANGEABLE})
+    return {name: value for name, value in named.items() if value != "auto"}
 
 
-def merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge nested dictionaries; values of `above` win, and `metadata` is replaced as a whole."""
-    merged = {**below, **above}
-    both = (name for name in above if isinstance(above[name], dict) and isinstance(below.get(name), dict))
-    return merged | {name: merge(below[name], above[name]) for name in both if name != "metadata"}
+def merge(base: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge nested dictionaries; values of `overrides` win, and `metadata` is replaced as a whole."""
+    merged = {**base, **overrides}
+    both = (name for name in overrides if isinstance(overrides[name], dict) and isinstance(base.get(name), dict))
+    return merged | {name: merge(base[name], overrides[name]) for name in both if name != "metadata"}
 
 
 def _refused_changes(stored: ResolvedResearch, request: ResearchRequest) -> list[str]:
@@ -252,15 +253,15 @@ def _limits(
 
     def of_depth(depth: Depth) -> EffectiveLimits:
         documented = presets.preset(strategy.name, depth)
-        own = configuration.presets.get((strategy.name, depth)) or documented
+        base = configuration.presets.get((strategy.name, depth)) or documented
         # Values set by the operator are not overridden.
-        left = {name: limit for name, limit in changes.items() if getattr(own, name) == getattr(documented, name)}
-        return own.model_copy(update=left)
+        applied = {name: limit for name, limit in changes.items() if getattr(base, name) == getattr(documented, name)}
+        return base.model_copy(update=applied)
 
-    def of_request(own: EffectiveLimits) -> EffectiveLimits:
-        effective, least = presets.effective_limits(own, request.limits), len(request.protected_sources)
-        raised = {name: max(getattr(effective, name), least) for name in ("max_sources", "max_new_sources")}
-        return effective.model_copy(update=raised if least else {})
+    def of_request(base: EffectiveLimits) -> EffectiveLimits:
+        effective, minimum = presets.effective_limits(base, request.limits), len(request.protected_sources)
+        raised = {name: max(getattr(effective, name), minimum) for name in ("max_sources", "max_new_sources")}
+        return effective.model_copy(update=raised if minimum else {})
 
     if request.mode in strategy.modes:
         return of_request(strategy.modes[request.mode]), {}
@@ -305,8 +306,8 @@ def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dic
     prices = {}
     for tier, names in candidates.items():
         if known := [price for price in map(configuration.model_price, names) if price is not None]:
-            dearest = {name: max(getattr(price, name) for price in known) for name in ("input", "output")}
-            prices[tier] = ModelPrice(**dearest)
+            highest = {name: max(getattr(price, name) for price in known) for name in ("input", "output")}
+            prices[tier] = ModelPrice(**highest)
     return prices
 
 
@@ -381,12 +382,12 @@ def _providers(
 def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
     """Estimate a run across all the limits it may choose for itself; None if it makes no paid call."""
     possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
-    estimates = [one for one in (_estimate(each, configuration) for each in possible) if one is not None]
+    estimates = [item for run in possible if (item := _estimate(run, configuration)) is not None]
     if not estimates:
         return None
-    changes: dict[str, Any] = {"unpriced": list(dict.fromkeys(name for one in estimates for name in one.unpriced))}
+    changes: dict[str, Any] = {"unpriced": list(dict.fromkeys(name for item in estimates for name in item.unpriced))}
     for name in ("calls", "tokens", "searches", "cost_usd"):
-        ranges = [getattr(one, name) for one in estimates]
+        ranges = [getattr(item, name) for item in estimates]
         known = None not in ranges
         changes[name] = (min(low for low, _ in ranges), max(high for _, high in ranges)) if known else None
     return estimates[0].model_copy(update=changes)
@@ -409,15 +410,15 @@ def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
     longest, shown = resolved.source_characters, limits.max_sources_per_query * by_role.get(ANALYZER, (0, 0))[1]
     at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
     usual = round(at_length * longest + (1 - at_length) * min(longest, AGAIN_CHARACTERS))
-    most = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
+    maximum = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
     reasoning = resolved.reasoning_tokens
-    most["reasoning_tokens"] = REASONING_TOKENS if reasoning is None else reasoning
+    maximum["reasoning_tokens"] = REASONING_TOKENS if reasoning is None else reasoning
     calls, tokens = [0.0, 0.0], [0.0, 0.0]
     # Providers share the searches: the dearest gives the upper bound, the cheapest the lower.
     usd = [searches[0] * min(known), searches[1] * max(known)]
     for role, counts in by_role.items():
         model = resolved.models[role.tier.value]
-        sizes = (least_call(role, longest), expected_call(role, **most))
+        sizes = (least_call(role, longest), expected_call(role, **maximum))
         for bound, (count, size) in enumerate(zip(counts, sizes, strict=True)):
             price = configuration.call_usd(model, size)
             calls[bound] += count
@@ -457,7 +458,7 @@ def _capped(amount: Sequence[float], cap: float | None) -> Range:
 # --- metadata for front ends ------------------------------------------------------------------------------------------
 def described_strategy() -> StrategyDeclaration:
     """Return the strategy whose plans need approval, else the default strategy of requests."""
-    waiting = (each for each in list_selectable() if each.gates.approve is Approve.PLAN)
+    waiting = (strategy for strategy in list_selectable() if strategy.gates.approve is Approve.PLAN)
     return next(waiting, declaration(ResearchRequest.model_fields["strategy"].default))
 
 
@@ -493,16 +494,16 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
 
 def _inline(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any = None) -> dict[str, Any]:
     """Return a schema with references resolved and `value` as default, without titles and `null` alternatives."""
-    kinds = [each for each in part.get("anyOf", ()) if each != {"type": "null"}]
+    kinds = [option for option in part.get("anyOf", ()) if option != {"type": "null"}]
     inner = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else kinds[0] if len(kinds) == 1 else None
     if inner is not None:
-        own = {key: each for key, each in part.items() if key not in ("$ref", "anyOf")}
+        own = {key: entry for key, entry in part.items() if key not in ("$ref", "anyOf")}
         return _inline({**inner, **own}, definitions, value)
-    made = {key: each for key, each in part.items() if key not in ("$defs", "title", "default")}
+    schema = {key: entry for key, entry in part.items() if key not in ("$defs", "title", "default")}
     if "items" in part:
-        made["items"] = _inline(part["items"], definitions)
+        schema["items"] = _inline(part["items"], definitions)
     if "properties" in part:
-        values, inside = value or {}, part["properties"].items()
-        return made | {"properties": {name: _inline(each, definitions, values.get(name)) for name, each in inside}}
+        values, nested = value or {}, part["properties"].items()
+        return schema | {"properties": {name: _inline(entry, definitions, values.get(name)) for name, entry in nested}}
     default = part.get("default") if value is None else value
-    return made if default is None else made | {"default": default}
+    return schema if default is None else schema | {"default": default}

@@ -54,15 +54,15 @@ class RecordsActivities:
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
         """Resolve the request, load or store the session, and take the run's turn if the queue has room."""
-        asked = ResearchRequest.model_validate_json(request.request_json)
+        parsed = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
-            work = self._resume(request, asked) if asked.continue_from else self._start(request.research_id, asked)
+            work = self._resume(request, parsed) if parsed.continue_from else self._start(request.research_id, parsed)
             prepared = await work
             if request.continued or prepared.stored_result is not None:
                 return prepared
             # If the run is refused after this, the queue frees its place.
             turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
-            if not turn.place and not asked.continue_from:
+            if not turn.place and not parsed.continue_from:
                 # Saved now, so that a run terminated early can be resumed with the answers it paid for.
                 state = ResearchState(status=RunStatus.RUNNING)
                 state.take_resolution(prepared.resolved, prepared.resolved_entry)
@@ -72,12 +72,12 @@ class RecordsActivities:
     @activity.defn(name="preview_research")
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
         """Resolve the request as `prepare_research` would, without storing it or counting the files of its corpus."""
-        asked = ResearchRequest.model_validate_json(request.request_json)
+        parsed = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
-            if asked.continue_from:
-                return resolve_again((await self._stored(request.research_id, asked))[1], asked, self.configuration)
-            corpus = CorpusSnapshot(name=asked.corpus, files=1) if asked.corpus else None
-            return resolve(request.research_id, asked, self.configuration, corpus, search_attributes=False)
+            if parsed.continue_from:
+                return resolve_again((await self._stored(request.research_id, parsed))[1], parsed, self.configuration)
+            corpus = CorpusSnapshot(name=parsed.corpus, files=1) if parsed.corpus else None
+            return resolve(request.research_id, parsed, self.configuration, corpus, search_attributes=False)
 
     @activity.defn(name="describe_research")
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
@@ -124,35 +124,35 @@ class RecordsActivities:
             text=text[start:end], next_offset=end if end < len(text) else None, size=len(text)
         )
 
-    async def _start(self, research_id: str, asked: ResearchRequest) -> messages.Prepared:
-        corpus, attributes = await self._corpus(asked.corpus), await self._has_search_attributes()
-        resolved = resolve(research_id, asked, self.configuration, corpus, search_attributes=attributes)
-        followed = await self._follow_up(resolved, asked.follow_up_of) if asked.follow_up_of else None
+    async def _start(self, research_id: str, parsed: ResearchRequest) -> messages.Prepared:
+        corpus, attributes = await self._corpus(parsed.corpus), await self._has_search_attributes()
+        resolved = resolve(research_id, parsed, self.configuration, corpus, search_attributes=attributes)
+        followed = await self._follow_up(resolved, parsed.follow_up_of) if parsed.follow_up_of else None
         resolved = resolved.model_copy(update={"follow_up": followed, "canary": await self._canary(resolved)})
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
-    async def _stored(self, research_id: str, asked: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:
+    async def _stored(self, research_id: str, parsed: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:
         """Load the state and the resolution that a request continues. Raises `RunRefused`."""
-        session = asked.continue_from or ""
+        session = parsed.continue_from or ""
         if session != research_id:
             raise RunRefused(f"continue_from: a run goes on under its own id: start it as {session}")
         state = await self._state(session)
-        if state is None or (state.resolved is not None and state.resolved.tenant != asked.tenant):
+        if state is None or (state.resolved is not None and state.resolved.tenant != parsed.tenant):
             raise RunRefused(f"there is no session {session} to go on from: see `research list`")
         if state.resolved is None:
             raise RunRefused(f"session {session} was never started: ask again")
         return state, state.resolved
 
-    async def _resume(self, request: messages.PrepareRequest, asked: ResearchRequest) -> messages.Prepared:
-        state, stored = await self._stored(request.research_id, asked)
+    async def _resume(self, request: messages.PrepareRequest, parsed: ResearchRequest) -> messages.Prepared:
+        state, stored = await self._stored(request.research_id, parsed)
         if request.continued:
             return messages.Prepared(resolved=stored, packed_state=state.pack(), resolved_entry=state.resolved_entry)
-        if asked.refresh:
+        if parsed.refresh:
             await self._require_refreshable(state, stored)
-        corpus = stored.corpus if asked.refresh else None
+        corpus = stored.corpus if parsed.refresh else None
         newest = await self._corpus(corpus.name, refresh=True) if corpus else None
-        resolved = resolve_again(stored, asked, self.configuration, newest)
-        finished = not asked.refresh and state.result is not None and state.result.outcome is Outcome.COMPLETED
+        resolved = resolve_again(stored, parsed, self.configuration, newest)
+        finished = not parsed.refresh and state.result is not None and state.result.outcome is Outcome.COMPLETED
         return messages.Prepared(
             resolved=resolved,
             packed_state=None if finished else state.pack(),
@@ -202,10 +202,10 @@ class RecordsActivities:
             state = await self._state(resolved.research_id)
         except (ContentCorrupt, ValidationError):
             state = None  # no reason to block a new run, which may pay for some answers again under a new canary
-        before = state.resolved if state else None
-        if before is not None and before.tenant != resolved.tenant:
+        previous = state.resolved if state else None
+        if previous is not None and previous.tenant != resolved.tenant:
             raise RunRefused(f"the id {resolved.research_id} cannot be used: choose another one")
-        return (before.canary if before else "") or secrets.token_hex(CANARY_BYTES)
+        return (previous.canary if previous else "") or secrets.token_hex(CANARY_BYTES)
 
     async def _has_search_attributes(self) -> bool:
         check = self.configuration.search_attributes
@@ -243,17 +243,17 @@ class RecordsActivities:
             raise ContentMissing("there is no such session")
         if request.name == "session.json":
             complete = await self.notebooks.complete_state(state)
-            sources = {key: source_document(each, complete.findings) for key, each in complete.sources.items()}
+            sources = {key: source_document(source, complete.findings) for key, source in complete.sources.items()}
             artifacts = [file for source in sources.values() for file in source["artifacts"]]
             shown = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
             return json.dumps(shown, ensure_ascii=False)
-        named = {key: source.text for key, source in state.sources.items()}
-        named |= {revision: DocumentRef(hash=revision) for revision in state.revisions}
+        documents = {key: source.text for key, source in state.sources.items()}
+        documents |= {revision: DocumentRef(hash=revision) for revision in state.revisions}
         if state.draft:
-            named |= dict.fromkeys(("draft.md", state.draft.document.hash), state.draft.document)
+            documents |= dict.fromkeys(("draft.md", state.draft.document.hash), state.draft.document)
         if state.result and (files := state.result.files):
-            named |= {"report.md": files.markdown, "report.html": files.html, "report.json": files.json_document}
-        document = named.get(request.name)
+            documents |= {"report.md": files.markdown, "report.html": files.html, "report.json": files.json_document}
+        document = documents.get(request.name)
         if document is None:
             raise ContentMissing("the run has no such document")
         return await self.content.get_text(document)

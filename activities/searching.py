@@ -20,7 +20,7 @@ from providers.interfaces import SearchProvider
 from providers.storage.stored_notebooks import Notebooks
 from providers.text import question_stems, stems
 
-Check = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
+CheckProviders = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """Maps provider names to those that are unavailable at the moment, each with a reason."""
 
 NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
@@ -33,7 +33,7 @@ class SearchingActivities:
     """Search activities over this worker's providers, by name."""
 
     providers: Mapping[str, SearchProvider]
-    check: Check
+    check: CheckProviders
     notebooks: Notebooks
 
     @activity.defn(name="check_providers")

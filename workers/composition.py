@@ -62,7 +62,7 @@ from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
 
-CHILDREN = max(1, min(4, os.cpu_count() or 1))  # child processes for work on text from outside
+CHILD_PROCESSES = max(1, min(4, os.cpu_count() or 1))  # child processes for work on text from outside
 CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests against them."""
@@ -90,7 +90,7 @@ async def compose(
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
         # Model calls only wait; without a model, roles compute, so there are two per processor.
-        models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILDREN)
+        models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILD_PROCESSES)
         slots = {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
         yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots, mark=settings.mark())
 
@@ -130,7 +130,7 @@ class _Stores:
 
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
     content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
-    children = await stack.enter_async_context(SubprocessPool(CHILDREN))
+    children = await stack.enter_async_context(SubprocessPool(CHILD_PROCESSES))
     corpora = settings.corpus.items()
     definitions = [CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in corpora]
     library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)

@@ -67,7 +67,7 @@ class Authorities(StrictContract):
 
     def tier_of(self, url: str) -> AuthorityTier:
         """Return the tier of a host's longest domain in the table, else the general one."""
-        return next((self._by_domain[each] for each in _host_and_parents(url) if each in self._by_domain), self.general)
+        return next((self._by_domain[domain] for domain in _domains(url) if domain in self._by_domain), self.general)
 
     @cached_property
     def _by_domain(self) -> dict[str, AuthorityTier]:
@@ -81,11 +81,11 @@ AUTHORITIES: Final = Authorities.model_validate(
 
 def declared_quality(url: str, declared: Mapping[str, Quality]) -> Quality | None:
     """Return the operator's label of a host's longest declared domain, if any; `declared` has lower-case domains."""
-    labels = (declared.get(domain, Quality.UNKNOWN) for domain in _host_and_parents(url))
+    labels = (declared.get(domain, Quality.UNKNOWN) for domain in _domains(url))
     return next((label for label in labels if label in DECLARED_AUTHORITY), None)
 
 
-def _host_and_parents(url: str) -> Iterator[str]:
+def _domains(url: str) -> Iterator[str]:
     """Yield the host of an address, then each domain above it."""
     host = host_of(url)
     while host:
@@ -100,8 +100,8 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
     `declared` has the operator's labels of domains (`high`, `medium`, `low`), which override the computed label.
     """
     tier = AUTHORITIES.tier_of(document.url)
-    said = declared_quality(document.url, declared)
-    authority: float = DECLARED_AUTHORITY[said] if said else getattr(tier, request.mode.value)
+    override = declared_quality(document.url, declared)
+    authority: float = DECLARED_AUTHORITY[override] if override else getattr(tier, request.mode.value)
     relevance, covered = _relevance(request, document)
     recency, age = rate_recency(document.published_at or request.published_at, request)
     content = content_quality(document.text)
@@ -112,15 +112,15 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
         label = Quality.LOW
     elif score >= 0.7 and authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
         label = Quality.MEDIUM if recency == OUTDATED else Quality.HIGH
-    reasons = (OWN_SETTING if said else tier.phrase, covered, age, "little text" if content < 0.4 else "")
+    reasons = (OWN_SETTING if override else tier.phrase, covered, age, "little text" if content < 0.4 else "")
     return SourceAssessment(
         authority=round(authority, 2),
         relevance=round(relevance, 2),
         recency=round(recency, 2),
         content_quality=round(content, 2),
-        label=said or label,
+        label=override or label,
         reason="; ".join(part for part in reasons if part),
-        user_generated=tier.user_generated and not said,
+        user_generated=tier.user_generated and not override,
     )
 
 
@@ -135,29 +135,29 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
     language = detect_language(request.query)
     page_language = (document.language or "").lower().replace("_", "-").partition("-")[0]
     questions = [set(question_stems(line, language)) for line in request.query.splitlines()]
-    every = set[str]().union(*questions)
-    heading = every.intersection(stems(f"{document.title or request.title} {request.snippet}", language))
+    all_words = set[str]().union(*questions)
+    heading = all_words.intersection(stems(f"{document.title or request.title} {request.snippet}", language))
     text = stems(document.text[:EXAMINED_CHARACTERS], language)
     starts = range(0, max(1, len(text)), WINDOW_WORDS // 2)
-    places = [heading | every.intersection(text[start : start + WINDOW_WORDS]) for start in starts]
-    everything = heading | every.intersection(text)
-    best, found, count = 0.0, 0, 0
-    for sought in questions:
-        if sought:
-            share = max(len(sought & place) for place in places) / len(sought)
-            best, found, count = max((best, found, count), (share, len(sought & everything), len(sought)))
+    windows = [heading | all_words.intersection(text[start : start + WINDOW_WORDS]) for start in starts]
+    in_page = heading | all_words.intersection(text)
+    best, matched, count = 0.0, 0, 0
+    for question in questions:
+        if question:
+            share = max(len(question & window) for window in windows) / len(question)
+            best, matched, count = max((best, matched, count), (share, len(question & in_page), len(question)))
     foreign = page_language in STEMMED_LANGUAGES and page_language != language and best < UNKNOWN
     if not count or language not in STEMMED_LANGUAGES or foreign:
         return UNKNOWN, "in another language than the question" if foreign else ""
-    return best, f"covers {found} of {count} words"
+    return best, f"covers {matched} of {count} words"
 
 
 def rate_recency(published: str | None, request: ReadRequest) -> tuple[float, str]:
     """Return a source's recency, 0 to 1, and its year as a reason; a partial date counts as a late day in it."""
     last, today = _latest_day(published), _latest_day(request.date)
-    written = (published or "").strip()[:10]
+    date_text = (published or "").strip()[:10]
     # Up to two days ahead is a matter of time zones.
-    if not last or not today or ((last - today).days > 2 and written > str(today)[: len(written)]):
+    if not last or not today or ((last - today).days > 2 and date_text > str(today)[: len(date_text)]):
         return UNKNOWN, "undated"
     if request.published_from and str(last) < request.published_from:
         return OUTDATED, f"{last.year}, before the time asked for"
@@ -166,9 +166,9 @@ def rate_recency(published: str | None, request: ReadRequest) -> tuple[float, st
 
 def _latest_day(text: str | None) -> date | None:
     """Return the day of an ISO date, for a partial one a late day in it; None for any other text."""
-    written = (text or "").strip()[:10]
+    date_text = (text or "").strip()[:10]
     try:
-        return date.fromisoformat(written + "0000-12-28"[len(written) :])
+        return date.fromisoformat(date_text + "0000-12-28"[len(date_text) :])
     except ValueError:
         return None
 
@@ -206,7 +206,7 @@ def create_judge(authority_of: Callable[[str], str | None], authorities: Mapping
             name = document.url.removeprefix(CORPUS_SCHEME).partition("/")[0]
             quality = find_member(Quality, authority_of(name) or "")
             return Judgement(quality, OWN_DOCUMENTS) if quality else Judgement()
-        found = await asyncio.to_thread(assess, request, document, declared)
-        return Judgement(found.label, found.reason, found)
+        assessment = await asyncio.to_thread(assess, request, document, declared)
+        return Judgement(assessment.label, assessment.reason, assessment)
 
     return judge

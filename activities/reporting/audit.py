@@ -119,19 +119,19 @@ async def audit(
     *,
     markdown: str | None = None,
     html: bytes | None = None,
-    before: AuditResult | None = None,
+    earlier: AuditResult | None = None,
 ) -> AuditResult:
     """Check every source, passage, citation, claim, number and address of a `report.json`.
 
     `get_text` and `get_bytes` return a stored document by its hash and raise `ContentMissing` or `ContentCorrupt`; None
-    for a bundle without such documents. `markdown` and `html` are the other forms, if available; `before` has earlier
+    for a bundle without such documents. `markdown` and `html` are the other forms, if available; `earlier` has earlier
     comparisons. Raises `InputUnprocessable` for a report that crashes its readers.
     """
-    result = before or AuditResult()
+    result = earlier or AuditResult()
     read = await isolated.call(READ, document, returns=REPORT)
     if not isinstance(read, Report):
-        for place, problem in read:
-            result.problem("malformed", place, problem)
+        for path, problem in read:
+            result.problem("malformed", path, problem)
         return result
     result.research_id = read.research_id
     texts, pages = {}, {}
@@ -170,15 +170,15 @@ async def _load(
         return None
     code = kind.replace(" ", "_")
     try:
-        found = await get(name)
+        stored = await get(name)
         result.count(f"stored {kind}s")
     except ContentCorrupt:
-        found = ""
+        stored = ""
     except ContentMissing:
         result.problem(f"{code}_missing", source.id, f"the stored {kind} is gone")
         return None
-    if name == digest(found):
-        return found
+    if name == digest(stored):
+        return stored
     result.problem(f"{code}_differs", source.id, f"the stored {kind} is not what its hash says")
     return None
 
@@ -186,16 +186,16 @@ async def _load(
 def _check_forms(report: Report, markdown: str | None, html: bytes | None, result: AuditResult) -> None:
     """Check that the three forms were rendered together."""
     text, forms = digest(report.report.markdown), report.forms
-    for noun, kind, expected, found in (
+    for noun, kind, expected, actual in (
         ("text in report.json", "text_altered", forms.get(MARKDOWN_FILE), text),
         (MARKDOWN_FILE, "markdown_differs", text, None if markdown is None else digest(markdown)),
         (HTML_FILE, "html_differs", forms.get(HTML_FILE), None if html is None else digest(html)),
     ):
-        if expected is None or found is None:
+        if expected is None or actual is None:
             result.skip(noun)
             continue
         result.count(noun)
-        if expected != found:
+        if expected != actual:
             result.problem(kind, noun, "it is not what was rendered together with the other forms")
 
 
@@ -242,19 +242,19 @@ class _Comparison:
         self._count("passages")
         if text[evidence.start : evidence.end] == evidence.quote:
             self._check_location(evidence, text)
-        elif (found := text.find(evidence.quote)) >= 0:
-            places = f"{evidence.start} to {evidence.end}; the words are at {found} to {found + len(evidence.quote)}"
-            self._problem("offset_differs", evidence.id, f"the report says characters {places}")
+        elif (actual := text.find(evidence.quote)) >= 0:
+            offsets = f"{evidence.start} to {evidence.end}; the words are at {actual} to {actual + len(evidence.quote)}"
+            self._problem("offset_differs", evidence.id, f"the report says characters {offsets}")
         else:
             self._problem("quote_differs", evidence.id, "the stored text does not have these words")
 
     def _check_location(self, evidence: ReportEvidence, text: str) -> None:
         """Check the heading above a passage and the page on which it begins."""
-        above = evidence_at(evidence.source_id, text, evidence.start, evidence.end).heading
-        if not above and evidence.heading:
+        heading = evidence_at(evidence.source_id, text, evidence.start, evidence.end).heading
+        if not heading and evidence.heading:
             self._skip("headings that the stored text does not have")
-        elif self._registry.strip(above) != evidence.heading:
-            self._problem("place_differs", evidence.id, f"in the stored text it is below “{above}”")
+        elif self._registry.strip(heading) != evidence.heading:
+            self._problem("place_differs", evidence.id, f"in the stored text it is below “{heading}”")
         starts = self._pages.get(evidence.source_id, "")
         if starts is None:  # missing, which is reported as a difference of its own
             return
@@ -287,11 +287,11 @@ class _Comparison:
             and (claim.method == CheckMethod.MODEL or (claim.method, claim.verdict, claim.reason) in unreached)
         ]
 
-    def _check_claim(self, claim: ReportClaim, made: JudgedClaim) -> None:
+    def _check_claim(self, claim: ReportClaim, rejudged: JudgedClaim) -> None:
         """Compare the verdict on a claim with that of the same rules on the same text."""
         self._count("claims")
-        if claim.method == CheckMethod.MODEL and made.claim.evidence_ids:
-            self._check_support(claim, made.claim)
+        if claim.method == CheckMethod.MODEL and rejudged.claim.evidence_ids:
+            self._check_support(claim, rejudged.claim)
         elif not claim.evidence_ids:
             self._count("claims without a citation")
         elif claim.method == CheckMethod.NONE:
@@ -299,15 +299,15 @@ class _Comparison:
         else:
             verbatim = claim.method == CheckMethod.VERBATIM
             self._count("word for word claims" if verbatim else "claims judged by rules")
-        judged = made.judged
+        judged = rejudged.judged
         if (judged.verdict, judged.method, judged.reason) != (claim.verdict, claim.method, claim.reason):
             message = f"it is called {claim.verdict}; its words and passages give {judged.verdict}: {judged.reason}"
             self._problem("verdict_differs", claim.id, message)
 
-    def _check_support(self, claim: ReportClaim, found: ParsedClaim) -> None:
+    def _check_support(self, claim: ReportClaim, parsed: ParsedClaim) -> None:
         """Check that rules do not object to a statement that a model called supported; in a run they overrule it."""
         self._skip("verdicts of a model, which no rule gives again")
-        items = [self._evidence[key] for key in found.evidence_ids]
+        items = [self._evidence[key] for key in parsed.evidence_ids]
         sources = [self._sources[item.source_id] for item in items]
         passages = [
             show_passage(item, source.title, self._text_of(source.id))
@@ -321,7 +321,7 @@ class _Comparison:
         if claim.verdict != Verdict.SUPPORTED:
             return
         self._count("supported by a model, compared with the rules")
-        asked = AskedClaim(fingerprint=claim.id, text=found.words, passages=passages)
+        asked = AskedClaim(fingerprint=claim.id, text=parsed.words, passages=passages)
         if objection := find_objection(asked, self._report.language):
             message = f"a model called it supported, and the rules object: {objection[1]}"
             self._problem("verdict_differs", claim.id, message)
@@ -340,21 +340,21 @@ class _Comparison:
             return
         report = self._report.model_dump(mode="json", context=WHOLE)
         document["report"]["markdown"] = report["report"]["markdown"]  # compared by section below
-        for claim, made in zip(self._report.claims, inputs.claims, strict=False):
-            self._check_claim(claim, made)
+        for claim, rejudged in zip(self._report.claims, inputs.claims, strict=False):
+            self._check_claim(claim, rejudged)
         # Without a stored text, the text around its passages is missing as well.
         # The report from before a refresh is not part of this one.
         unknown = {"forms", "changes", *(["evidence"] if None in self._texts.values() else [])}
-        for place in sorted(report.keys() - unknown):
+        for name in sorted(report.keys() - unknown):
             self._count("fields of the report")
-            if report[place] != document[place]:
-                where = _first_difference(report[place], document[place], place)
-                self._problem("field_differs", where, "it does not follow from the rest of the report")
-        written = _by_section(text.written.text)
-        found = _by_section(self._report.report.markdown)
-        for name in dict.fromkeys((*written, *found)):
+            if report[name] != document[name]:
+                path = _first_difference(report[name], document[name], name)
+                self._problem("field_differs", path, "it does not follow from the rest of the report")
+        rendered = _by_section(text.written.text)
+        reported = _by_section(self._report.report.markdown)
+        for name in dict.fromkeys((*rendered, *reported)):
             self._count("sections of the text")
-            if written.get(name) != found.get(name):
+            if rendered.get(name) != reported.get(name):
                 self._problem("section_altered", name, "report.json gives other words for it")
         if page is None:
             return
@@ -380,10 +380,10 @@ class _Comparison:
                 self._problem("field_differs", "usage", "a partial cost is given although the full cost is known")
             added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.usage
             for name in Usage.model_fields:
-                one, other = getattr(added, name), getattr(state.usage, name)
-                if name == "active_seconds" or one == other:  # parts do not count time
+                total, stated = getattr(added, name), getattr(state.usage, name)
+                if name == "active_seconds" or total == stated:  # parts do not count time
                     continue
-                if one is None or other is None or abs(one - other) > COST_TOLERANCE:
+                if total is None or stated is None or abs(total - stated) > COST_TOLERANCE:
                     self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
         claims = {(words_of_claim(claim), claim.verdict) for claim in report.claims}
         for number, change in enumerate(report.changes.claims if report.changes else ()):
@@ -392,17 +392,17 @@ class _Comparison:
 
     def _inputs(self) -> ReportInputs:
         """Gather the inputs of the report again. Raises ValueError, KeyError, `ProviderError`."""
-        report, made, shown = self._report, self._report.verification, self._report.fidelity
+        report, summary, shown = self._report, self._report.verification, self._report.fidelity
         fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}
         sources = {
-            each.id: each.model_dump()
+            source.id: source.model_dump()
             | {
-                "sub_query_ids": each.query_ids,
-                "raw": {"hash": each.content_hash, "media_type": each.media_type} if each.media_type else None,
-                "text": {"hash": each.text_hash} if each.text_hash else None,
-                "pages": {"hash": each.pages_hash} if each.pages_hash else None,
+                "sub_query_ids": source.query_ids,
+                "raw": {"hash": source.content_hash, "media_type": source.media_type} if source.media_type else None,
+                "text": {"hash": source.text_hash} if source.text_hash else None,
+                "pages": {"hash": source.pages_hash} if source.pages_hash else None,
             }
-            for each in report.sources
+            for source in report.sources
         }
         state = ResearchState.model_validate(
             report.model_dump(exclude={"sources", "evidence", "fidelity"})
@@ -413,32 +413,32 @@ class _Comparison:
                 "models_used": report.models,
                 "started_at": report.started_at or "",
                 "sources": sources,
-                "evidence": {each.id: each.model_dump() for each in report.evidence},
+                "evidence": {item.id: item.model_dump() for item in report.evidence},
                 "fidelity": shown.phases if shown else {},
                 "usage_by_role": report.usage.get("by_role", {}),
                 "usage_by_phase": report.usage.get("by_phase", {}),
-                "verification": {"summary": made.model_dump(), "review": made.review},
+                "verification": {"summary": summary.model_dump(), "review": summary.review},
                 "ending": report.model_dump() | {"outcome": report.outcome_before_check},
                 "draft": {"document": {"hash": digest("")}, "kind": report.kind} if report.report.draft else None,
             }
         )
-        texts = {each.text_hash: self._text_of(each.id) for each in report.sources if each.text_hash}
+        texts = {source.text_hash: self._text_of(source.id) for source in report.sources if source.text_hash}
         draft, version = report.report.draft or None, report.product_version
         verdicts, shortened = self._unrepeatable_verdicts(), shown.shortened_calls if shown else ()
         inputs = gather_inputs(
-            state, draft, texts, report.skipped_files, version, verdicts, made.corrections, shortened
+            state, draft, texts, report.skipped_files, version, verdicts, summary.corrections, shortened
         )
-        return replace(inputs, unresolved=made.markers_removed, foreign_urls=[""] * made.addresses_removed)
+        return replace(inputs, unresolved=summary.markers_removed, foreign_urls=[""] * summary.addresses_removed)
 
     def _text_of(self, source: str) -> str:
         """Return the stored text of a source; for a missing one, blanks with the passages at their places."""
         if (text := self._texts.get(source)) is not None:
             return text
-        signs: list[str] = []
-        for item in (each for each in self._report.evidence if each.source_id == source):
-            signs += " " * (min(item.end, LARGEST_REPORT) - len(signs))
-            signs[item.start : item.end] = item.quote
-        return "".join(signs)
+        characters: list[str] = []
+        for item in (entry for entry in self._report.evidence if entry.source_id == source):
+            characters += " " * (min(item.end, LARGEST_REPORT) - len(characters))
+            characters[item.start : item.end] = item.quote
+        return "".join(characters)
 
 
 def _squeeze(text: str) -> str:
@@ -455,12 +455,12 @@ def _by_section(markdown: str) -> dict[str, str]:
     return parts
 
 
-def _first_difference(one: Any, other: Any, place: str) -> str:
+def _first_difference(reported: Any, rendered: Any, path: str) -> str:
     """Return the place of the first difference between two values in JSON."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        pairs = [(f"{place}.{key}", one.get(key), other.get(key)) for key in {**one, **other}]
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        pairs = [(f"{place}.{number}", *pair) for number, pair in enumerate(zip(one, other, strict=True))]
+    if isinstance(reported, dict) and isinstance(rendered, dict):
+        pairs = [(f"{path}.{key}", reported.get(key), rendered.get(key)) for key in {**reported, **rendered}]
+    elif isinstance(reported, list) and isinstance(rendered, list) and len(reported) == len(rendered):
+        pairs = [(f"{path}.{number}", *pair) for number, pair in enumerate(zip(reported, rendered, strict=True))]
     else:
-        return place
-    return next((_first_difference(mine, theirs, name) for name, mine, theirs in pairs if mine != theirs), place)
+        return path
+    return next((_first_difference(mine, theirs, name) for name, mine, theirs in pairs if mine != theirs), path)

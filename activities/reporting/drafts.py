@@ -102,10 +102,10 @@ def count_words(blocks: Iterable[Block]) -> int:
 
 def summarize(blocks: Blocks) -> str:
     """Return the first sentences of the first section with prose, else of the head."""
-    head_last = sorted(split_sections(blocks), key=lambda each: not each[0])
-    for _, section in head_last:
+    ordered = sorted(split_sections(blocks), key=lambda section: not section[0])
+    for _, section in ordered:
         prose = (block for block in section if block.kind in ("paragraph", "list", "quote"))
-        if lines := [each.words for each in sentences(prose) if each.words]:
+        if lines := [sentence.words for sentence in sentences(prose) if sentence.words]:
             return shorten(" ".join(lines[:SUMMARY_SENTENCES]), SUMMARY_CHARACTERS)
     return ""
 
@@ -113,10 +113,10 @@ def summarize(blocks: Blocks) -> str:
 # --- sections --------------------------------------------------------------------------------------------------------
 def split_sections(blocks: Blocks) -> list[tuple[str, Blocks]]:
     """Split a draft into its head, if any, and its sections, each with its heading; that of the head is empty."""
-    starts = [place for place, block in enumerate(blocks) if block.kind == "heading" and block.level == 2]
-    found = [(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
+    starts = [index for index, block in enumerate(blocks) if block.kind == "heading" and block.level == 2]
+    sections = [(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
     head = blocks[: starts[0]] if starts else blocks
-    return [("", head), *found] if head else found
+    return [("", head), *sections] if head else sections
 
 
 def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:
@@ -130,8 +130,8 @@ def _under_heading(blocks: Blocks, text: str) -> Blocks:
     """Return a section under one heading of the second level, with all other headings below it."""
     first = blocks[0] if blocks and blocks[0].kind == "heading" and blocks[0].level <= 2 else None
     top = replace(first, level=2) if first else heading(2, text)
-    rest = blocks[1:] if first else blocks
-    return (top, *(replace(each, level=max(3, each.level)) if each.kind == "heading" else each for each in rest))
+    body = blocks[1:] if first else blocks
+    return (top, *(replace(block, level=max(3, block.level)) if block.kind == "heading" else block for block in body))
 
 
 # --- the activities --------------------------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class RevisionActivities:
         """Join a frame and separately written sections into one draft."""
         async with attempt(RECORDS):
             documents = (request.frame.document, *request.sections)
-            texts = await asyncio.gather(*(self.content.get_text(each) for each in documents))
+            texts = await asyncio.gather(*(self.content.get_text(document) for document in documents))
             draft, text = await asyncio.to_thread(_join, request, texts)
             return await store_draft(self.content, draft, text)
 

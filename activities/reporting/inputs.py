@@ -34,7 +34,7 @@ from activities.reporting.tree import (
     parse,
     parse_plain_text,
     sentences,
-    split,
+    split_sentences,
     tidy,
     write,
 )
@@ -124,7 +124,7 @@ class ParsedClaim:
     @property
     def numbers(self) -> list[int]:
         """The numbers of its citations in a report, each once."""
-        return list(dict.fromkeys(mark.number for each in self.sentences for mark in each.marks))
+        return list(dict.fromkeys(mark.number for sentence in self.sentences for mark in sentence.marks))
 
     def span(self, written: WrittenText) -> tuple[int, int]:
         """Return its start and end in the Markdown of its tree."""
@@ -225,14 +225,14 @@ def gather_inputs(
     labels = citation_labels(resolved.output.citation_style, state.sources, registry)
     numbered, citations = number_citations(body, state.evidence, state.citations, labels)
     cited = _cited_sources(numbered, passages, state.sources)
-    others = [source for source in state.sources.values() if source.id not in {each.source.id for each in cited}]
-    given = {verdict.claim_id: verdict for verdict in verdicts}
+    others = [source for source in state.sources.values() if source.id not in {item.source.id for item in cited}]
+    known = {verdict.claim_id: verdict for verdict in verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
-    judged = _judge_all(claims, given, passages, registry, state)
+    judged = _judge_all(claims, known, passages, registry, state)
     figures = count_verdicts(
         [
-            CountedClaim(one.judged.verdict, one.judged.method, len(one.claim.numbers), one.claim.section)
-            for one in judged
+            CountedClaim(item.judged.verdict, item.judged.method, len(item.claim.numbers), item.claim.section)
+            for item in judged
         ],
         state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0),
     )
@@ -259,9 +259,9 @@ def gather_inputs(
         skipped=list(skipped),
         registry=registry,
         contradictions=[
-            (one, other)
-            for one, other in combinations(state.findings, 2)
-            if other.id in one.contradicts or one.id in other.contradicts
+            (first, second)
+            for first, second in combinations(state.findings, 2)
+            if second.id in first.contradicts or first.id in second.contradicts
         ],
         corrections=corrections,
         unresolved=list(dict.fromkeys(marks.unresolved)),
@@ -279,8 +279,8 @@ def gather_inputs(
 def _split_title(blocks: Blocks) -> tuple[str, Blocks]:
     """Split off the title; other headings of the first level become sections."""
     titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
-    rest = blocks[1:] if titled else blocks
-    lowered = (replace(each, level=2) if each.kind == "heading" and each.level == 1 else each for each in rest)
+    body = blocks[1:] if titled else blocks
+    lowered = (replace(block, level=2) if block.kind == "heading" and block.level == 1 else block for block in body)
     return blocks[0].words if titled else "", tuple(lowered)
 
 
@@ -289,59 +289,59 @@ def _cited_sources(
 ) -> list[CitedSource]:
     first: dict[int, CitationMark] = {}
     cited: dict[int, dict[str, QuotedPassage]] = {}
-    for mark in (mark for each in sentences(body) for mark in each.marks):
+    for mark in (mark for sentence in sentences(body) for mark in sentence.marks):
         first.setdefault(mark.number, mark)
         cited.setdefault(mark.number, {}).update({key: passages[key] for key in mark.evidence_ids})
     return [
-        CitedSource(first[number], sources[next(iter(found.values())).evidence.source_id], list(found.values()))
-        for number, found in sorted(cited.items())
+        CitedSource(first[number], sources[next(iter(group.values())).evidence.source_id], list(group.values()))
+        for number, group in sorted(cited.items())
     ]
 
 
 def _judge_all(
     claims: Sequence[ParsedClaim],
-    given: Mapping[str, ClaimVerdict],
+    known: Mapping[str, ClaimVerdict],
     passages: Mapping[str, QuotedPassage],
     registry: KnownAddresses,
     state: ResearchState,
 ) -> list[JudgedClaim]:
-    """Return the claims with their `given` verdicts, by claim id, else with verdicts of rules."""
+    """Return the claims with their `known` verdicts, by claim id, else with verdicts of rules."""
     language, verify = state.resolution.language, state.resolution.verify
-    found = []
+    judged_claims = []
     for index, claim in enumerate(claims, start=1):
         cited = [
             CitedPassage(passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title)
             for passage in (passages[key] for key in claim.evidence_ids)
         ]
-        judged = given.get(claim.id) or judge(
+        judged = known.get(claim.id) or judge(
             claim.words, cited, registry, language, quoted=claim.quoted, verify=verify
         )
-        found.append(JudgedClaim(index, claim, judged))
-    return found
+        judged_claims.append(JudgedClaim(index, claim, judged))
+    return judged_claims
 
 
 def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportMessages) -> tuple[Blocks, list[JudgedClaim]]:
     """Append the sign of its verdict to each cited statement that is not supported."""
     changed: dict[Sentence, Sentence] = {}
-    for each in judged:
-        cited = [sentence for sentence in each.claim.sentences if sentence.marks]
-        if cited and each.judged.verdict is not Verdict.SUPPORTED:
-            sign = CitationMark(sign=say.sign(each.judged.verdict))
+    for item in judged:
+        cited = [sentence for sentence in item.claim.sentences if sentence.marks]
+        if cited and item.judged.verdict is not Verdict.SUPPORTED:
+            sign = CitationMark(sign=say.sign(item.judged.verdict))
             changed[cited[-1]] = replace(cited[-1], inlines=(*cited[-1].inlines, Run(" "), sign))
     signed = [
-        replace(each, claim=replace(each.claim, sentences=tuple(changed.get(one, one) for one in each.claim.sentences)))
-        for each in judged
+        replace(item, claim=replace(item.claim, sentences=tuple(changed.get(one, one) for one in item.claim.sentences)))
+        for item in judged
     ]
-    return change_sentences(body, lambda each: changed.get(each, each)), signed
+    return change_sentences(body, lambda sentence: changed.get(sentence, sentence)), signed
 
 
 # --- passages --------------------------------------------------------------------------------------------------------
-def text_around(text: str, start: int, end: int, most: int = 100) -> tuple[str, str]:
-    """Return the text before and after a place, at most `most` characters of each, cut between words."""
-    before, after = text[max(0, start - most) : start], text[end : end + most]
-    if start > most and " " in before:
+def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str, str]:
+    """Return the text before and after a place, at most `limit` characters of each, cut between words."""
+    before, after = text[max(0, start - limit) : start], text[end : end + limit]
+    if start > limit and " " in before:
         before = before.split(" ", 1)[1]
-    if end + most < len(text) and " " in after:
+    if end + limit < len(text) and " " in after:
         after = after.rsplit(" ", 1)[0]
     return before, after
 
@@ -378,13 +378,13 @@ def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -
     The extractive engine's own sentences are about the report itself: without a citation, they are no claims.
     """
     seen: Counter[str] = Counter()
-    found = []
+    claims = []
     for claim in _ClaimFinder(language).walk(blocks):
         if claim.evidence_ids or (uncited and claim.words):
             key = claim_key(claim.words, claim.evidence_ids)
-            found.append(replace(claim, id=claim_id(claim.words, claim.evidence_ids, seen[key])))
+            claims.append(replace(claim, id=claim_id(claim.words, claim.evidence_ids, seen[key])))
             seen[key] += 1
-    return found
+    return claims
 
 
 def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
@@ -392,9 +392,9 @@ def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
     return "".join(words.split()) + "\x1e" + " ".join(sorted(evidence_ids))
 
 
-def claim_id(words: str, evidence_ids: Sequence[str], before: int = 0) -> str:
-    """Return the id of a claim; `before` is the number of earlier claims with the same words and evidence."""
-    return "c-" + long_hash(claim_key(words, evidence_ids), before)
+def claim_id(words: str, evidence_ids: Sequence[str], occurrence: int = 0) -> str:
+    """Return the id of a claim; `occurrence` is the number of earlier claims with the same words and evidence."""
+    return "c-" + long_hash(claim_key(words, evidence_ids), occurrence)
 
 
 class _ClaimFinder:
@@ -405,15 +405,15 @@ class _ClaimFinder:
         self._section = ""
 
     def walk(self, blocks: Blocks) -> Iterator[ParsedClaim]:
-        for place, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             match block.kind:
                 case "heading":
                     self._section = block.words if block.level > 1 else ""
                     yield from self._claim(block.sentences, only_cited=True)
                 case "paragraph":
-                    leads = place + 1 < len(blocks) and blocks[place + 1].kind in INTRODUCED_KINDS
+                    introduces = index + 1 < len(blocks) and blocks[index + 1].kind in INTRODUCED_KINDS
                     for sentence in block.sentences:
-                        yield from self._claim((sentence,), leads=leads and sentence is block.sentences[-1])
+                        yield from self._claim((sentence,), introduces=introduces and sentence is block.sentences[-1])
                 case "list":
                     for item in block.parts:
                         yield from self.walk(item)
@@ -430,10 +430,10 @@ class _ClaimFinder:
             if sentence.marks:
                 pieces.append([])
         # Words after the last citation belong to its piece.
-        rest = pieces.pop()
+        trailing = pieces.pop()
         if pieces:
-            pieces[-1] += rest
-        for piece in pieces or [rest]:
+            pieces[-1] += trailing
+        for piece in pieces or [trailing]:
             yield from self._claim(tuple(piece), quoted=True)
 
     def _claim(
@@ -443,25 +443,25 @@ class _ClaimFinder:
         quoted: bool = False,
         row: bool = False,
         only_cited: bool = False,
-        leads: bool = False,
+        introduces: bool = False,
     ) -> Iterator[ParsedClaim]:
         evidence_ids = list(dict.fromkeys(key for part in parts for mark in part.marks for key in mark.evidence_ids))
         marked = any(part.marks for part in parts)
         words = (", " if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
-        if marked or (not only_cited and _asserts(words, self._language, leads=leads)):
+        if marked or (not only_cited and _asserts(words, self._language, introduces=introduces)):
             yield ParsedClaim("", words, self._section, evidence_ids, parts, quoted, row)
 
 
-def _asserts(words: str, language: str, *, leads: bool) -> bool:
+def _asserts(words: str, language: str, *, introduces: bool) -> bool:
     """Return whether an uncited sentence is a claim about the world; in doubt, it is.
 
-    Questions, lines that introduce a list or a quotation (`leads`), and labels are not.
+    Questions, lines that introduce a list or a quotation (`introduces`), and labels are not.
     """
-    bare = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
-    if bare.endswith(("?", "？", "؟")) or (leads and bare.endswith((":", "："))):
+    text = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
+    if text.endswith(("?", "？", "؟")) or (introduces and text.endswith((":", "："))):
         return False
-    return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", bare)) >= MIN_WORDS or bool(find_quantities(bare, language))
+    return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", text)) >= MIN_WORDS or bool(find_quantities(text, language))
 
 
 class CountedClaim(NamedTuple):
@@ -475,18 +475,18 @@ class CountedClaim(NamedTuple):
 
 def count_verdicts(judged: Collection[CountedClaim], removed: int = 0) -> dict[str, Any]:
     """Return the figures of a `VerificationSummary`; `removed` is the number of removed statements."""
-    verdicts = Counter(each.verdict for each in judged)
+    verdicts = Counter(claim.verdict for claim in judged)
     undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
     decided = max(1, len(judged) - undecided)
     return {
         "claims": len(judged),
-        "uncited_claims": sum(not each.citations for each in judged),
+        "uncited_claims": sum(not claim.citations for claim in judged),
         "verdict_counts": dict(sorted(verdicts.items())),
-        "method_counts": dict(sorted(Counter(each.method for each in judged).items())),
+        "method_counts": dict(sorted(Counter(claim.method for claim in judged).items())),
         "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
         "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
-        "effective_citations": sum(each.citations for each in judged if each.verdict == Verdict.SUPPORTED),
-        "warning": not is_well_supported(judged) or (removed > 0 and not any(each.citations for each in judged)),
+        "effective_citations": sum(claim.citations for claim in judged if claim.verdict == Verdict.SUPPORTED),
+        "warning": not is_well_supported(judged) or (removed > 0 and not any(claim.citations for claim in judged)),
     }
 
 
@@ -496,11 +496,11 @@ def is_well_supported(judged: Iterable[CountedClaim]) -> bool:
     Of the cited ones none is contradicted, none in the answer itself (the first section) is unsupported, and at most a
     fifth are unsupported overall.
     """
-    cited = [each for each in judged if each.citations]
-    unsupported = [each for each in cited if each.verdict == Verdict.UNSUPPORTED]
+    cited = [claim for claim in judged if claim.citations]
+    unsupported = [claim for claim in cited if claim.verdict == Verdict.UNSUPPORTED]
     return (
-        all(each.verdict != Verdict.CONTRADICTED for each in cited)
-        and all(each.section != cited[0].section for each in unsupported)
+        all(claim.verdict != Verdict.CONTRADICTED for claim in cited)
+        and all(claim.section != cited[0].section for claim in unsupported)
         and len(unsupported) <= MAX_UNSUPPORTED_SHARE * len(cited)
     )
 
@@ -535,8 +535,8 @@ def is_verbatim(words: str, quotes: Iterable[str], registry: KnownAddresses, *, 
     forms = {without_layout(words), without_layout(without_lead_in(words).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
-        theirs = (without_layout(read(shown)) for read in (str, lambda text: NUMBER.sub("", text), parse_plain_text))
-        if any(form in their if in_part else form == their for their in theirs for form in forms):
+        variants = (without_layout(read(shown)) for read in (str, lambda text: NUMBER.sub("", text), parse_plain_text))
+        if any(form in quoted if in_part else form == quoted for quoted in variants for form in forms):
             return True
     return False
 
@@ -552,19 +552,19 @@ def unquote_inexact_quotes(blocks: Blocks, quotes: Mapping[str, str], registry: 
 
     `quotes` has the text of passages by evidence id; citations of other passages are not judged.
     """
-    made: list[Block] = []
+    result: list[Block] = []
     count = 0
     for block in blocks:
-        inside = [unquote_inexact_quotes(part, quotes, registry) for part in block.parts]
-        count += sum(each for _, each in inside)
+        nested = [unquote_inexact_quotes(part, quotes, registry) for part in block.parts]
+        count += sum(number for _, number in nested)
         cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
         pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
         if not all(is_verbatim(words, [quote], registry, in_part=True) for words, quote in pairs):
             count += 1
             for part in block.parts[0]:
-                flat = tidy(inline for each in part.sentences for inline in (Run(each.gap), *each.inlines))
+                flat = tidy(inline for sentence in part.sentences for inline in (Run(sentence.gap), *sentence.inlines))
                 plain = part.kind == "paragraph"
-                made.append(replace(part, sentences=tuple(split(flat))) if plain else part)
+                result.append(replace(part, sentences=tuple(split_sentences(flat))) if plain else part)
         else:
-            made.append(replace(block, parts=tuple(part for part, _ in inside)))
-    return tuple(made), count
+            result.append(replace(block, parts=tuple(part for part, _ in nested)))
+    return tuple(result), count

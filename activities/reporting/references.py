@@ -78,7 +78,7 @@ def addresses_of(sources: Iterable[Source | ReportSource]) -> list[str]:
 
     Other hits are untrusted addresses, to which a page could send a reader.
     """
-    return [each.url for each in sources if each.status != SourceStatus.NOT_FETCHED or each.provider == NAMED]
+    return [source.url for source in sources if source.status != SourceStatus.NOT_FETCHED or source.provider == NAMED]
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ class KnownAddresses:
     def of(cls, urls: Iterable[str], question: str = "", quotes: Iterable[str] = ()) -> "KnownAddresses":
         """Make the registry of a run; `quotes` are the texts of its evidence."""
         mail = (text for quote in quotes if "@" in quote for text in find_addresses(quote) if re.fullmatch(MAIL, text))
-        asked = {_comparable(found): found for found in find_addresses(question)}
-        return cls({_comparable(url): url for url in urls}, asked, frozenset(mail))
+        named = {_comparable(address): address for address in find_addresses(question)}
+        return cls({_comparable(url): url for url in urls}, named, frozenset(mail))
 
     def link_of(self, url: str) -> str | None:
         """Return a source's registered address for any spelling of it, if a browser can open it."""
-        own = self.sources.get(_comparable(url), "") if WEB_ADDRESS.match(url) else ""
-        return own if WEB_ADDRESS.match(own) and not UNSAFE.search(own) and own == one_line(own) else None
+        known = self.sources.get(_comparable(url), "") if WEB_ADDRESS.match(url) else ""
+        return known if WEB_ADDRESS.match(known) and not UNSAFE.search(known) and known == one_line(known) else None
 
     def text_of(self, url: str) -> str | None:
         """Return an address as a text may name it; None for a foreign one."""
@@ -116,7 +116,7 @@ class KnownAddresses:
         """Return a text without foreign addresses."""
         if not MAY_HAVE_ADDRESS.search(text):
             return text
-        return "".join(piece if own is None else own for piece, own in self._pieces(text, []))
+        return "".join(piece if replacement is None else replacement for piece, replacement in self._pieces(text, []))
 
     def filter(self, foreign: list[str]) -> Pass:
         """Make the pass that removes foreign links and addresses, and adds them to `foreign`; must be the last pass."""
@@ -129,13 +129,13 @@ class KnownAddresses:
             if run.link and link is None and not run.link.startswith("#") and not run.link.endswith(run.text):
                 foreign.append(run.link)
             run = replace(run, text=run.text.translate(PLAIN_BRACKETS), link=link)
-            for piece, own in self._pieces(run.text, foreign):
-                if own is None or run.code or link:
-                    yield replace(run, text=piece if own is None else own)
+            for piece, replacement in self._pieces(run.text, foreign):
+                if replacement is None or run.code or link:
+                    yield replace(run, text=piece if replacement is None else replacement)
                 else:
-                    yield replace(run, text=own, link=self.link_of(own), code=own in self.mail)
+                    yield replace(run, text=replacement, link=self.link_of(replacement), code=replacement in self.mail)
 
-        return lambda inlines, _: [each for inline in inlines for each in filtered(inline)]
+        return lambda inlines, _: [part for inline in inlines for part in filtered(inline)]
 
     def _pieces(self, text: str, foreign: list[str]) -> Iterator[tuple[str, str | None]]:
         """Split a text into other text and addresses, each address with its replacement."""
@@ -144,11 +144,11 @@ class KnownAddresses:
             text = shown
         last = 0
         for start, end in _address_spans(text):
-            own = self.text_of(text[start:end])
-            if own is None:
+            replacement = self.text_of(text[start:end])
+            if replacement is None:
                 foreign.append(text[start:end])
             yield text[last:start], None
-            yield text[start:end], REMOVED if own is None else own
+            yield text[start:end], REMOVED if replacement is None else replacement
             last = end
         yield text[last:], None
 
@@ -171,31 +171,31 @@ def _comparable(url: str) -> str:
 
 def _address_spans(text: str) -> Iterator[tuple[int, int]]:
     """Find addresses, searching again from the end of each, where the next one may begin."""
-    place = 0
-    while match := ADDRESS.search(text, place):
+    offset = 0
+    while match := ADDRESS.search(text, offset):
         start = match.start()
         end = match.end() if match["mail"] else _end_of_address(text, start, match.end())
-        place = max(end, start + 1)
+        offset = max(end, start + 1)
         if match["mail"] or end > match.end():
             yield start, end
 
 
-def _end_of_address(text: str, start: int, place: int) -> int:
+def _end_of_address(text: str, start: int, end: int) -> int:
     """Return the end of an address: before the first bracket that it does not open, without final punctuation."""
     depth = {")": 0, "]": 0}
-    while rest := ADDRESS_TAIL.match(text, place):
-        place = rest.end()
-        sign = text[place : place + 1]
+    while tail := ADDRESS_TAIL.match(text, end):
+        end = tail.end()
+        sign = text[end : end + 1]
         if sign in ("(", "["):
             depth[")" if sign == "(" else "]"] += 1
         elif depth.get(sign):
             depth[sign] -= 1
         else:
             break
-        place += 1
-    while place > start and text[place - 1] in ".,;:!?'*_~":
-        place -= 1
-    return place
+        end += 1
+    while end > start and text[end - 1] in ".,;:!?'*_~":
+        end -= 1
+    return end
 
 
 # --- citations -------------------------------------------------------------------------------------------------------
@@ -215,18 +215,18 @@ class DraftMarks:
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
         """Replace groups of names by citations, and merge neighbouring citations."""
-        found: list[Inline] = []
+        changed: list[Inline] = []
         for inline in inlines:
             if isinstance(inline, CitationMark) or inline.code:
-                found.append(inline)
+                changed.append(inline)
             elif inline.link and re.fullmatch(rf"\[?{ITEMS}\]?", inline.text, re.IGNORECASE):
                 # A citation is never the text of a link.
-                found += self._read(Run(f"[{inline.text.strip('[]')}]"), quoted=quoted)
+                changed += self._read(Run(f"[{inline.text.strip('[]')}]"), quoted=quoted)
             else:
-                found += self._read(inline, quoted=quoted)
+                changed += self._read(inline, quoted=quoted)
         if not self.exact and not quoted:
-            found = [self._without_prompt_text(each) if isinstance(each, Run) else each for each in found]
-        return _merge_neighbours(found)
+            changed = [self._without_prompt_text(inline) if isinstance(inline, Run) else inline for inline in changed]
+        return _merge_neighbours(changed)
 
     def _without_prompt_text(self, run: Run) -> Run:
         """Remove and note names that a writer copied from its prompt, except in quotations, which are page text."""
@@ -252,22 +252,22 @@ class DraftMarks:
             if unknown and (quoted or match.start() in quotes or match[0][0] in "(（"):
                 continue
             self.unresolved += unknown
-            before = run.text[last : match.start()]
-            pieces.append(replace(run, text=before if known else before.rstrip(" ")))
+            preceding = run.text[last : match.start()]
+            pieces.append(replace(run, text=preceding if known else preceding.rstrip(" ")))
             pieces += [CitationMark(tuple(dict.fromkeys(known)))] if known else []
             last = match.end()
         return [*pieces, replace(run, text=run.text[last:])]
 
 
 def _quoted_offsets(text: str) -> set[int]:
-    return {place for match in INLINE_QUOTE.finditer(text) for place in range(*match.span())}
+    return {offset for match in INLINE_QUOTE.finditer(text) for offset in range(*match.span())}
 
 
 def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
     """Recognise the citations of a stored draft: every evidence id in plain brackets."""
-    words = (each.text for each in inlines if isinstance(each, Run) and not each.code)
-    found = {key for text in words for key in re.findall(r"\[(ev-[0-9A-Za-z]{1,64})\]", text)}
-    return DraftMarks({key.lower(): [key] for key in found})(inlines, quoted=True) if found else inlines
+    texts = (run.text for run in inlines if isinstance(run, Run) and not run.code)
+    keys = {key for text in texts for key in re.findall(r"\[(ev-[0-9A-Za-z]{1,64})\]", text)}
+    return DraftMarks({key.lower(): [key] for key in keys})(inlines, quoted=True) if keys else inlines
 
 
 def is_sign(run: Run) -> bool:
@@ -277,7 +277,7 @@ def is_sign(run: Run) -> bool:
 
 def without_signs(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
     """Drop signs of verdicts, which only the renderer may add."""
-    return [each for each in inlines if isinstance(each, CitationMark) or not is_sign(each)]
+    return [inline for inline in inlines if isinstance(inline, CitationMark) or not is_sign(inline)]
 
 
 def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
@@ -287,8 +287,8 @@ def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
         match inline, merged[-2:]:
             case CitationMark(), [CitationMark(), Run(text)] if text.strip(" ") in ("", ",", ";"):
                 merged.pop()
-        if isinstance(inline, CitationMark) and merged and isinstance(before := merged[-1], CitationMark):
-            merged[-1] = CitationMark(tuple(dict.fromkeys((*before.evidence_ids, *inline.evidence_ids))))
+        if isinstance(inline, CitationMark) and merged and isinstance(previous := merged[-1], CitationMark):
+            merged[-1] = CitationMark(tuple(dict.fromkeys((*previous.evidence_ids, *inline.evidence_ids))))
         else:
             merged.append(inline)
     return merged
@@ -301,15 +301,15 @@ def cited_evidence(blocks: Iterable[Block]) -> list[str]:
 
 def without_source_lists(blocks: Blocks) -> Blocks:
     """Return the blocks without sections that list sources; a report has its own list."""
-    kept: list[Block] = []
+    remaining: list[Block] = []
     skipped = 0
     """Level of the heading of the list; 0 outside of one."""
     for block in blocks:
         if block.kind == "heading" and (not skipped or block.level <= skipped):
             skipped = block.level if block.level > 1 and SOURCE_HEADING.fullmatch(block.words) else 0
         if not skipped:
-            kept.append(block)
-    return tuple(kept)
+            remaining.append(block)
+    return tuple(remaining)
 
 
 def without_markers(text: str) -> str:
@@ -323,13 +323,13 @@ def with_escaped_markers(text: str) -> str:
 
 
 def number_citations(
-    blocks: Blocks, evidence: Mapping[str, Evidence], given: Sequence[Citation], labels: Mapping[str, CitationMark]
+    blocks: Blocks, evidence: Mapping[str, Evidence], assigned: Sequence[Citation], labels: Mapping[str, CitationMark]
 ) -> tuple[Blocks, list[Citation]]:
     """Assign each cited source its number, and each citation its label (`citation_labels`).
 
     Return the tree and every number of the run: those assigned before, which never change, then the new ones.
     """
-    numbers = {citation.source_id: citation.number for citation in given}
+    numbers = {citation.source_id: citation.number for citation in assigned}
 
     def numbered(sentence: Sentence) -> Sentence:
         inlines: list[Inline] = []
@@ -376,16 +376,16 @@ class ReportMarks:
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG002 - a pass of `parse`
         """Replace numbers in brackets and labels by citations."""
-        found: list[Inline] = []
+        changed: list[Inline] = []
         for inline in inlines:
             if isinstance(inline, CitationMark) or inline.code:
-                found.append(inline)
+                changed.append(inline)
             elif is_sign(inline):
-                found.append(CitationMark(sign=inline.text[1:-1]))
+                changed.append(CitationMark(sign=inline.text[1:-1]))
             elif number := self.labels.get((inline.text, inline.link or "")):
-                found.append(CitationMark(number=number, label=inline.text, link=inline.link))
+                changed.append(CitationMark(number=number, label=inline.text, link=inline.link))
             else:
                 pieces = re.split(r"(?<!\\)\[([0-9]{1,3})\]", inline.text)
-                for place, piece in enumerate(pieces):
-                    found.append(CitationMark(number=int(piece)) if place % 2 else replace(inline, text=piece))
-        return found
+                for index, piece in enumerate(pieces):
+                    changed.append(CitationMark(number=int(piece)) if index % 2 else replace(inline, text=piece))
+        return changed

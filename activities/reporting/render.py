@@ -76,18 +76,18 @@ def render(
     verdicts: Sequence[ClaimVerdict] = (),
     corrections: Sequence[Correction] = (),
     shortened: Sequence[ContentEntry] = (),
-    before: str | None = None,
+    previous: str | None = None,
 ) -> RenderedForms:
     """Make the three forms of a report. Pure: equal state and texts give equal bytes.
 
-    `before` is the `report.json` from before a refresh, with which the report is compared. Raises `ContentMissing`,
+    `previous` is the `report.json` from before a refresh, with which the report is compared. Raises `ContentMissing`,
     `ContentCorrupt`, `InvalidCall`.
     """
     inputs = gather_inputs(state, draft, texts, skipped, product_version, verdicts, corrections, shortened)
     report = compose_text(inputs)
     html = compose_html(inputs, report)
     summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
-    document = compose_document(inputs, report, html, before)
+    document = compose_document(inputs, report, html, previous)
     verdicts_of_claims = [claim.judged.verdict for claim in inputs.claims]
     return RenderedForms(
         report.written.text, html, document, summary, inputs.citations, inputs.checked, verdicts_of_claims
@@ -135,9 +135,9 @@ class ReportingActivities:
             entry = state.verification.corrections_entry if entry else ""
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).items if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
-            before = await self.content.get_text(state.refresh.before) if state.refresh else None
+            previous = await self.content.get_text(state.refresh.before) if state.refresh else None
             state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
-            arguments = draft, texts, skipped, self.product_version, verdicts, corrected, shortened, before
+            arguments = draft, texts, skipped, self.product_version, verdicts, corrected, shortened, previous
             forms = await self.isolated.call(RENDER, state_json, *arguments, returns=FORMS)
             markdown, html, json_document = await asyncio.gather(
                 self.content.put_text(forms.markdown, "text/markdown"),
@@ -164,13 +164,13 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
         checks |= dict.fromkeys(claim.claim.sentences, claim)
         by_passage[next(iter(claim.claim.evidence_ids), "")].append(claim)
     anchors: dict[tuple[Sentence, int], str] = {}
-    places: defaultdict[str, list[str]] = defaultdict(list)
+    anchors_by_evidence: defaultdict[str, list[str]] = defaultdict(list)
     for sentence in sentences(report.body):
-        for place, inline in enumerate(sentence.inlines):
+        for index, inline in enumerate(sentence.inlines):
             if isinstance(inline, CitationMark) and not inline.sign:
-                anchor = anchors[sentence, place] = f"cite-{len(anchors) + 1}"
+                anchor = anchors[sentence, index] = f"cite-{len(anchors) + 1}"
                 for key in inline.evidence_ids:
-                    places[key].append(anchor)
+                    anchors_by_evidence[key].append(anchor)
     headings = [block for block in report.body if block.kind == "heading" and block.level == 2]
     language = inputs.words.language
     template, style, style_hash = _load_template()
@@ -183,7 +183,7 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
         checks=checks,
         by_passage=by_passage,
         anchors=anchors,
-        places=places,
+        places=anchors_by_evidence,
         signs=VERDICT_SIGNS,
         counts=Counter(claim.judged.verdict.value for claim in inputs.claims),
         say=inputs.words,
@@ -214,18 +214,18 @@ def _finalize(value: object) -> object:
 
 
 # --- report.json ------------------------------------------------------------------------------------------------------
-def compose_document(inputs: ReportInputs, report: RenderedText, html: str, before: str | None = None) -> str:
+def compose_document(inputs: ReportInputs, report: RenderedText, html: str, previous: str | None = None) -> str:
     """Return `report.json` as stored (`contracts.report`): indented UTF-8, with the digest of the page `html`.
 
-    Raises `InvalidCall` for an unreadable report `before`.
+    Raises `InvalidCall` for an unreadable report `previous`.
     """
     state, markdown = inputs.state, report.written.text
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
     opposed: defaultdict[str, list[str]] = defaultdict(list)
-    for one, other in inputs.contradictions:
-        opposed[one.id].append(other.id)
-        opposed[other.id].append(one.id)
+    for first, second in inputs.contradictions:
+        opposed[first.id].append(second.id)
+        opposed[second.id].append(first.id)
     own = [section.label for section in report.sections]
     own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
     whole = Report.model_validate({
@@ -274,8 +274,8 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, befo
             "addresses_removed": len(inputs.foreign_urls),
         },
     }, from_attributes=True)  # fmt: skip
-    if before is not None:
-        earlier = read_report(before.encode())
+    if previous is not None:
+        earlier = read_report(previous.encode())
         if not isinstance(earlier, Report):
             raise InvalidCall("the stored report before the refresh is malformed")
         changes = compare_reports(earlier, whole, state.refresh.lost if state.refresh else None)

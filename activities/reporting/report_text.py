@@ -95,8 +95,8 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
     if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
         # Other reports of passages say so in their text; a live one has only its agreed headings.
         return say.name("outcome", outcome), say.without_model
-    unverified = (each for each in inputs.claims if each.judged.verdict is Verdict.UNVERIFIED)
-    is_unchecked = inputs.resolved.verify is Verify.OFF and any(each.claim.evidence_ids for each in unverified)
+    unverified = (item for item in inputs.claims if item.judged.verdict is Verdict.UNVERIFIED)
+    is_unchecked = inputs.resolved.verify is Verify.OFF and any(item.claim.evidence_ids for item in unverified)
     return (say("not_verified"), say("not_checked")) if is_unchecked else None
 
 
@@ -120,19 +120,19 @@ def _shortfall(inputs: ReportInputs) -> str:
 
 def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
     source, say = item.source, inputs.words
-    found = dict.fromkeys(passage.evidence.heading for passage in item.passages)
-    headings = [inputs.show(each) for each in found if each and each.casefold() != source.title.casefold()]
+    unique = dict.fromkeys(passage.evidence.heading for passage in item.passages)
+    headings = [inputs.show(name) for name in unique if name and name.casefold() != source.title.casefold()]
     more = len(headings) - 3
     section = "; ".join(headings[:3] + [say("and_more", count=more)] * (more > 0))
     pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
-    place = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
+    location = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
     quality = inputs.show(describe_quality(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
-    words = f"{inputs.show(source.title) or say('untitled')}{place} · {quality} · {read} · "
+    description = f"{inputs.show(source.title) or say('untitled')}{location} · {quality} · {read} · "
     link = inputs.registry.link_of(source.url)
     address = Run(link or source.url, link=link, code=link is None)
     label: list[Inline | str] = [] if item.mark.link else [item.mark, " "]
-    return paragraph(*label, words, address)
+    return paragraph(*label, description, address)
 
 
 def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
@@ -148,16 +148,16 @@ def _list_blocks(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
 # --- what stays open ------------------------------------------------------------------------------------------------
 def open_sections(inputs: ReportInputs) -> list[Fact]:
     """Return the sections that the strategy declares, made of open gaps; they contain no claims."""
-    say, found = inputs.words, []
+    say, facts = inputs.words, []
     for section in _declared_sections(inputs):
         items = [_gap_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
-        found.append(Fact(say(f"section_{section.value}"), "" if items else say(f"none_{section.value}"), items))
-    return found
+        facts.append(Fact(say(f"section_{section.value}"), "" if items else say(f"none_{section.value}"), items))
+    return facts
 
 
 def _declared_sections(inputs: ReportInputs) -> Sequence[ReportSection]:
     strategy = inputs.resolved.strategy
-    return next((each.report_sections for each in list_declared() if each.name == strategy), ())
+    return next((declared.report_sections for declared in list_declared() if declared.name == strategy), ())
 
 
 def _section_of(gap: Gap) -> ReportSection | None:
@@ -205,13 +205,13 @@ def _reason_suffix(reason: str | None, say: ReportMessages) -> str:
 # --- what was checked ------------------------------------------------------------------------------------------------
 def describe_checking(claims: Iterable[JudgedClaim], say: ReportMessages) -> str:
     """Return a sentence on how far a report's citations were checked."""
-    judged = [each.judged for each in claims if each.claim.evidence_ids]
+    judged = [item.judged for item in claims if item.claim.evidence_ids]
     if not judged:
         return say("cites_nothing")
-    methods = Counter(each.method for each in judged)
-    verdicts = Counter(each.verdict.value for each in judged if each.method != CheckMethod.VERBATIM)
+    methods = Counter(item.method for item in judged)
+    verdicts = Counter(item.verdict.value for item in judged if item.method != CheckMethod.VERBATIM)
     figures = {name: verdicts[name] for name in (Verdict.SUPPORTED, *DOUBTFUL)}
-    same, rules, model = (methods[each] for each in (CheckMethod.VERBATIM, CheckMethod.RULES, CheckMethod.MODEL))
+    same, rules, model = (methods[method] for method in (CheckMethod.VERBATIM, CheckMethod.RULES, CheckMethod.MODEL))
     undecided = len(judged) - same - sum(figures.values())
     counts = {"all": len(judged), "same": same, "rules": rules, "model": model, "undecided": undecided}
     message = "all_quoted" if same == len(judged) else "some_checked"
@@ -221,25 +221,25 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportMessages) -> str
 def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield facts on statements that are unsupported, uncited, corrected, removed, or not reached."""
     claims, checked = inputs.claims, inputs.state.verification
-    if doubtful := [each for verdict in DOUBTFUL for each in claims if each.judged.verdict == verdict]:
-        by_model = any(each.judged.method == CheckMethod.MODEL for each in doubtful)
+    if doubtful := [item for verdict in DOUBTFUL for item in claims if item.judged.verdict == verdict]:
+        by_model = any(item.judged.method == CheckMethod.MODEL for item in doubtful)
         items = [
-            f"{say.name('judged', each.judged.verdict)}: {shorten(each.claim.words, 200)}"
-            + _reason_suffix(each.judged.reason, say)
-            for each in doubtful
+            f"{say.name('judged', item.judged.verdict)}: {shorten(item.claim.words, 200)}"
+            + _reason_suffix(item.judged.reason, say)
+            for item in doubtful
         ]
-        words = say("doubtful_model" if by_model else "doubtful")
-        yield Fact(say("fact_doubtful"), words, _cut_list(items, say))
-    if uncited := [shorten(each.claim.words, 200) for each in claims if not each.claim.evidence_ids]:
+        text = say("doubtful_model" if by_model else "doubtful")
+        yield Fact(say("fact_doubtful"), text, _cut_list(items, say))
+    if uncited := [shorten(item.claim.words, 200) for item in claims if not item.claim.evidence_ids]:
         yield _fact(say, "uncited", _cut_list(uncited, say), statements=say.count("statement", len(uncited)))
     changes: dict[str, list[str]] = {"corrected": [], "removed": []}
-    for made in inputs.corrections:
-        before = shorten(made.before, 200)
-        if made.action is CorrectionAction.REMOVE:
-            line = f"{made.section}: {before}{_reason_suffix(made.reason, say)}".removeprefix(": ")
+    for correction in inputs.corrections:
+        original = shorten(correction.before, 200)
+        if correction.action is CorrectionAction.REMOVE:
+            line = f"{correction.section}: {original}{_reason_suffix(correction.reason, say)}".removeprefix(": ")
             changes["removed"].append(line)
         else:
-            line = f"{say.name('correction', made.action)}: {before} → {shorten(made.after, 200)}"
+            line = f"{say.name('correction', correction.action)}: {original} → {shorten(correction.after, 200)}"
             changes["corrected"].append(line)
     for name, items in changes.items():
         if items:
@@ -281,18 +281,18 @@ def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if resolved.approval_waived:
         yield _fact(say, "approval")
     objections = inputs.state.plan.objections
-    if overruled := [one.line() for one in objections if one.overruled]:
+    if overruled := [objection.line() for objection in objections if objection.overruled]:
         yield _fact(say, "overruled", overruled)
-    if followed := [one.line() for one in objections if one.followed]:
+    if followed := [objection.line() for objection in objections if objection.followed]:
         yield _fact(say, "split", followed)
-    given = [each for each in inputs.state.guidance if each.origin in (PERSON, HOOK)]
-    if items := [f"{say.name('origin', each.origin)}: “{each.text}”" for each in given]:
+    notes = [note for note in inputs.state.guidance if note.origin in (PERSON, HOOK)]
+    if items := [f"{say.name('origin', note.origin)}: “{note.text}”" for note in notes]:
         yield _fact(say, "guidance", items)
     offered = any(record.provider == EARLIER for record in inputs.state.query_ledger)
     if offered and (earlier := resolved.follow_up):
-        again = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
+        reused = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
         sources = say.count("source", earlier.sources)
-        yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=again)
+        yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=reused)
 
 
 def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
@@ -309,14 +309,14 @@ def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield the task of each agent with its findings or its end, or the tree of agents."""
     records, sources = inputs.state.agents, inputs.state.sources
 
-    def nodes(found: Sequence[NodeSummary], above: str) -> Iterator[str]:
+    def nodes(summaries: Sequence[NodeSummary], prefix: str) -> Iterator[str]:
         """Yield a line per node with its place, level, sources and corrections, and why it ended."""
-        for number, node in enumerate(found, start=1):
+        for number, node in enumerate(summaries, start=1):
             known = [sources[name] for name in node.source_ids if name in sources]
             titles = "; ".join(_cut_list([source.title or source.url for source in known], say))
             figures = {"level": node.level, "corrections": node.corrections, "sources": titles or "–"}
-            yield f"{above}{number} {say('node_words', goal=node.goal, end=say.name('end', node.end), **figures)}"
-            yield from nodes(node.below, f"{above}{number}.")
+            yield f"{prefix}{number} {say('node_words', goal=node.goal, end=say.name('end', node.end), **figures)}"
+            yield from nodes(node.below, f"{prefix}{number}.")
 
     if any(record.result and record.result.node for record in records):
         items = list(nodes(nodes_of_records(records), ""))
@@ -346,12 +346,15 @@ def _searching(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     sources = say.count("source", len(state.sources))
     parts.append(say("searching_words", sources=sources, read=read, cited=len(inputs.cited)))
     yield Fact(say("fact_searching"), ", ".join(parts), queries)
-    absent = [each for each in inputs.resolved.providers if not each.available]
-    if items := [f"{each.name}: {say.translated(each.reason)}" for each in absent]:
+    absent = [provider for provider in inputs.resolved.providers if not provider.available]
+    if items := [f"{provider.name}: {say.translated(provider.reason)}" for provider in absent]:
         yield _fact(say, "not_searched", items)
     if inputs.unread:
-        items = [f"{each.title}: {say.name('status', each.status)}{_reason_suffix(each.status_reason, say)}"
-                 for each in inputs.unread if each.status is SourceStatus.FAILED or each.provider == NAMED]  # fmt: skip
+        items = [
+            f"{source.title}: {say.name('status', source.status)}{_reason_suffix(source.status_reason, say)}"
+            for source in inputs.unread
+            if source.status is SourceStatus.FAILED or source.provider == NAMED
+        ]
         yield _fact(say, "not_read", _cut_list(items, say), sources=say.count("source", len(inputs.unread)))
 
 
@@ -360,10 +363,10 @@ def _contradictions(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]
 
     def side(finding: Finding) -> str:
         sources = inputs.state.sources
-        titles = (sources[one].title for one in finding.source_ids if one in sources)
+        titles = (sources[key].title for key in finding.source_ids if key in sources)
         return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
 
-    if items := [f"{side(one)} – {side(other)}" for one, other in inputs.contradictions]:
+    if items := [f"{side(first)} – {side(second)}" for first, second in inputs.contradictions]:
         yield _fact(say, "disagree", _cut_list(items, say), contradictions=say.count("contradiction", len(items)))
 
 
@@ -371,12 +374,12 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     state = inputs.state
     if fidelity := inputs.fidelity:
         figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest")}
-        words = say("shown_words", **figures, band=say.name("band", fidelity.band))
+        text = say("shown_words", **figures, band=say.name("band", fidelity.band))
         dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
-        words += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
-        words += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
-        words += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
-        yield Fact(say("fact_shown"), words)
+        text += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
+        text += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
+        text += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
+        yield Fact(say("fact_shown"), text)
     own_sections = _declared_sections(inputs)
     gaps = [
         f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
@@ -392,8 +395,8 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
         limitations += [say(message, count=len(removed))] if removed else []
     described = {say.translated(gap.description) for gap in state.gaps}
-    if rest := [line for line in dict.fromkeys(limitations) if line not in described]:
-        yield Fact(say("fact_limitations"), "", rest)
+    if remaining := [line for line in dict.fromkeys(limitations) if line not in described]:
+        yield Fact(say("fact_limitations"), "", remaining)
 
 
 def _run(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
@@ -401,7 +404,7 @@ def _run(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     state, resolved = inputs.state, inputs.resolved
     if state.usage.model_calls or state.usage.cost_usd != 0:
         yield Fact(say("fact_use"), f"{_describe_usage(state.usage, say)}.")
-    words = say(
+    text = say(
         "run_words",
         id=resolved.research_id,
         product=f"durable-research {inputs.product_version}",
@@ -410,8 +413,8 @@ def _run(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         ended=say.moment(inputs.ending.ended_at),
     )
     egress = say.translated(resolved.egress).rstrip(".")
-    words = f"{words} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {describe_estimate(resolved.estimate, say)}"
-    yield Fact(say("fact_run"), words.strip())
+    text = f"{text} {egress[:1].upper()}{egress[1:]}{'.' * bool(egress)} {describe_estimate(resolved.estimate, say)}"
+    yield Fact(say("fact_run"), text.strip())
     yield Fact(say("fact_check"), say("check_words"), command=f"research audit {resolved.research_id}")
 
 

@@ -163,15 +163,15 @@ class _Builder:
         self._passes = passes
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], *, quoted: bool) -> Blocks:
-        found: list[Block] = []
-        for block in (made for node in nodes if (made := self._block(node, quoted=quoted))):
-            before = found[-1] if found else None
-            if before and before.kind == block.kind == "list" and (before.start is None) == (block.start is None):
+        merged: list[Block] = []
+        for block in (parsed for node in nodes if (parsed := self._block(node, quoted=quoted))):
+            previous = merged[-1] if merged else None
+            if previous and previous.kind == block.kind == "list" and (previous.start is None) == (block.start is None):
                 # Neighbouring lists of one kind would be parsed as one list.
-                found[-1] = replace(before, parts=(*before.parts, *block.parts))
+                merged[-1] = replace(previous, parts=(*previous.parts, *block.parts))
             else:
-                found.append(block)
-        return tuple(found)
+                merged.append(block)
+        return tuple(merged)
 
     def _block(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
         match node.type:
@@ -180,10 +180,10 @@ class _Builder:
                 return Block("heading", (Sentence(tuple(inlines)),), level=int(node.tag[1:])) if inlines else None
             case "paragraph":
                 inlines = self._leaf(node, quoted=quoted)
-                return Block("paragraph", tuple(split(inlines, quoted=quoted))) if inlines else None
+                return Block("paragraph", tuple(split_sentences(inlines, quoted=quoted))) if inlines else None
             case "blockquote":
-                inside = self.blocks(node.children, quoted=True)
-                return Block("quote", parts=(inside,)) if inside else None
+                content = self.blocks(node.children, quoted=True)
+                return Block("quote", parts=(content,)) if content else None
             case "bullet_list" | "ordered_list":
                 items = tuple(item for child in node.children if (item := self.blocks(child.children, quoted=quoted)))
                 start = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
@@ -195,7 +195,7 @@ class _Builder:
                     for row in rows
                 )
                 styles = (str(cell.attrs.get("style", "")) for cell in rows[0].children)
-                return Block("table", rows=cells, aligns=tuple(each.removeprefix("text-align:") for each in styles))
+                return Block("table", rows=cells, aligns=tuple(style.removeprefix("text-align:") for style in styles))
             case "fence" | "code_block":
                 return self._code(node, quoted=quoted)
             case "hr":
@@ -208,9 +208,9 @@ class _Builder:
         inlines = tidy(runs)
         for change in self._passes:
             inlines = tidy(change(inlines, quoted))
-        return [replace(each, text=each.text.translate(PLAIN_BRACKETS))
-                if isinstance(each, Run) and not each.text.isascii() else each
-                for each in inlines]  # fmt: skip
+        return [replace(inline, text=inline.text.translate(PLAIN_BRACKETS))
+                if isinstance(inline, Run) and not inline.text.isascii() else inline
+                for inline in inlines]  # fmt: skip
 
     def _code(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
         lines = clean_characters(node.content).expandtabs(4).split("\n")
@@ -250,22 +250,22 @@ def tidy(inlines: Iterable[Inline]) -> list[Inline]:
     run.
     """
     tidied = _merge(part for inline in _merge(inlines) for part in _without_edges(inline))
-    for place, strip in ((0, str.lstrip), (-1, str.rstrip)):
-        while tidied and isinstance(edge := tidied[place], Run) and (text := strip(edge.text)) != edge.text:
-            tidied[place : place + 1 or None] = [replace(edge, text=text)] if text else []
+    for index, strip in ((0, str.lstrip), (-1, str.rstrip)):
+        while tidied and isinstance(edge := tidied[index], Run) and (text := strip(edge.text)) != edge.text:
+            tidied[index : index + 1 or None] = [replace(edge, text=text)] if text else []
     return tidied
 
 
 def _merge(inlines: Iterable[Inline]) -> list[Inline]:
     """Merge neighbours of one style, and collapse blanks and line breaks."""
     merged: list[Inline] = []
-    for look, group in groupby(inlines, key=_style):
-        if look is None:
+    for style, group in groupby(inlines, key=_style):
+        if style is None:
             merged += group
             continue
-        text = BLANKS.sub(" ", "".join(each.text for each in group if isinstance(each, Run)))
+        text = BLANKS.sub(" ", "".join(run.text for run in group if isinstance(run, Run)))
         if text := BREAKS.sub("\n", text):
-            merged.append(Run(text, *look))
+            merged.append(Run(text, *style))
     return merged
 
 
@@ -277,52 +277,52 @@ def _style(inline: Inline) -> tuple[bool, bool, bool, str | None] | None:
 def _without_edges(inline: Inline) -> Iterator[Inline]:
     if isinstance(inline, CitationMark) or _style(inline) == PLAIN_STYLE:
         yield inline
-    elif words := inline.text.strip():
-        before, _, after = inline.text.partition(words)
-        yield from (Run(before * (not inline.code)), replace(inline, text=words), Run(after * (not inline.code)))
+    elif core := inline.text.strip():
+        leading, _, trailing = inline.text.partition(core)
+        yield from (Run(leading * (not inline.code)), replace(inline, text=core), Run(trailing * (not inline.code)))
     else:
         yield Run(inline.text)
 
 
-def split(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
+def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
     """Split a leaf into sentences; citations after the end of a sentence belong to it.
 
     In a block quote, each piece ends with the citations that cover all of its text.
     """
     text = Sentence(tuple(inlines)).text
     ends = set() if quoted else {len(text[:end].rstrip()) for _, end in sentence_spans(text)}
-    found: list[tuple[str, list[Inline]]] = [("", [])]
-    place, ended = 0, False
+    parts: list[tuple[str, list[Inline]]] = [("", [])]
+    offset, ended = 0, False
     for inline in inlines:
         if isinstance(inline, CitationMark):
-            found[-1][1].append(inline)
+            parts[-1][1].append(inline)
             ended = ended or quoted
             continue
-        inside = [end - place for end in sorted(ends) if place < end < place + len(inline.text)]
-        cuts = inside if inline == Run(inline.text) else []  # code, links and emphasis are not split
+        inner_ends = [end - offset for end in sorted(ends) if offset < end < offset + len(inline.text)]
+        cuts = inner_ends if inline == Run(inline.text) else []  # code, links and emphasis are not split
         for start, stop in zip([0, *cuts], [*cuts, len(inline.text)], strict=True):
             piece = inline.text[start:stop]
             if ended and piece.strip(" \n.,;:!?" if quoted else " \n"):
-                words = piece.lstrip(" \n")
-                found.append((piece[: len(piece) - len(words)] or _take_blank(found[-1][1]), []))
-                piece, ended = words, False
-            found[-1][1].append(replace(inline, text=piece))
-            ended = ended or place + stop in ends
-        place += len(inline.text)
+                stripped = piece.lstrip(" \n")
+                parts.append((piece[: len(piece) - len(stripped)] or _take_blank(parts[-1][1]), []))
+                piece, ended = stripped, False
+            parts[-1][1].append(replace(inline, text=piece))
+            ended = ended or offset + stop in ends
+        offset += len(inline.text)
     return [
-        Sentence(tuple(each for each in part if isinstance(each, CitationMark) or each.text), gap)
-        for gap, part in found
+        Sentence(tuple(inline for inline in part if isinstance(inline, CitationMark) or inline.text), gap)
+        for gap, part in parts
     ]
 
 
 def _take_blank(inlines: list[Inline]) -> str:
     """Take the blank off the end of a sentence and return it."""
     last = inlines[-1]
-    words = last.text.rstrip(" \n") if isinstance(last, Run) else ""
-    if isinstance(last, CitationMark) or words == last.text:
+    stripped = last.text.rstrip(" \n") if isinstance(last, Run) else ""
+    if isinstance(last, CitationMark) or stripped == last.text:
         return ""
-    inlines[-1] = replace(last, text=words)
-    return last.text[len(words) :]
+    inlines[-1] = replace(last, text=stripped)
+    return last.text[len(stripped) :]
 
 
 # --- walks -----------------------------------------------------------------------------------------------------------
@@ -343,24 +343,24 @@ def leaves(blocks: Iterable[Block]) -> Iterator[tuple[Sentence, ...]]:
 
 def change_sentences(blocks: Blocks, change: Callable[[Sentence], Sentence]) -> Blocks:
     """Return the tree with changed sentences; ones without inlines are dropped, and emptied blocks, items and rows."""
-    made = []
+    changed = []
     for block in blocks:
-        kept = tuple(new for each in block.sentences if (new := change(each)).inlines)
+        remaining = tuple(new for sentence in block.sentences if (new := change(sentence)).inlines)
         cells = [tuple(change(cell) for cell in row) for row in block.rows]
         rows = (*cells[:1], *(row for row in cells[1:] if any(cell.inlines for cell in row)))
-        parts = tuple(part for each in block.parts if (part := change_sentences(each, change)))
-        if kept or rows or parts or block.kind == "rule":
-            made.append(replace(block, sentences=kept, rows=rows, parts=parts))
-    return tuple(made)
+        parts = tuple(part for inner in block.parts if (part := change_sentences(inner, change)))
+        if remaining or rows or parts or block.kind == "rule":
+            changed.append(replace(block, sentences=remaining, rows=rows, parts=parts))
+    return tuple(changed)
 
 
 # --- making blocks, and their characters -----------------------------------------------------------------------------
 def paragraph(*inlines: Inline | str) -> Block:
     """Make a paragraph of one sentence; strings are plain runs."""
-    runs = (Run(each) if isinstance(each, str) else each for each in inlines)
+    runs = (Run(inline) if isinstance(inline, str) else inline for inline in inlines)
     clean = (
-        replace(each, text=clean_characters(each.text).replace("\n", " ")) if isinstance(each, Run) else each
-        for each in runs
+        replace(inline, text=clean_characters(inline.text).replace("\n", " ")) if isinstance(inline, Run) else inline
+        for inline in runs
     )
     return Block("paragraph", (Sentence(tuple(tidy(clean))),))
 
@@ -427,10 +427,10 @@ class _Writer:
         self._prefix = ""
 
     def blocks(self, blocks: Sequence[Block], *, item: bool = False) -> None:
-        for place, block in enumerate(blocks):
-            if place:
-                below = blocks[place - 1].kind == "paragraph" and block.kind == "list" and block.start in (None, 1)
-                self._line(blank=not (item and below))
+        for index, block in enumerate(blocks):
+            if index:
+                tight = blocks[index - 1].kind == "paragraph" and block.kind == "list" and block.start in (None, 1)
+                self._line(blank=not (item and tight))
             self._block(block)
 
     def _put(self, text: str) -> None:
@@ -450,10 +450,10 @@ class _Writer:
             case "quote":
                 self._nested("> ", "> ", block.parts[0])
             case "list":
-                for place, item in enumerate(block.parts):
-                    if place:
+                for index, item in enumerate(block.parts):
+                    if index:
                         self._line()
-                    sign = "- " if block.start is None else f"{block.start + place}. "
+                    sign = "- " if block.start is None else f"{block.start + index}. "
                     self._nested(sign, " " * len(sign), item, item=True)
             case "table":
                 self._table(block)
@@ -463,22 +463,22 @@ class _Writer:
                 self._put("***")
 
     def _nested(self, first: str, prefix: str, blocks: Sequence[Block], *, item: bool = False) -> None:
-        outside, self._prefix = self._prefix, self._prefix + prefix
+        outer, self._prefix = self._prefix, self._prefix + prefix
         self._put(first)
         self.blocks(blocks, item=item)
-        self._prefix = outside
+        self._prefix = outer
 
     def _table(self, block: Block) -> None:
         rules = {"right": "---:", "center": ":---:", "left": ":---"}
-        for place, row in enumerate(block.rows):
-            if place == 1:
+        for index, row in enumerate(block.rows):
+            if index == 1:
                 self._line()
-            self._put("|" if place < 2 else f"\n{self._prefix}|")
+            self._put("|" if index < 2 else f"\n{self._prefix}|")
             for cell in row:
                 self._put(" ")
                 self._leaf((cell,), "| {} |\n| --- |")
                 self._put(" |")
-            if not place:
+            if not index:
                 self._line()
                 self._put("|" + "".join(f" {rules.get(align, '---')} |" for align in block.aligns))
 
@@ -513,17 +513,17 @@ class _Writer:
 def _write_leaf(leaf: Sequence[Sentence], signs: re.Pattern[str], *, in_table: bool) -> list[tuple[str, str]]:
     """Return the gap and the Markdown of each sentence of a leaf."""
     written: list[tuple[str, str]] = []
-    for place, sentence in enumerate(leaf):
-        gap = sentence.gap.replace("\n", "\\\n") if place else ""
-        before = leaf[place - 1].inlines[-1] if place and not gap else None
+    for index, sentence in enumerate(leaf):
+        gap = sentence.gap.replace("\n", "\\\n") if index else ""
+        previous = leaf[index - 1].inlines[-1] if index and not gap else None
         pieces: list[str] = []
         for emphasis, group in groupby(sentence.inlines, key=_emphasis):
             pieces.append(emphasis)
             for inline in group:
-                pieces.append(_write_inline(inline, before, signs, in_table=in_table))
-                before = inline
+                pieces.append(_write_inline(inline, previous, signs, in_table=in_table))
+                previous = inline
             pieces.append(emphasis[::-1])
-        begins = not place or gap.endswith("\n")
+        begins = not index or gap.endswith("\n")
         lines = enumerate("".join(pieces).split("\n"))
         text = "\n".join(LINE_START.sub(r"\g<0>\\", line) if number or begins else line for number, line in lines)
         written.append((gap, text))
@@ -534,7 +534,7 @@ def _emphasis(inline: Inline) -> str:
     return "**" * inline.bold + "*" * inline.italic if isinstance(inline, Run) else ""
 
 
-def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str], *, in_table: bool) -> str:
+def _write_inline(inline: Inline, previous: Inline | None, signs: re.Pattern[str], *, in_table: bool) -> str:
     if isinstance(inline, CitationMark):
         if inline.sign:
             return f"*({inline.sign})*"
@@ -550,7 +550,7 @@ def _write_inline(inline: Inline, before: Inline | None, signs: re.Pattern[str],
     else:
         text = escape(inline.text, signs).replace("\n", "\\\n")
         # A citation must never become the text of a link or the label of a definition.
-        text = f"\\{text}" if isinstance(before, CitationMark) and text[0] in "(:" else text
+        text = f"\\{text}" if isinstance(previous, CitationMark) and text[0] in "(:" else text
     if inline.link is None:
         return text
     plain = re.fullmatch(r"https?://(?:[^\s<>\\&]|&(?!#?\w+;))+", inline.link, re.IGNORECASE)
@@ -571,24 +571,24 @@ def _is_plain(leaf: Sequence[Sentence]) -> bool:
     """Return whether a leaf is one line without styles, which is always read back unchanged once escaped."""
     inlines = (inline for sentence in leaf for inline in (Run(sentence.gap), *sentence.inlines))
     return all(
-        _style(each) == PLAIN_STYLE and "\n" not in each.text
-        if isinstance(each, Run)
-        else each.link is None and not each.sign
-        for each in inlines
+        _style(inline) == PLAIN_STYLE and "\n" not in inline.text
+        if isinstance(inline, Run)
+        else inline.link is None and not inline.sign
+        for inline in inlines
     )
 
 
 def _is_read_as(markdown: str, leaf: Sequence[Sentence]) -> bool:
     """Return whether Markdown is parsed as one leaf with these sentences."""
     blocks = parse(markdown)
-    found, expected = (
-        [inline for each in part for inline in (Run(each.gap), *map(_without_mark, each.inlines))]
+    parsed, expected = (
+        [inline for sentence in part for inline in (Run(sentence.gap), *map(_as_run, sentence.inlines))]
         for part in (sentences(blocks), leaf)
     )
-    return len(blocks) == bool(expected) and tidy(found) == tidy(expected)
+    return len(blocks) == bool(expected) and tidy(parsed) == tidy(expected)
 
 
-def _without_mark(inline: Inline) -> Run:
+def _as_run(inline: Inline) -> Run:
     if isinstance(inline, Run):
         return inline
     if inline.sign:

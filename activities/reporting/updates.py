@@ -80,15 +80,15 @@ class LiveText:
 
     def index_of(self, name: str) -> int:
         """Return the number of the section under a heading. Raises `UpdateRefused` if there is none."""
-        for place, known in enumerate(self.headings):
+        for index, known in enumerate(self.headings):
             if known.casefold() == one_line(name).casefold():
-                return place
+                return index
         raise UpdateRefused(f"heading: the outline has none of these words; it has: {'; '.join(self.headings)[:400]}")
 
-    def with_body(self, place: int, body: str) -> "LiveText":
+    def with_body(self, index: int, body: str) -> "LiveText":
         """Return the report with another text under a heading."""
-        changed = (self.sections[place][0], body)
-        return replace(self, sections=(*self.sections[:place], changed, *self.sections[place + 1 :]))
+        changed = (self.sections[index][0], body)
+        return replace(self, sections=(*self.sections[:index], changed, *self.sections[index + 1 :]))
 
 
 def empty_report(title: str, outline: Sequence[str]) -> LiveText:
@@ -164,16 +164,16 @@ def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
 
     Blocks before the first heading go into the first section; a section of another name is appended to the one before.
     """
-    bodies: dict[int, list[Block]] = {place: [] for place in range(len(outline.sections))}
-    place = 0
+    bodies: dict[int, list[Block]] = {index: [] for index in range(len(outline.sections))}
+    index = 0
     for name, blocks in split_sections(parse_draft(markdown)):
-        rest = list(blocks[1:] if name else (block for block in blocks if block.kind != "heading"))
+        body = list(blocks[1:] if name else (block for block in blocks if block.kind != "heading"))
         try:
-            place = outline.index_of(name) if name else place
+            index = outline.index_of(name) if name else index
         except UpdateRefused:
-            rest = list(blocks)
-        bodies[place].extend(
-            replace(block, level=max(3, block.level)) if block.kind == "heading" else block for block in rest
+            body = list(blocks)
+        bodies[index].extend(
+            replace(block, level=max(3, block.level)) if block.kind == "heading" else block for block in body
         )
     fitted = outline
     for number in range(len(outline.sections)):
@@ -185,10 +185,10 @@ def fit_to_outline(markdown: str, outline: LiveText) -> LiveText:
 def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
     """Return a draft with the figures of a live report, whose text is not stored yet."""
     bodies = {name: read_body(body) for name, body in report.sections}
-    below = (block for name, blocks in bodies.items() for block in (heading(2, name), *blocks))
-    draft = describe_text(base, (heading(1, report.title), *below), report.text)
-    words = {name: count_words(blocks) for name, blocks in bodies.items()}
-    return draft.model_copy(update={"words_by_section": words, "empty": not draft.evidence_ids})
+    content = (block for name, blocks in bodies.items() for block in (heading(2, name), *blocks))
+    draft = describe_text(base, (heading(1, report.title), *content), report.text)
+    counts = {name: count_words(blocks) for name, blocks in bodies.items()}
+    return draft.model_copy(update={"words_by_section": counts, "empty": not draft.evidence_ids})
 
 
 def cited_by(report: LiveText) -> list[str]:
@@ -215,7 +215,7 @@ def measure(before: str, after: str) -> tuple[int, int]:
 def _common_length(old: Sequence[str], new: Sequence[str]) -> int:
     """Return the length of the common beginning of two sequences."""
     pairs = zip(old, new, strict=False)
-    return next((place for place, (one, other) in enumerate(pairs) if one != other), min(len(old), len(new)))
+    return next((index for index, (first, second) in enumerate(pairs) if first != second), min(len(old), len(new)))
 
 
 def _diff_lengths(old: str, new: str) -> tuple[int, int]:
@@ -236,7 +236,7 @@ def _parts_of(blocks: Blocks) -> list[Block]:
     for block in blocks:
         parts += [BREAK] if parts else []
         if block.kind == "paragraph":
-            parts += [replace(block, sentences=(each,)) for each in block.sentences]
+            parts += [replace(block, sentences=(sentence,)) for sentence in block.sentences]
         elif block.kind == "list":
             parts += [replace(block, parts=(item,)) for item in block.parts]
         else:
@@ -249,13 +249,13 @@ def _join_parts(parts: Iterable[Block]) -> Blocks:
     blocks: list[Block] = []
     is_open = False
     for part in parts:
-        before = blocks[-1] if blocks else BREAK
-        alike = before.kind == part.kind and (before.start is None) == (part.start is None)
+        previous = blocks[-1] if blocks else BREAK
+        alike = previous.kind == part.kind and (previous.start is None) == (part.start is None)
         if part is BREAK:
             is_open = False
         elif alike and (part.kind == "list" or (is_open and part.kind == "paragraph")):
-            sentences_of_both, items = before.sentences + part.sentences, before.parts + part.parts
-            blocks[-1] = replace(before, sentences=sentences_of_both, parts=items)
+            sentences_of_both, items = previous.sentences + part.sentences, previous.parts + part.parts
+            blocks[-1] = replace(previous, sentences=sentences_of_both, parts=items)
         else:
             blocks.append(part)
             is_open = True
@@ -282,18 +282,18 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
     Anchors are numbers in the text before any operation. Raises `UpdateRefused` for a change that is not allowed.
     """
     blocks = read_body(body)
-    after = write_body(_change(blocks, operations))
-    inserted, removed = measure(body, after)
-    if after == body:
+    updated = write_body(_change(blocks, operations))
+    inserted, removed = measure(body, updated)
+    if updated == body:
         raise UpdateRefused("operations: they change nothing; report what the section lacks")
     if inserted + removed > most_characters:
         counted = f"{inserted} characters inserted and {removed} removed, at most {most_characters} together"
         raise UpdateRefused(f"operations: {counted}: report less, in whole sentences")
     if removed > MAX_REMOVED_SHARE * len(body):
         raise UpdateRefused("operations: more than half of the section would go; replace less")
-    if any(_longest_part(block) > most_characters for block in read_body(after)):
+    if any(_longest_part(block) > most_characters for block in read_body(updated)):
         raise UpdateRefused(f"text: a sentence, item or block of more than {most_characters} characters; divide it")
-    return after
+    return updated
 
 
 @lru_cache(maxsize=CACHED_BLOCKS)
@@ -304,29 +304,29 @@ def _longest_part(block: Block) -> int:
 def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
     """Return the blocks of a section after operations."""
     parts = _parts_of(blocks)
-    named = [place for place, part in enumerate(parts) if _is_element(part)]
+    elements = [index for index, part in enumerate(parts) if _is_element(part)]
     replaced: dict[int, list[Block]] = {}
     added: defaultdict[int, list[Block]] = defaultdict(list)
     appended: list[Block] = []
     for operation in operations:
         text = read_operation(operation.text)
-        if operation.kind is OperationKind.APPEND or (operation.kind is OperationKind.PUT_AFTER and not named):
+        if operation.kind is OperationKind.APPEND or (operation.kind is OperationKind.PUT_AFTER and not elements):
             appended += [BREAK, *_parts_of(text)]
             continue
-        if not 1 <= operation.anchor <= len(named):
-            raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {len(named)}")
-        place = named[operation.anchor - 1]
+        if not 1 <= operation.anchor <= len(elements):
+            raise UpdateRefused(f"anchor: {operation.anchor} is none of the section's numbers, 1 to {len(elements)}")
+        index = elements[operation.anchor - 1]
         if operation.kind is OperationKind.PUT_AFTER:
-            added[place] += _fit_parts(text, parts[place])
+            added[index] += _fit_parts(text, parts[index])
             continue
-        if place in replaced:
+        if index in replaced:
             raise UpdateRefused(f"anchor: {operation.anchor} is replaced twice")
         if any(block.kind == "heading" for block in text):
             raise UpdateRefused("text: a heading cannot take the place of a sentence")
-        if cited_evidence((parts[place],)) and not cited_evidence(text):
+        if cited_evidence((parts[index],)) and not cited_evidence(text):
             raise UpdateRefused(f"text: what takes the place of {operation.anchor} must cite a passage, too")
-        replaced[place] = _fit_parts(text, parts[place])
-    changed = (each for place, part in enumerate(parts) for each in (*replaced.get(place, (part,)), *added[place]))
+        replaced[index] = _fit_parts(text, parts[index])
+    changed = (new for index, part in enumerate(parts) for new in (*replaced.get(index, (part,)), *added[index]))
     return _join_parts([*changed, *appended])
 
 
@@ -359,8 +359,8 @@ def read_operation(text: str) -> Blocks:
     if any(block.kind == "heading" and block.level < 3 for block in blocks):
         raise UpdateRefused("text: a heading of its own at the level of the outline; only `###` and below are allowed")
     # Quotes may show the markup of their source as text.
-    own = sentences(block for block in blocks if block.kind != "quote")
-    runs = (run for each in own for run in each.inlines if isinstance(run, Run) and not run.code)
+    unquoted = sentences(block for block in blocks if block.kind != "quote")
+    runs = (run for sentence in unquoted for run in sentence.inlines if isinstance(run, Run) and not run.code)
     if any(RAW_HTML.search(run.text) for run in runs):
         raise UpdateRefused("text: raw HTML; write Markdown")
     return blocks
@@ -388,11 +388,11 @@ def steps_between(
     """
     steps: list[LiveText] = []
     report, unreached = before, 0
-    for place, (_, body) in enumerate(after.sections):
-        way = _SectionSteps(report.sections[place][1], most_characters, forced=forced)
-        unreached += way.change_to(body)
-        for text in way.texts():
-            report = report.with_body(place, text)
+    for index, (_, body) in enumerate(after.sections):
+        section = _SectionSteps(report.sections[index][1], most_characters, forced=forced)
+        unreached += section.change_to(body)
+        for text in section.texts():
+            report = report.with_body(index, text)
             steps.append(report)
     return steps, unreached
 
@@ -411,18 +411,18 @@ class _SectionSteps:
     def change_to(self, body: str) -> int:
         """Change the section one part at a time, and return the number of changes that were not made."""
         parts, target = (_parts_of(read_body(text)) for text in (self._newest, body))
-        before, after = ([write([part]).text for part in side] for side in (parts, target))
-        place = missed = 0
-        for kind, i1, i2, j1, j2 in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-            for gone, come in zip_longest(range(i1, i2), target[j1:j2]):
-                rest = parts[:place] + parts[place + (gone is not None) :]
-                if kind != "equal" and gone is not None and not self._advance(rest):
-                    place, missed = place + 1, missed + 1
+        old, new = ([write([part]).text for part in side] for side in (parts, target))
+        index = missed = 0
+        for kind, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            for removed, inserted in zip_longest(range(i1, i2), target[j1:j2]):
+                remaining = parts[:index] + parts[index + (removed is not None) :]
+                if kind != "equal" and removed is not None and not self._advance(remaining):
+                    index, missed = index + 1, missed + 1
                     continue
-                changed = rest if come is None else [*rest[:place], come, *rest[place:]]
-                is_changed = kind == "equal" or come is None or self._advance(changed)
-                parts, missed = changed if is_changed else rest, missed + (not is_changed)
-                place += is_changed and come is not None
+                changed = remaining if inserted is None else [*remaining[:index], inserted, *remaining[index:]]
+                is_changed = kind == "equal" or inserted is None or self._advance(changed)
+                parts, missed = changed if is_changed else remaining, missed + (not is_changed)
+                index += is_changed and inserted is not None
         return missed + (not missed and not self._advance(parts))
 
     def _advance(self, parts: Sequence[Block]) -> bool:
@@ -444,12 +444,13 @@ def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: i
 
     Each differs from the one before it by at most `most_characters`, or by a single part that exceeds them.
     """
-    after = report
-    for place, (_, body) in enumerate(report.sections):
+    updated = report
+    for index, (_, body) in enumerate(report.sections):
         parts = _parts_of(read_body(body))
-        rest = [part for part in parts if set(cited_evidence((part,))).isdisjoint(evidence_ids)]
-        after = after.with_body(place, write_body(_join_parts(rest))) if len(rest) < len(parts) else after
-    return steps_between(report, after, most_characters, forced=True)[0]
+        remaining = [part for part in parts if set(cited_evidence((part,))).isdisjoint(evidence_ids)]
+        if len(remaining) < len(parts):
+            updated = updated.with_body(index, write_body(_join_parts(remaining)))
+    return steps_between(report, updated, most_characters, forced=True)[0]
 
 
 # --- the activities --------------------------------------------------------------------------------------------------
@@ -458,14 +459,14 @@ def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -
 
     Raises `UpdateRefused` for an update of another version of its section, or one that would break the report.
     """
-    place = report.index_of(update.heading)
-    body = report.sections[place][1]
+    index = report.index_of(update.heading)
+    body = report.sections[index][1]
     if digest(body) != update.base:
         raise UpdateRefused(STALE)
-    after = report.with_body(place, update_body(body, update.operations, most_characters))
-    if read_live(after.text) != after:
+    updated = report.with_body(index, update_body(body, update.operations, most_characters))
+    if read_live(updated.text) != updated:
         raise UpdateRefused("text: it changes the headings of the outline; write none at their level")
-    return after
+    return updated
 
 
 @dataclass(frozen=True, eq=False)
@@ -482,18 +483,18 @@ class LiveReportActivities:
             outcomes, draft, newest = list[AppliedUpdate](), base, 0
             for update in request.updates:
                 try:
-                    after = await asyncio.to_thread(apply_update, report, update, request.most_characters)
+                    updated = await asyncio.to_thread(apply_update, report, update, request.most_characters)
                 except UpdateRefused as refusal:
                     outcomes.append(AppliedUpdate(refusal=str(refusal)))
                     continue
                 if draft.empty or update.kind is ReportKind.REPORT:  # a model's part makes it a model's report
                     draft = draft.model_copy(update={"kind": update.kind})
-                (step,) = await self._steps(draft, report, [after])
-                report, draft, newest = after, step.draft, len(outcomes)
+                (step,) = await self._steps(draft, report, [updated])
+                report, draft, newest = updated, step.draft, len(outcomes)
                 outcomes.append(AppliedUpdate(step=step))
             followed = [
-                AppliedUpdate(step=_without_figures(each.step)) if each.step and place < newest else each
-                for place, each in enumerate(outcomes)
+                AppliedUpdate(step=_without_figures(outcome.step)) if outcome.step and index < newest else outcome
+                for index, outcome in enumerate(outcomes)
             ]
             return AppliedUpdates(base=None if request.base else base, outcomes=followed)
 

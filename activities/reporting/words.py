@@ -14,28 +14,28 @@ class ReportMessages:
     """Fixed sentences in one language; in English if the language is unknown."""
 
     def __init__(self, language: str, written: str = "") -> None:
-        words = language_data(language)
+        data = language_data(language)
         self.language = written or language
         """The language of the report, which may lack fixed sentences."""
-        self.code = words.code
+        self.code = data.code
         """Two-letter code of the language of the fixed sentences."""
-        self._messages = words.report
-        self.without_model = words.brief["note"]
+        self._messages = data.report
+        self.without_model = data.brief["note"]
         """The note in a report written without a model."""
 
     @classmethod
-    def of(cls, engine_by_role: Mapping[str, str], asked: object, question: str) -> "ReportMessages":
+    def of(cls, engine_by_role: Mapping[str, str], requested: object, question: str) -> "ReportMessages":
         """Make the sentences of a report: in `output.language` if a model wrote it, else in the question's language."""
         known, by_model = writers(), EngineKind.MODEL.value
         wrote = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
-        written = asked if wrote and isinstance(asked, str) and asked != SAME_LANGUAGE else question
-        chosen = written.split("-")[0].casefold()
-        return cls(chosen if chosen in KNOWN_LANGUAGES else question, written)
+        language = requested if wrote and isinstance(requested, str) and requested != SAME_LANGUAGE else question
+        code = language.split("-")[0].casefold()
+        return cls(code if code in KNOWN_LANGUAGES else question, language)
 
     def __call__(self, message: str, /, **values: object) -> str:
         """Return a sentence with its values filled in; integers with thousands separators."""
-        shown = {key: self.number(value) if isinstance(value, int) else value for key, value in values.items()}
-        return self._messages[message].format(**shown)
+        formatted = {key: self.number(value) if isinstance(value, int) else value for key, value in values.items()}
+        return self._messages[message].format(**formatted)
 
     def number(self, value: int) -> str:
         """Return an integer with thousands separators."""

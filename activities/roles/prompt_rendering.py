@@ -239,7 +239,7 @@ class PromptBlocks:
             return self._part("source", level, source=source, text=shown, ratio=RATIOS[level])
 
         rank = Rank.PROTECTED if protected else Rank.PRIORITY if best else Rank.REGULAR
-        last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._last
+        last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._min_level
         return self._item(ContentItem(source.id, "source", render, rank, value, last))
 
     def _finding(self, finding: Finding, first: Mapping[str, Finding]) -> PromptBlock:
@@ -255,7 +255,7 @@ class PromptBlocks:
         protected = not set(finding.source_ids).isdisjoint(self.request.protected_source_ids)
         rank = Rank.PROTECTED if protected else Rank.PRIORITY if certain else Rank.REGULAR
         value = priority(CONFIDENCE_VALUES[finding.confidence], person=1.0 if protected else UNKNOWN)
-        last = Level.HEADLINE if certain or protected else self._last
+        last = Level.HEADLINE if certain or protected else self._min_level
         return self._item(ContentItem(finding.id, "finding", render, rank, value, last))
 
     def _turn(self, turn: Turn, number: int, value: float) -> PromptBlock:
@@ -263,7 +263,7 @@ class PromptBlocks:
             question = shortened(turn.question, level, self.request.query)
             return self._part("earlier_turn", level, question=question, answer=self._shorter(turn.answer, level))
 
-        item = ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._last)
+        item = ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._min_level)
         return self._unquoted(turn.answer, item)
 
     def _statement(self, template: str, claim: Any, number: int) -> PromptBlock:
@@ -273,7 +273,7 @@ class PromptBlocks:
         return self._item(ContentItem(f"statement-{number}", "statement", render, last=Level.HEADLINE))
 
     @property
-    def _last(self) -> Level:
+    def _min_level(self) -> Level:
         return Level.DROPPED if self.request.tokens.allow_content_dropping else Level.TRUNCATED
 
     def _priority(self, source: SourceExtract, place: float) -> float:

@@ -142,7 +142,7 @@ async def _check(
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
         html = forms.get("html")
         with _readable(name, "audited"):
-            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, before=result)
+            result = await check(forms["json"], text, data, pool, markdown=markdown, html=html, earlier=result)
     if any(problem.kind == "malformed" and not problem.id for problem in result.problems):
         raise CommandError(f"{name} is not a report.json: name one that `research run` has written")
     return result

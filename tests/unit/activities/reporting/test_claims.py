@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, CountedClaim, ParsedClaim, count_verdicts, find_claims, judge
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
-from activities.reporting.tree import Written, parse, write
+from activities.reporting.tree import WrittenText, parse, write
 from contracts.checking import VerificationSummary
 from contracts.evidence import CheckMethod, Evidence, Verdict
 from tests.unit.activities.reporting.sample import SAMPLE, rendered
@@ -28,7 +28,7 @@ CITED = {
 REGISTRY = KnownAddresses.of(["https://good.test/page"])
 
 
-def numbered(draft: str) -> tuple[list[ParsedClaim], Written]:
+def numbered(draft: str) -> tuple[list[ParsedClaim], WrittenText]:
     blocks = parse(draft, DraftMarks({key: [key] for key in EVIDENCE}), REGISTRY.filter([]))
     blocks, _ = number_citations(blocks, EVIDENCE, [], {})
     return find_claims(blocks), write(blocks)
