@@ -83,12 +83,12 @@ class AttemptHistory(BaseModel):
 
 @asynccontextmanager
 async def attempt(
-    area: Area, patience: float | None = None, longest_wait: float | None = None
+    area: Area, patience: float | None = None, max_wait: float | None = None
 ) -> AsyncIterator[AttemptHistory]:
     """Send heartbeats while the block runs, and raise its provider errors as `ApplicationError`.
 
     An unavailable service (not a store of ours) is retried for `patience` seconds after the first attempt, a
-    rate-limited one for `longest_wait`; None: until the call times out.
+    rate-limited one for `max_wait`; None: until the call times out.
     """
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
@@ -98,14 +98,14 @@ async def attempt(
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")
             yield history
     except ProviderError as error:
-        before = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
-        waited = before.total_seconds() + time.monotonic() - began
-        limit = longest_wait if isinstance(error, errors.RateLimited) else patience
+        earlier = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
+        waited = earlier.total_seconds() + time.monotonic() - began
+        limit = max_wait if isinstance(error, errors.RateLimited) else patience
         is_service = isinstance(error, (errors.RateLimited, errors.Unavailable))
         is_service = is_service and not isinstance(error, errors.StoreUnavailable)
-        left = limit - waited if is_service and limit is not None else None
+        remaining = limit - waited if is_service and limit is not None else None
         # Without its cause: a client library's message may repeat the request.
-        raise _record(history, application_error(error, area, history.usage, left, info.attempt), error) from None
+        raise _record(history, application_error(error, area, history.usage, remaining, info.attempt), error) from None
     except ApplicationError as failure:
         raise _record(history, failure) from None
     except asyncio.CancelledError:
@@ -136,8 +136,8 @@ def application_error(
     name = next(name for kind, name in FAILURES if isinstance(error, kind))
     delay, final = 0.0, True
     if isinstance(error, Retryable):
-        backoff, named = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10)), error.retry_after
-        delay = backoff if named is None else max(0.0, min(named, MAX_DELAY_SECONDS))
+        backoff, retry_after = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10)), error.retry_after
+        delay = backoff if retry_after is None else max(0.0, min(retry_after, MAX_DELAY_SECONDS))
         delay *= random.uniform(1.0, 1.1)  # noqa: S311  calls that failed together should not return together
         final = seconds_left is not None and delay > seconds_left
     usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()

@@ -74,8 +74,8 @@ class CallJournal:
     async def _write(self, lease: CallLease, task: EngineTask, answer: EngineAnswer | AnswerUnusable) -> bool:
         """Store a paid answer. Return false if the store fails: the answer is still usable."""
         try:
-            written = f"{task.input.operation}\n{answers.answer_to_json(answer)}"
-            await _finish(self.calls.finish(lease, written))
+            text = f"{task.input.operation}\n{answers.answer_to_json(answer)}"
+            await _finish(self.calls.finish(lease, text))
         except ProviderError as error:
             log.warning("journal.answer_not_stored", error=type(error).__name__)
             return False

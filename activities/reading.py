@@ -74,14 +74,14 @@ class ReadingActivities:
         if not document.text.strip():
             raise SourceUnreadable("no_text", "the document has no text")
         media_type = _line(document.media_type, LABEL_CHARACTERS)
-        starts = json.dumps(document.pages) if document.pages else ""
+        page_starts = json.dumps(document.pages) if document.pages else ""
         raw, text = document.stored or await asyncio.gather(
             self.content.put(document.raw, media_type), self.content.put_text(document.text)
         )
-        pages = await self.content.put_text(starts, "application/json") if starts else None
+        pages = await self.content.put_text(page_starts, "application/json") if page_starts else None
         judgement = await self.judge(request, document)
         authors = [_line(name, NAME_CHARACTERS) for name in document.authors[:MAX_AUTHORS]]
-        found = SourceEntry(
+        entry = SourceEntry(
             source_id=request.source_id,
             quality=judgement.quality,
             url=document.url,
@@ -106,18 +106,18 @@ class ReadingActivities:
             links=document.links[:MOST_LINKS],
         )
         return ReadRecord(
-            url="" if found.url == request.url else found.url,
-            title="" if found.title == request.title and not request.needs_title else found.title,
-            publisher=found.publisher,
+            url="" if entry.url == request.url else entry.url,
+            title="" if entry.title == request.title and not request.needs_title else entry.title,
+            publisher=entry.publisher,
             content_hash=raw.hash,
             text=text,
             media_type=media_type,
             pages=pages,
-            quality=found.quality,
-            quality_reason=found.quality_reason if found.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",
+            quality=entry.quality,
+            quality_reason=entry.quality_reason if entry.quality_reason.startswith(CHOSEN_BY_OPERATOR) else "",
             best_quality=best_quality(judgement.assessment),
             cached=document.cached,
-            entry=await self.notebooks.write(found),
+            entry=await self.notebooks.write(entry),
         )
 
 

@@ -65,18 +65,18 @@ class SearchingActivities:
     async def _store_hits(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
         """Return the response with labels of its hits in rank order; the hits go into an entry of the notebook."""
         labels = [
-            SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if place < request.titled else "", doi=hit.doi)
-            for place, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
+            SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if index < request.titled else "", doi=hit.doi)
+            for index, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
         ]
         entry = None
         if response.hits:
-            found = HitsEntry(
+            stored = HitsEntry(
                 questions=request.questions,
                 date=request.date,
                 resolved_entry=request.resolved_entry,
                 hits=[_shortened(hit) for hit in response.hits],
             )
-            entry = await self.notebooks.write(found)
+            entry = await self.notebooks.write(stored)
         return response.model_copy(update={"hits": labels, "entry": entry, "warnings": response.warnings[:5]})
 
 
@@ -114,8 +114,8 @@ def match_earlier_sources(hits: Sequence[SearchHit], request: SearchRequest) -> 
     queried = set(question_stems(request.text, request.language or "en"))
     shared = {hit.url: len(queried & set(stems(f"{hit.title} {hit.snippet}"))) for hit in hits}
     fitting = [hit for hit in hits if queried and shared[hit.url] >= MIN_MATCHING_SHARE * len(queried)]
-    found = sorted(fitting, key=lambda hit: (-shared[hit.url], hit.rank))
-    ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(found[: request.max_results], start=1)]
+    ordered = sorted(fitting, key=lambda hit: (-shared[hit.url], hit.rank))
+    ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(ordered[: request.max_results], start=1)]
     return SearchResponse(provider=EARLIER, hits=ranked, cached=True)
 
 

@@ -104,12 +104,12 @@ async def refresh_corpora(library: CorpusLibrary) -> None:
         started = time.monotonic()
         logger.info("corpus.refreshing", corpus=name)
         try:
-            found = await library.refresh(name)
+            snapshot = await library.refresh(name)
         except ProviderError as error:
             logger.warning("corpus.not_refreshed", corpus=name, reason=str(error))
             continue
         seconds = round(time.monotonic() - started, 2)
-        logger.info("corpus.ready", corpus=name, documents=found.files, skipped=found.skipped, seconds=seconds)
+        logger.info("corpus.ready", corpus=name, documents=snapshot.files, skipped=snapshot.skipped, seconds=seconds)
 
 
 @dataclass(frozen=True)

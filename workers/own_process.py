@@ -56,8 +56,8 @@ _user_umask = PRIVATE_UMASK
 def restrict_files_to_owner() -> None:
     """Make files of this process and its children private to their owner: SQLite, object stores, the dev server."""
     global _user_umask  # noqa: PLW0603  a process has one umask
-    before = os.umask(PRIVATE_UMASK)
-    _user_umask = _user_umask if before == PRIVATE_UMASK else before
+    previous = os.umask(PRIVATE_UMASK)
+    _user_umask = _user_umask if previous == PRIVATE_UMASK else previous
 
 
 def user_umask() -> int:
@@ -68,8 +68,8 @@ def user_umask() -> int:
 @contextlib.contextmanager
 def files_of_user() -> Iterator[None]:
     """Create files with the user's own umask during the block."""
-    before = os.umask(_user_umask)
+    previous = os.umask(_user_umask)
     try:
         yield
     finally:
-        os.umask(before)
+        os.umask(previous)

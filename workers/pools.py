@@ -109,12 +109,12 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         report_deadlocks_later(worker)
         return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
-    fewest, most = min(MIN_POLLERS, slots), min(MAX_POLLERS, slots)
+    minimum, maximum = min(MIN_POLLERS, slots), min(MAX_POLLERS, slots)
     return Worker(
         client,
         activities=list(contents.activities.get(pool, ())),
         max_concurrent_activities=slots,
-        activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=fewest, maximum=most, initial=fewest),
+        activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=minimum, maximum=maximum, initial=minimum),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         **common,
     )

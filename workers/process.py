@@ -189,9 +189,9 @@ async def _answer(path: str, health: Health) -> bytes:
     status, body = HTTPStatus.NOT_FOUND, dict[str, object](error="unknown path: use /healthz or /livez")
     if path in {"/healthz", "/livez"}:
         states = await health()
-        good = all(state.alive and (state.ready or path == "/livez") for state in states.values())
-        status = HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE
-        body = {"ok": good, "pools": {name: asdict(state) for name, state in states.items()}}
+        healthy = all(state.alive and (state.ready or path == "/livez") for state in states.values())
+        status = HTTPStatus.OK if healthy else HTTPStatus.SERVICE_UNAVAILABLE
+        body = {"ok": healthy, "pools": {name: asdict(state) for name, state in states.items()}}
     text = json.dumps(body).encode()
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n"

@@ -81,25 +81,25 @@ class Retention:
         be removed. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
         """
         documents = await self._sessions.documents()
-        removed, unnamed = Removed(), set[str]()
+        removed, candidates = Removed(), set[str]()
         for research_id in research_ids:
             answers = await self._calls.forget(research_id)
-            unnamed |= documents.get(research_id) or frozenset()
-            unnamed |= await self._archive.forget(research_id) if named else frozenset()
+            candidates |= documents.get(research_id) or frozenset()
+            candidates |= await self._archive.forget(research_id) if named else frozenset()
             histories = await self._delete_histories(research_id)
             await self._sessions.delete(research_id)
             removed = Removed(removed.runs + 1, 0, removed.answers + answers, removed.histories + histories)
-        if not unnamed:
+        if not candidates:
             return removed
         try:
             used, earliest = await self._used()
         except UsesUnknown as error:
-            return replace(removed, remaining=f"{_remaining(len(unnamed))} ({error})")
-        unused = [DocumentRef(hash=digest) for digest in unnamed - used]
-        gone = sum([await self._content.delete(document, unless_put_since=earliest) for document in unused])
-        left = len(unused) - gone
-        remaining = f"{_remaining(left)} while a run that may use them is going on" if left else ""
-        return replace(removed, documents=gone, remaining=remaining)
+            return replace(removed, remaining=f"{_remaining(len(candidates))} ({error})")
+        unused = [DocumentRef(hash=digest) for digest in candidates - used]
+        deleted = sum([await self._content.delete(document, unless_put_since=earliest) for document in unused])
+        count = len(unused) - deleted
+        remaining = f"{_remaining(count)} while a run that may use them is going on" if count else ""
+        return replace(removed, documents=deleted, remaining=remaining)
 
     async def sweep(self, research_ids: Iterable[str], *, others: bool = True) -> Removed:
         """Remove runs, expired archive records, and `others`: documents of no run, older than any stored paid answer.
@@ -115,11 +115,11 @@ class Retention:
         except UsesUnknown as error:
             return replace(removed, remaining=removed.remaining or f"documents that no run names stay ({error})")
         texts = [DocumentRef(hash=digest) for digest in await self._archive.expire(datetime.now(UTC)) - used]
-        gone = sum([await self._content.delete(text, unless_put_since=earliest) for text in texts])
+        deleted = sum([await self._content.delete(text, unless_put_since=earliest) for text in texts])
         if others:
-            settled = datetime.now(UTC) - timedelta(seconds=STORED_SECONDS)
-            gone += await self._content.delete_others(used, unless_put_since=min(settled, earliest or settled))
-        return replace(removed, documents=removed.documents + gone)
+            cutoff = datetime.now(UTC) - timedelta(seconds=STORED_SECONDS)
+            deleted += await self._content.delete_others(used, unless_put_since=min(cutoff, earliest or cutoff))
+        return replace(removed, documents=removed.documents + deleted)
 
     async def _used(self) -> tuple[frozenset[str], datetime | None]:
         """Return the documents of sessions and archive, and the start of the oldest open run. Raises `UsesUnknown`.
@@ -127,12 +127,12 @@ class Retention:
         Documents that an open run has read since its last checkpoint were stored after its start. Open runs are listed
         first: one that ends in between has saved its session before the sessions are read.
         """
-        began = await self._open_runs()
+        starts = await self._open_runs()
         documents = await self._sessions.documents()
         if unreadable := [research_id for research_id, used in documents.items() if used is None]:
             raise UsesUnknown(f"until all sessions can be read: {unreadable[0]} cannot")
         archived = await self._archive.pinned(datetime.now(UTC))
-        return archived.union(*(used or () for used in documents.values())), min(began.values(), default=None)
+        return archived.union(*(used or () for used in documents.values())), min(starts.values(), default=None)
 
     async def _open_runs(self) -> dict[str, datetime]:
         return {} if self._client is None else await open_runs(self._client)

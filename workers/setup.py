@@ -37,7 +37,7 @@ class SetupError(ServerError):
     """The cluster could not be prepared; the message names the remaining step."""
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Set up the cluster, print the result and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m workers.setup", description="Prepare the cluster that TEMPORAL_ADDRESS names; safe to repeat."
@@ -45,7 +45,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--retention-days", type=int, default=RETENTION_DAYS, help="for a namespace that is made here")
     parser.add_argument("--config", type=Path, help="a research.toml to read over the user's own")
     parser.add_argument("--wait-seconds", type=float, default=WAIT_SECONDS, help="for a server that is just starting")
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     try:
         settings = load_settings(Flags(config=options.config))
         if not settings.uses_cluster:

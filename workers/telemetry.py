@@ -113,8 +113,8 @@ def _drop_tables(_: Any, __: str, event: EventDict) -> EventDict:
 
 def _shorten_expected(_: Any, __: str, event: EventDict) -> EventDict:
     """Log a failure that our code raised on purpose in one line, without a traceback."""
-    given = event.get("exc_info")
-    error = given[1] if isinstance(given, tuple) else given
+    exc_info = event.get("exc_info")
+    error = exc_info[1] if isinstance(exc_info, tuple) else exc_info
     if isinstance(error, ApplicationError):
         del event["exc_info"]
         event["reason"] = f"{error.type or 'failure'}: {'; '.join(error.message.splitlines())}"
@@ -130,8 +130,8 @@ class CoreFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Replace the message by its fixed beginning, and the fields by known ones."""
         entry = record.__dict__.pop("temporal_log", None)
-        found = CORE_MESSAGE.match(record.getMessage())
-        record.msg, record.args = (found[0].strip() if found else ""), ()
+        match = CORE_MESSAGE.match(record.getMessage())
+        record.msg, record.args = (match[0].strip() if match else ""), ()
         with suppress(Exception):  # logging must never raise
             fields = dict(entry.fields) if entry else {}
             record.__dict__.update({name: str(fields[name])[:200] for name in CORE_FIELDS if name in fields})
@@ -165,6 +165,6 @@ def core_logging(level: Literal["WARN", "INFO"] = "WARN") -> LoggingConfig:
     core.addFilter(CORE_FILTER)
     if not core.handlers:
         core.addHandler(logging.NullHandler())  # commands without a log show none of these
-    as_it_is = ("append_target_to_name", "prepend_target_on_message", "append_log_fields_to_message")
-    forwarding = LogForwardingConfig(logger=core, **dict.fromkeys(as_it_is, False))
+    options = ("append_target_to_name", "prepend_target_on_message", "append_log_fields_to_message")
+    forwarding = LogForwardingConfig(logger=core, **dict.fromkeys(options, False))
     return LoggingConfig(filter=TelemetryFilter(core_level=level, other_level="ERROR"), forwarding=forwarding)

@@ -96,8 +96,8 @@ async def register_search_attributes(client: Client) -> set[str]:
 async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:
     address = str(options["target_host"])
     # Locally, compression gains nothing and costs a twentieth of the work of server and worker per call.
-    here = address.rpartition(":")[0] in THIS_MACHINE
-    compression = {"grpc_compression": GrpcCompression.NONE} if here else {}
+    is_local = address.rpartition(":")[0] in THIS_MACHINE
+    compression = {"grpc_compression": GrpcCompression.NONE} if is_local else {}
     try:
         return await Client.connect(
             **{**compression, **options},  # type: ignore[arg-type]  # the SDK's typed dictionary, or just a target host
@@ -106,8 +106,8 @@ async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Cl
         )
     except RuntimeError as error:
         line = str(error).split("\n", 1)[0]
-        found = OS_MESSAGE.search(line)
-        reason = found[1].lower() if found else line[:200]
+        match = OS_MESSAGE.search(line)
+        reason = match[1].lower() if match else line[:200]
         raise ServerUnreachableError(
             f"no Temporal server answers at {address} ({reason}): check TEMPORAL_ADDRESS and the network"
         ) from None

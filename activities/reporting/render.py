@@ -191,9 +191,9 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
         style=style,
         style_hash=style_hash,
         pages_of=pages_of,
-        describe_quality=describe_quality,
+        quality_words=describe_quality,
         shorten=shorten,
-        text_around=text_around,
+        words_around=text_around,
     )
     return page + "\n"
 

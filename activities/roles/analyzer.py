@@ -28,33 +28,33 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     numbered: dict[int, str] = {}
     dropped = dropped_quotes = 0
     for number, proposed in enumerate(answer.findings, start=1):
-        found = [item for quote in proposed.quotes if (item := _ground(work, sources, quote))]
-        dropped_quotes += len(proposed.quotes) - len(found)
-        statement, found = _keep_supporting(work, proposed.content, found)
+        grounded = [item for quote in proposed.quotes if (item := _ground(work, sources, quote))]
+        dropped_quotes += len(proposed.quotes) - len(grounded)
+        statement, grounded = _keep_supporting(work, proposed.content, grounded)
         if mentions_any(statement, request.exclude):
             continue
-        if not found or not statement:
+        if not grounded or not statement:
             dropped += 1
             continue
-        finding = _finding(work, proposed, statement, found)
+        finding = _finding(work, proposed, statement, grounded)
         numbered[number] = finding.id
         if len(findings) < request.max_findings:
             findings.setdefault(finding.id, finding)
-            evidence |= {item.id: item for item in found}
+            evidence |= {item.id: item for item in grounded}
         else:
             work.warnings.append(f"findings beyond the limit of {request.max_findings} were dropped")
     if dropped:
         work.warnings.append(f"{plural(dropped, 'finding')} dropped: no quote is in the sources")
-    claimed = [
-        (numbered.get(number, ""), numbered.get(other, ""))
+    contradictions = [
+        (numbered.get(number, ""), numbered.get(opposed, ""))
         for number, proposed in enumerate(answer.findings, start=1)
-        for other in proposed.contradicts
+        for opposed in proposed.contradicts
     ]
     opinions = {item.source_id: item for item in answer.quality_updates}
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
     return AnalyzerResult(
-        findings=_link_contradictions(list(findings.values()), claimed),
+        findings=_link_contradictions(list(findings.values()), contradictions),
         evidence=list(evidence.values()),
         gaps=answer.fitted(request, work.warnings).gaps,
         quality_updates=[item for name, item in opinions.items() if name in sources],
@@ -78,8 +78,8 @@ def ground_extraction(work: Work) -> ExtractorResult:
             works.append(MentionedWork(words=words, address=address))
     if len(works) < len(work.answer.mentioned_works):
         work.warnings.append("works that the source does not mention were dropped")
-    found = ground_analysis(work)
-    return ExtractorResult.model_validate({**dict(found), "mentioned_works": works})
+    analysis = ground_analysis(work)
+    return ExtractorResult.model_validate({**dict(analysis), "mentioned_works": works})
 
 
 def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> Evidence | None:
@@ -89,49 +89,49 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
         work.warnings.append("a quote from an unknown source was ignored")
         return None
     text = work.documents.get(source.text.hash, "") if source.text else ""
-    place = find_quote(text, quote.quote, quote.start)
-    if place is None:
+    span = find_quote(text, quote.quote, quote.start)
+    if span is None:
         return None
-    item = evidence_at(source.id, text, *place)
+    item = evidence_at(source.id, text, *span)
     hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
     heading = item.heading or line_of(next(hinted, ""), 120)
     return item.model_copy(update={"heading": heading})
 
 
-def _keep_supporting(work: Work, statement: str, found: list[Evidence]) -> tuple[str, list[Evidence]]:
+def _keep_supporting(work: Work, statement: str, evidence: list[Evidence]) -> tuple[str, list[Evidence]]:
     """Return a model's statement with the passages that support it, as far as rules can tell.
 
     If none does, alone or with the others, the text of the first passage becomes the statement.
     """
-    if work.engine is not EngineKind.MODEL or not found:
-        return statement, found
+    if work.engine is not EngineKind.MODEL or not evidence:
+        return statement, evidence
     sources = {source.id: source for source in work.request.sources}
     passages = []
-    for item in found:
+    for item in evidence:
         source = sources[item.source_id]
         text = work.documents[source.text.hash] if source.text else ""
         title = f"{source.title}: {item.heading}"
         passages.append(ShownPassage(evidence_id=item.id, quote=text[item.start : item.end], title=title))
 
-    def is_supported(given: list[ShownPassage]) -> bool:
-        objection = find_objection(AskedClaim(fingerprint="", text=statement, passages=given), work.request.language)
+    def is_supported(shown: list[ShownPassage]) -> bool:
+        objection = find_objection(AskedClaim(fingerprint="", text=statement, passages=shown), work.request.language)
         return objection is None or objection[0] is not Verdict.PARTIAL  # `PARTIAL`: the rules are certain
 
-    saying = [item for item, passage in zip(found, passages, strict=True) if is_supported([passage])]
-    if saying:
-        return statement, saying
+    supporting = [item for item, passage in zip(evidence, passages, strict=True) if is_supported([passage])]
+    if supporting:
+        return statement, supporting
     if is_supported(passages):
-        return statement, found
+        return statement, evidence
     work.warnings.append("a finding that its quotes do not support was replaced by their words")
-    return line_of(passages[0].quote, STATEMENT_CHARACTERS), found[:1]
+    return line_of(passages[0].quote, STATEMENT_CHARACTERS), evidence[:1]
 
 
-def _finding(work: Work, proposed: ProposedFinding, statement: str, found: Sequence[Evidence]) -> Finding:
+def _finding(work: Work, proposed: ProposedFinding, statement: str, evidence: Sequence[Evidence]) -> Finding:
     """Return the finding with its passages; number and quality of its sources cap its confidence."""
-    evidence_ids = list(dict.fromkeys(item.id for item in found))
-    source_ids = list(dict.fromkeys(item.source_id for item in found))
+    evidence_ids = list(dict.fromkeys(item.id for item in evidence))
+    source_ids = list(dict.fromkeys(item.source_id for item in evidence))
     cited = [source for source in work.request.sources if source.id in source_ids]
-    supported = supported_confidence((voice_of(one.url, one.publisher), one.quality) for one in cited)
+    supported = supported_confidence((voice_of(source.url, source.publisher), source.quality) for source in cited)
     return Finding(
         id=finding_id(statement, evidence_ids),
         statement=statement,
@@ -146,12 +146,12 @@ def _finding(work: Work, proposed: ProposedFinding, statement: str, found: Seque
 
 def _link_contradictions(findings: Sequence[Finding], pairs: Sequence[tuple[str, str]]) -> list[Finding]:
     """Return the findings, with contradictions claimed by the analyzer recorded on both sides."""
-    opposed = {*pairs, *((other, one) for one, other in pairs)}
+    opposed = {*pairs, *((second, first) for first, second in pairs)}
     return [
-        one.model_copy(
+        item.model_copy(
             update={
-                "contradicts": [other.id for other in findings if other is not one and (one.id, other.id) in opposed]
+                "contradicts": [other.id for other in findings if other is not item and (item.id, other.id) in opposed]
             }
         )
-        for one in findings
+        for item in findings
     ]

@@ -47,8 +47,8 @@ def with_control(claims: Sequence[AskedClaim]) -> list[AskedClaim]:
     control = control_of(claims)
     if control is None:
         return list(claims)
-    place = int(control.fingerprint[10:18], 16) % (len(claims) + 1)
-    return [*claims[:place], control, *claims[place:]]
+    index = int(control.fingerprint[10:18], 16) % (len(claims) + 1)
+    return [*claims[:index], control, *claims[index:]]
 
 
 def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
@@ -67,18 +67,19 @@ def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
     """Return an answer for every claim of the call: the checker's if usable, else one without a verdict."""
     claims = work.request.claims
     known = label_all((claim.fingerprint for claim in with_control(claims)), work.request)
-    given: dict[str, list[checking_roles.GivenVerdict]] = defaultdict(list)
-    for one in work.answer.verdicts:
-        given[known.get(one.claim.strip(), "")].append(one)
-    if given[""]:
+    verdicts: dict[str, list[checking_roles.GivenVerdict]] = defaultdict(list)
+    for verdict in work.answer.verdicts:
+        verdicts[known.get(verdict.claim.strip(), "")].append(verdict)
+    if verdicts[""]:
         work.warnings.append("a verdict on an unknown statement was ignored")
     control = control_of(claims)
     credulous = control is not None and any(
-        read_verdict(one.verdict) is Verdict.SUPPORTED for one in given[control.fingerprint]
+        read_verdict(item.verdict) is Verdict.SUPPORTED for item in verdicts[control.fingerprint]
     )
     if credulous:
         work.warnings.append("the checker called a statement supported that no passage speaks of")
-    answers = [_answer(claim, given[claim.fingerprint], work.request.language, credulous=credulous) for claim in claims]
+    language = work.request.language
+    answers = [_answer(claim, verdicts[claim.fingerprint], language, credulous=credulous) for claim in claims]
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
@@ -92,15 +93,15 @@ def read_verdict(word: str) -> Verdict | None:
 
 
 def _answer(
-    claim: AskedClaim, given: Sequence[checking_roles.GivenVerdict], language: str, *, credulous: bool
+    claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], language: str, *, credulous: bool
 ) -> ClaimAnswer:
-    verdicts = {read_verdict(one.verdict) for one in given}
+    verdicts = {read_verdict(answer.verdict) for answer in answers}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(verdicts) > 1 else NO_VERDICT)
-    places = ((one.text, find_quote(one.text, given[0].quote)) for one in claim.passages)
-    found = next((text[slice(*place)] for text, place in places if place), "")
-    quote, reason = line_of(found, REASON_CHARACTERS), line_of(given[0].reason, REASON_CHARACTERS)
+    quotes = ((passage.text, find_quote(passage.text, answers[0].quote)) for passage in claim.passages)
+    quoted = next((text[slice(*span)] for text, span in quotes if span), "")
+    quote, reason = line_of(quoted, REASON_CHARACTERS), line_of(answers[0].reason, REASON_CHARACTERS)
     if verdict is Verdict.SUPPORTED:
         verdict, reason = _limited_support(claim, quote, language, credulous=credulous) or (verdict, reason)
     quote = "" if verdict is Verdict.UNVERIFIED else quote
@@ -120,7 +121,7 @@ def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous:
 
 def _is_same_language(claim: AskedClaim) -> bool:
     """Return whether a claim and its passages are detected as the same language."""
-    return detect_language(" ".join(one.text for one in claim.passages)) == detect_language(claim.text)
+    return detect_language(" ".join(passage.text for passage in claim.passages)) == detect_language(claim.text)
 
 
 def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | None:
@@ -130,7 +131,7 @@ def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | No
     """
     texts = [passage.text for passage in claim.passages]
     if _is_same_language(claim):
-        judgement = check(claim.text, texts, [one.title for one in claim.passages if one.title], language)
+        judgement = check(claim.text, texts, [passage.title for passage in claim.passages if passage.title], language)
         if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
             return Verdict.PARTIAL, judgement.reason
         is_hint = judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION and judgement.reason != UNDECIDED
@@ -147,29 +148,29 @@ def ground_corrections(
     claims = work.request.claims
     known = label_all((claim.asked.fingerprint for claim in claims), work.request)
     proposed: dict[str, checking_roles.ProposedCorrection] = {}
-    for one in work.answer.proposals:
-        name = known.get(one.claim.strip(), "")
+    for proposal in work.answer.proposals:
+        name = known.get(proposal.claim.strip(), "")
         if not name or name in proposed:
             work.warnings.append("a proposal for an unknown or a settled statement was ignored")
-        proposed.setdefault(name, one)
+        proposed.setdefault(name, proposal)
     return checking_roles.CorrectorResult(
         proposals=[_proposal(claim, proposed.get(claim.asked.fingerprint), work.request) for claim in claims]
     )
 
 
-def _proposal(claim: DoubtfulClaim, one: checking_roles.ProposedCorrection | None, request: RoleInput) -> Proposal:
+def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection | None, request: RoleInput) -> Proposal:
     unchanged = Proposal(number=claim.number)
-    if one is None or one.action is CorrectionAction.KEEP:
+    if proposed is None or proposed.action is CorrectionAction.KEEP:
         return unchanged
-    reason = line_of(one.reason, REASON_CHARACTERS)
-    if one.action is CorrectionAction.REMOVE:
-        return Proposal(number=claim.number, action=one.action, reason=reason)
-    known = label_all((each.evidence_id for each in claim.asked.passages), request)
-    given = [name.strip().strip("[]") for name in one.passages]
-    passages = list(dict.fromkeys(known[name] for name in given if name in known))[:MAX_CITED]
+    reason = line_of(proposed.reason, REASON_CHARACTERS)
+    if proposed.action is CorrectionAction.REMOVE:
+        return Proposal(number=claim.number, action=proposed.action, reason=reason)
+    known = label_all((passage.evidence_id for passage in claim.asked.passages), request)
+    labels = [name.strip().strip("[]") for name in proposed.passages]
+    passages = list(dict.fromkeys(known[name] for name in labels if name in known))[:MAX_CITED]
     cited = [passage.evidence_id for passage in claim.asked.passages]
-    text = line_of(without_markers(one.text), 600)
-    passages = passages or (cited if one.action is CorrectionAction.SOFTEN else [])
+    text = line_of(without_markers(proposed.text), 600)
+    passages = passages or (cited if proposed.action is CorrectionAction.SOFTEN else [])
     if not passages or not text or text == claim.asked.text:
         return unchanged
-    return Proposal(number=claim.number, action=one.action, text=text, evidence_ids=passages, reason=reason)
+    return Proposal(number=claim.number, action=proposed.action, text=text, evidence_ids=passages, reason=reason)

@@ -79,35 +79,35 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
     offset that the model gave; it counts only if the quote is there. A quote of over 2,000 characters is cut at the end
     of a sentence, else between words.
     """
-    words = quote.strip()
-    if len(_flatten(words)[0].strip()) < MIN_QUOTE_CHARACTERS:
+    stripped = quote.strip()
+    if len(_flatten(stripped)[0].strip()) < MIN_QUOTE_CHARACTERS:
         return None
-    if start is not None and start >= 0 and text.startswith(words, start):
-        return _shorten(text, start, start + len(words))
-    for form in dict.fromkeys((words, normalize("NFC", words), normalize("NFD", words))):
-        place = text.find(form)
-        if place >= 0:
-            return _shorten(text, place, place + len(form))
-        line, (flat, places) = _flatten(form)[0].strip(), _flatten(text)
-        place = flat.find(line)
-        if place >= 0:
-            return _shorten(text, places[place], places[place + len(line) - 1] + 1)
+    if start is not None and start >= 0 and text.startswith(stripped, start):
+        return _shorten(text, start, start + len(stripped))
+    for form in dict.fromkeys((stripped, normalize("NFC", stripped), normalize("NFD", stripped))):
+        index = text.find(form)
+        if index >= 0:
+            return _shorten(text, index, index + len(form))
+        flat_form, (flat, offsets) = _flatten(form)[0].strip(), _flatten(text)
+        index = flat.find(flat_form)
+        if index >= 0:
+            return _shorten(text, offsets[index], offsets[index + len(flat_form) - 1] + 1)
     return None
 
 
 @lru_cache(maxsize=4)  # for the many quotes of a page
 def _flatten(text: str) -> tuple[str, Sequence[int]]:
     """Return the visible characters of a text with single blanks, and the offset of each."""
-    parts, places, end = list[str](), array("L"), 0
+    parts, offsets, end = list[str](), array("L"), 0
     for word in VISIBLE.finditer(text):
         blank = BLANK.search(text, end, word.start())
         if blank and parts:
             parts.append(" ")
-            places.append(blank.start())
+            offsets.append(blank.start())
         parts.append(word[0])
-        places.extend(range(*word.span()))
+        offsets.extend(range(*word.span()))
         end = word.end()
-    return "".join(parts), places
+    return "".join(parts), offsets
 
 
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
@@ -120,22 +120,22 @@ def _shorten(text: str, start: int, end: int) -> tuple[int, int]:
 
 def evidence_at(source_id: str, text: str, start: int, end: int) -> Evidence:
     """Return the passage `text[start:end]` of a source as evidence."""
-    places, headings = _headings(text)
-    above = bisect_right(places, start)
+    offsets, headings = _headings(text)
+    preceding = bisect_right(offsets, start)
     return Evidence(
         id=evidence_id(source_id, start, end),
         source_id=source_id,
         start=start,
         end=end,
         quote_hash=digest(text[start:end]),
-        heading=headings[above - 1] if above else "",
+        heading=headings[preceding - 1] if preceding else "",
     )
 
 
 @lru_cache(maxsize=32)  # for the many passages of a page
 def _headings(text: str) -> tuple[list[int], list[str]]:
     """Return offsets and texts of the headings of a text, outside of code; at most 120 characters of each."""
-    places, headings, fence = list[int](), list[str](), ""
+    offsets, headings, fence = list[int](), list[str](), ""
     for match in HEADING_OR_FENCE.finditer(text):
         marks = match["fence"]
         if marks and not fence:
@@ -143,6 +143,6 @@ def _headings(text: str) -> tuple[list[int], list[str]]:
         elif marks and marks.startswith(fence):
             fence = ""
         elif not fence and (heading := line_of((match["heading"] or "").rstrip().rstrip("#"), 120)):
-            places.append(match.start())
+            offsets.append(match.start())
             headings.append(heading)
-    return places, headings
+    return offsets, headings

@@ -111,7 +111,8 @@ MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # cites a passage in 
 ITEM_CHARACTERS: Final = 600
 PASSAGE_CHARACTERS: Final = 500
 CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
-SHORTEST: Final = 60  # characters: the least of a passage, the most of a title
+MIN_PASSAGE_CHARACTERS: Final = 60
+TITLE_CHARACTERS: Final = 60
 SUMMARY_SHARE: Final = 0.8
 BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}
@@ -142,10 +143,10 @@ class PromptBlocks:
 
     def element(self, name: str, heading: str = "", *, caller: Callable[[], str], **attributes: str) -> str:
         """Wrap the lines of a `call` block into an element of data; empty without lines and attributes."""
-        given = {each: html.escape(guard(str(value)), quote=True) for each, value in attributes.items() if value}
+        escaped = {key: html.escape(guard(str(value)), quote=True) for key, value in attributes.items() if value}
         lines = caller().strip("\n").splitlines()
-        named = "".join(f' {each}="{value}"' for each, value in given.items())
-        return _with_heading(heading, data(name, lines or [""], named) if lines or named else "")
+        rendered = "".join(f' {key}="{value}"' for key, value in escaped.items())
+        return _with_heading(heading, data(name, lines or [""], rendered) if lines or rendered else "")
 
     def items(self, heading: str, name: str, items: Sequence[str]) -> PromptBlock:
         """Return an element with one line per item under a heading; empty without items."""
@@ -156,10 +157,10 @@ class PromptBlocks:
     def sources(self) -> list[PromptBlock]:
         """Return the sources, each with the passages about the sub-query."""
         topic = f"{self.request.sub_query.text} {self.request.query}"
-        given = shown_sources(self.request)
-        values = {source.id: self._priority(source, place / len(given)) for place, source in enumerate(given)}
+        shown = shown_sources(self.request)
+        values = {source.id: self._priority(source, index / len(shown)) for index, source in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
-        return [self._source(source, topic, values[source.id], best=source.id in best) for source in given]
+        return [self._source(source, topic, values[source.id], best=source.id in best) for source in shown]
 
     def links(self) -> list[str]:
         """Return the first links of each source."""
@@ -172,7 +173,7 @@ class PromptBlocks:
         """
         queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
         first = self._first_findings()
-        for number in sorted({one.iteration for one in (*queries, *findings)}):
+        for number in sorted({item.iteration for item in (*queries, *findings)}):
             yield (
                 [query.text for query in queries if query.iteration == number],
                 [self._finding(finding, first) for finding in findings if finding.iteration == number],
@@ -187,7 +188,7 @@ class PromptBlocks:
     def _first_findings(self) -> dict[str, Finding]:
         """Return the first finding that cites each passage and each source, by their ids."""
         findings = reversed(self.request.findings)
-        return {key: one for one in findings for key in (*one.evidence_ids, *one.source_ids)}
+        return {key: finding for finding in findings for key in (*finding.evidence_ids, *finding.source_ids)}
 
     def end_part(self) -> PromptBlock:
         """Return the end of a part that later calls share as a prefix."""
@@ -195,7 +196,7 @@ class PromptBlocks:
 
     def cited_sources(self) -> list[SourceExtract]:
         """Return the sources that the shown findings cite."""
-        shown = [one for one in self.request.findings if self.levels.get(one.id) is not Level.DROPPED]
+        shown = [finding for finding in self.request.findings if self.levels.get(finding.id) is not Level.DROPPED]
         used = {source_id for finding in shown for source_id in finding.source_ids}
         return [source for source in self.request.sources if source.id in used]
 
@@ -213,7 +214,7 @@ class PromptBlocks:
         body = section_of(self.request, self.documents)
         lines, room = list[PromptBlock](), SECTION_CHARACTERS
         for number, text in reversed(list(enumerate(map(write_element, elements_of(read_body(body))), start=1))):
-            shown = MARKER.sub(lambda found: f"[{show_label(found[1], self)}]", " ".join(text.split()))
+            shown = MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", " ".join(text.split()))
             room -= len(shown)
             if room < 0:
                 break
@@ -276,16 +277,16 @@ class PromptBlocks:
     def _min_level(self) -> Level:
         return Level.DROPPED if self.request.tokens.allow_content_dropping else Level.TRUNCATED
 
-    def _priority(self, source: SourceExtract, place: float) -> float:
-        """Return the priority of a source; `place` is 0 for the best hit of its search and near 1 for the last one."""
+    def _priority(self, source: SourceExtract, rank: float) -> float:
+        """Return the priority of a source; `rank` is 0 for the best hit of its search and near 1 for the last one."""
         person = 1.0 if source.id in self.request.protected_source_ids else UNKNOWN
         quality = QUALITY_VALUES.get(source.quality, UNKNOWN)
-        return priority(1 - place, _recency(source.published_at, self.request.date), quality, person)
+        return priority(1 - rank, _recency(source.published_at, self.request.date), quality, person)
 
     def _unquoted(self, text: str, item: ContentItem) -> PromptBlock:
         """Add an unquoted text as an item; if it has summaries, its levels start at the first, so that it is used."""
         levels = list(Level)
-        summarized = (place for place, level in enumerate(levels) if summary_of(text, level, self.documents))
+        summarized = (index for index, level in enumerate(levels) if summary_of(text, level, self.documents))
         return self._item(replace(item, levels=levels[next(summarized, 0) :], originals=lambda: [text]))
 
     def _shorter(self, text: str, level: Level) -> str:
@@ -324,12 +325,12 @@ class PromptBlocks:
 
     def _passage(self, level: Level, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:
         """Return title and text of a passage on one line, to follow its label."""
-        words = shorten(passage.quote, max(SHORTEST, int(PASSAGE_CHARACTERS * RATIOS[level])))
+        text = shorten(passage.quote, max(MIN_PASSAGE_CHARACTERS, int(PASSAGE_CHARACTERS * RATIOS[level])))
         if in_context and level is Level.FULL:
-            words = f"{passage.before[-CONTEXT_CHARACTERS:]} {words} {passage.after[:CONTEXT_CHARACTERS]}"
-        title = guard_line(passage.title, SHORTEST)
-        words = guard_line(words, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
-        return PromptBlock(f" ({title}): {words}" if title else f": {words}")
+            text = f"{passage.before[-CONTEXT_CHARACTERS:]} {text} {passage.after[:CONTEXT_CHARACTERS]}"
+        title = guard_line(passage.title, TITLE_CHARACTERS)
+        text = guard_line(text, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
+        return PromptBlock(f" ({title}): {text}" if title else f": {text}")
 
 
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:

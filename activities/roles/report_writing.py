@@ -47,7 +47,7 @@ def clean_text(
             passages = [item.id for item in cited.values() if item.source_id == source]
             names |= {label: passages} if len(passages) <= MAX_PASSAGES_OF_SOURCE else {}
     # The extractive engine escapes all brackets of a page, so unescaped ones are its own.
-    marks = DraftMarks({name.lower(): found for name, found in names.items()}, exact=not by_model)
+    marks = DraftMarks({name.lower(): ids for name, ids in names.items()}, exact=not by_model)
     return clean_draft(markdown, marks, registry, quotes)
 
 
@@ -100,9 +100,9 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
     body = section_of(request, work.documents)
     operations = list[Operation]()
     try:
-        for each in answer.operations:
+        for operation in answer.operations:
             try:
-                clean = _clean(each, body, work)
+                clean = _clean(operation, body, work)
                 if not by_model:
                     update_body(body, [*operations, clean], request.most_characters)
             except UpdateRefused:
@@ -114,7 +114,7 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
             update_body(body, operations, request.most_characters)
     except UpdateRefused as refusal:
         raise InvalidOutput(str(refusal)) from None
-    cited = {key for each in operations for key in cited_evidence(read_body(each.text))}
+    cited = {key for operation in operations for key in cited_evidence(read_body(operation.text))}
     if by_model and operations and request.findings and not cited and not request.issues:
         raise InvalidOutput("operations: they cite none of the notes; cite each with its [ev-…] marker")
     update = ReportUpdate(
@@ -123,8 +123,8 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
         operations=operations,
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
     )
-    left = [finding.id for finding in request.findings if not cited.intersection(finding.evidence_ids)]
-    return ReporterResult(update=update, notes_left=left)
+    remaining = [finding.id for finding in request.findings if not cited.intersection(finding.evidence_ids)]
+    return ReporterResult(update=update, notes_left=remaining)
 
 
 def _clean(operation: Operation, body: str, work: RoleWork[UpdateInput, ReporterAnswer]) -> Operation:

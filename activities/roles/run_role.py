@@ -136,7 +136,7 @@ class RoleActivities:
         """Make the record of an item from the stored text of its source, else from its part of the full prompt."""
         request, level, now = task.input, item.current_level, datetime.now(UTC).replace(microsecond=0)
         sources = request.sources if isinstance(request, AnalyzeInput) else []
-        source = next((one for one in sources if one.id == item.id), None)
+        source = next((candidate for candidate in sources if candidate.id == item.id), None)
         text = source.text if source else None
         if text is None:
             part = next(part for part in task.whole.items if part.id == item.id)
@@ -234,22 +234,22 @@ def _narrower(
     if fewer >= request.source_characters:
         return None
     protected = request.protected_characters or request.source_characters
-    less = request.model_copy(update={"source_characters": fewer, "protected_characters": protected})
-    return lambda: task_of(role, less, documents)
+    narrowed = request.model_copy(update={"source_characters": fewer, "protected_characters": protected})
+    return lambda: task_of(role, narrowed, documents)
 
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:
     """Return the role's result with its account, and the texts to store with it. Raises `InvalidOutput`."""
-    role, request, given = task.role, task.input, answer.content
+    role, request, content = task.role, task.input, answer.content
     if not role.tools:  # turns are checked block by block
-        if contains_canary(given.model_dump_json(), request.canary):
+        if contains_canary(content.model_dump_json(), request.canary):
             raise InvalidOutput(STEERED)
         # Only a model copies from prompt lines, which begin with a sign; the extractive engine quotes stored text.
         if answer.engine is EngineKind.MODEL:
-            given = type(given).model_validate(remove_signs_of(given.model_dump(), _ids_by_label(request)))
+            content = type(content).model_validate(remove_signs_of(content.model_dump(), _ids_by_label(request)))
             if isinstance(request, AnalyzeInput):  # sources dropped from the prompt were not read
                 request = request.model_copy(update={"sources": shown_sources(request, answer.levels)})
-    work = RoleWork[Any, Any](role, request, given, task.documents, answer.engine)
+    work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine)
     try:
         result = _grounder(role)(work)
     except UnfitAnswer as error:

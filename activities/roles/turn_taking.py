@@ -100,18 +100,18 @@ def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInp
 
 def _earlier_messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
     """Return the turns of a transcript exactly as they were sent before."""
-    found: list[Message] = []
+    messages: list[Message] = []
     for number, turn in enumerate(transcript.turns):
         if number:
             calls = transcript.turns[number - 1].calls
-            found.append(_user_message(calls, turn.answers, turn.reminder, turn.guidance, request))
-        found.append(Message("assistant", turn.content, turn.author))
-    return found
+            messages.append(_user_message(calls, turn.answers, turn.reminder, turn.guidance, request))
+        messages.append(Message("assistant", turn.content, turn.author))
+    return messages
 
 
 def _new_guidance(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Guidance]:
-    known = [one for turn in transcript.turns for one in turn.guidance]
-    return [one for one in request.guidance if one not in known]
+    known = [item for turn in transcript.turns for item in turn.guidance]
+    return [item for item in request.guidance if item not in known]
 
 
 def _user_message(
@@ -187,44 +187,44 @@ def _text_of(content: str) -> str:
 # --- the turn that came ----------------------------------------------------------------------------------------------
 def ground_turn(work: Work) -> tool_turns.TurnResult:
     """Check the calls of a turn, put the longer transcript into `work.texts`, and return a reference to it."""
-    request, before = work.request, _transcript(work.role, work.request, work.documents)
+    request, transcript = work.request, _transcript(work.role, work.request, work.documents)
     # The journal sorts keys: a turn must be the same whether new or read from the journal.
     blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
     # Thoughts may mention the canary: only the model, which has it anyway, gets them back.
-    aloud = [
+    visible = [
         (one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in tool_turns.THOUGHTS
     ]
-    steered = contains_canary(json.dumps(aloud, ensure_ascii=False), request.canary)
-    used = {call.id for turn in before.turns for call in turn.calls}
+    steered = contains_canary(json.dumps(visible, ensure_ascii=False), request.canary)
+    used = {call.id for turn in transcript.turns for call in turn.calls}
     content: list[Block] = []
     calls: list[ToolCall] = []
     for block in blocks:
         if block["type"] == "tool_use":
             accepted = sum(not call.problem for call in calls)
-            call, back = _checked_call(work, block, accepted, steered=steered)
+            call, arguments = _checked_call(work, block, accepted, steered=steered)
             if not USABLE_ID.fullmatch(call.id) or call.id in used:
-                call = call.model_copy(update={"id": f"call-{len(before.turns) + 1}-{len(calls) + 1}"})
+                call = call.model_copy(update={"id": f"call-{len(transcript.turns) + 1}-{len(calls) + 1}"})
             used.add(call.id)
             calls.append(call)
-            content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": back})
+            content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
         elif block["type"] == "text" and steered:
             content.append({"type": "text", "text": "(taken out)"})
         else:
             content.append(block)
     turn = tool_turns.TakenTurn(
-        answers=[] if not before.turns else tool_turns.answers_to(before.turns[-1].calls, request.answers),
+        answers=[] if not transcript.turns else tool_turns.answers_to(transcript.turns[-1].calls, request.answers),
         reminder=request.reminder,
-        guidance=_new_guidance(before, request),
+        guidance=_new_guidance(transcript, request),
         content=content,
         calls=calls,
         author=work.answer.author,
     )
-    longer = before.model_copy(update={"turns": [*before.turns, turn]})
-    stored = longer.model_dump_json()
+    extended = transcript.model_copy(update={"turns": [*transcript.turns, turn]})
+    stored = extended.model_dump_json()
     work.texts.append(stored)
     # Bytes that the next turn sends again.
-    sent = [block for message in _earlier_messages(longer, request) for block in message.content]
-    size = len(_opening(longer, request).encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
+    sent = [block for message in _earlier_messages(extended, request) for block in message.content]
+    size = len(_opening(extended, request).encode()) + len(json.dumps(sent, ensure_ascii=False).encode())
     text = "\n".join(block["text"] for block in content if block["type"] == "text")
     return tool_turns.TurnResult(
         transcript=DocumentRef(hash=digest(stored), media_type=tool_turns.TRANSCRIPT_TYPE, size=size),
@@ -239,38 +239,38 @@ def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> 
     offered = {tool.name: tool for tool in tool_turns.offered_tools(work.role, work.request)}
     known = {tool.name for tool in work.role.tools}
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", str(block.get("name") or ""))[:64] or "unnamed"
-    given = _object(block.get("input"))
-    too_long = given is not None and len(json.dumps(given)) > ARGUMENT_CHARACTERS
+    raw = _object(block.get("input"))
+    too_long = raw is not None and len(json.dumps(raw)) > ARGUMENT_CHARACTERS
     arguments: Block = {}
     if steered:
         name, problem = name if name in known else "unnamed", REVEALS_CANARY
     elif name not in offered:
         reason = "cannot be called in this turn" if name in known else "is no tool"
         problem = f"{name} {reason}: call one of {', '.join(offered)}"
-    elif given is None:
+    elif raw is None:
         problem = "the arguments are no JSON object"
     elif too_long:
         problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: shorten them"
     elif accepted >= MOST_CALLS:
         problem = f"at most {MOST_CALLS} calls are carried out in one turn: call it in the next one"
     else:
-        arguments, problem = _read_arguments(offered[name], remove_signs_of(given))
+        arguments, problem = _read_arguments(offered[name], remove_signs_of(raw))
     call = ToolCall(id=str(block.get("id") or ""), name=name, arguments=arguments, problem=problem)
-    return call, {} if steered or given is None or too_long else given
+    return call, {} if steered or raw is None or too_long else raw
 
 
-def _read_arguments(tool: ToolSpec[Any], given: Block) -> tuple[Block, str]:
+def _read_arguments(tool: ToolSpec[Any], raw: Block) -> tuple[Block, str]:
     """Return the arguments as validated by the tool's schema, or the problem in words for the model."""
     try:
-        return tool.arguments.model_validate(given).model_dump(mode="json"), ""
+        return tool.arguments.model_validate(raw).model_dump(mode="json"), ""
     except ValidationError as error:
         return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines_of(error, 6))}"
 
 
-def _object(given: Any) -> Block | None:
+def _object(raw: Any) -> Block | None:
     """Return arguments as an object, also from a JSON string, as some endpoints send; None for anything else."""
     try:
-        read = json.loads(given, strict=False) if isinstance(given, str) else given
+        read = json.loads(raw, strict=False) if isinstance(raw, str) else raw
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None

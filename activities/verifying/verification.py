@@ -108,47 +108,47 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     """
     blocks = parse_draft(draft)
     written = write(blocks)
-    found = find_claims(blocks, material.entry.language, uncited=material.entry.written_freely)
-    first = next((each.section for each in found if each.evidence_ids), "")
+    parsed = find_claims(blocks, material.entry.language, uncited=material.entry.written_freely)
+    first = next((claim.section for claim in parsed if claim.evidence_ids), "")
     extracted = []
-    for each in found:
-        start, end = each.span(written)
-        weight = 0.2 + 0.2 * bool(each.evidence_ids) + 0.3 * (each.section == first)
-        weight += 0.3 * bool(find_quantities(each.words, material.entry.language))
+    for claim in parsed:
+        start, end = claim.span(written)
+        weight = 0.2 + 0.2 * bool(claim.evidence_ids) + 0.3 * (claim.section == first)
+        weight += 0.3 * bool(find_quantities(claim.words, material.entry.language))
         extracted.append(
             checking.ExtractedClaim(
-                id=each.id,
-                text=each.words,
-                section=each.section,
-                evidence_ids=each.evidence_ids,
+                id=claim.id,
+                text=claim.words,
+                section=claim.section,
+                evidence_ids=claim.evidence_ids,
                 start=start,
                 end=end,
-                fingerprint=claim_id(each.words, each.evidence_ids),
+                fingerprint=claim_id(claim.words, claim.evidence_ids),
                 importance=round(weight, 2),
-                decided=_decide(each, material),
-                row=each.quoted or each.row,
+                decided=_decide(claim, material),
+                row=claim.quoted or claim.row,
             )
         )
     return extracted
 
 
-def _decide(found: ParsedClaim, material: Material) -> ClaimVerdict | None:
+def _decide(claim: ParsedClaim, material: Material) -> ClaimVerdict | None:
     """Return the verdict on a claim by rules; None if it needs a checker."""
-    known = (material.passages[key] for key in found.evidence_ids if key in material.passages)
-    words = [CitedPassage(text[item.start : item.end], item.heading, title) for item, title, text in known]
-    judged = judge(found.words, words, material.registry, material.entry.language, quoted=found.quoted)
+    known = (material.passages[key] for key in claim.evidence_ids if key in material.passages)
+    cited = [CitedPassage(text[item.start : item.end], item.heading, title) for item, title, text in known]
+    judged = judge(claim.words, cited, material.registry, material.entry.language, quoted=claim.quoted)
     is_open = judged.method is CheckMethod.RULES and judged.verdict not in (Verdict.CONTRADICTED, Verdict.SUPPORTED)
-    return None if is_open and material.by_model else judged.model_copy(update={"claim_id": found.id})
+    return None if is_open and material.by_model else judged.model_copy(update={"claim_id": claim.id})
 
 
 def select_open(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
     """Return the claims that need a checker, each once, most important first, without the `known` ones."""
-    waiting = {
-        each.fingerprint: each
-        for each in sorted(claims, key=lambda each: -each.importance)
-        if each.decided is None and each.fingerprint not in known
+    unchecked = {
+        claim.fingerprint: claim
+        for claim in sorted(claims, key=lambda claim: -claim.importance)
+        if claim.decided is None and claim.fingerprint not in known
     }
-    return [to_asked(each, material) for each in waiting.values()]
+    return [to_asked(claim, material) for claim in unchecked.values()]
 
 
 def is_judged(answer: checking.ClaimAnswer | None) -> bool:
@@ -156,18 +156,18 @@ def is_judged(answer: checking.ClaimAnswer | None) -> bool:
     return answer is not None and answer.verdict is not Verdict.UNVERIFIED
 
 
-def to_asked(each: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
+def to_asked(claim: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
     """Return a claim in the form shown to checkers and correctors."""
     return checking.AskedClaim(
-        fingerprint=each.fingerprint,
-        text=each.text,
-        passages=show_passages(each.evidence_ids[:MAX_PASSAGES], material),
+        fingerprint=claim.fingerprint,
+        text=claim.text,
+        passages=show_passages(claim.evidence_ids[:MAX_PASSAGES], material),
     )
 
 
 def show_passages(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
     """Return the passages with these ids and the text around them, where their texts are available."""
-    return [show_passage(*material.passages[each]) for each in identities if each in material.passages]
+    return [show_passage(*material.passages[key]) for key in identities if key in material.passages]
 
 
 def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
@@ -193,23 +193,23 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
 
     Table rows and quoted passages are not corrected: no sentence can replace them.
     """
-    chosen = [number for number, each in enumerate(claims) if not each.row and verdicts[number].verdict in DOUBTFUL]
+    chosen = [number for number, claim in enumerate(claims) if not claim.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
     doubtful = []
     for number in chosen[:MAX_DOUBTFUL]:
-        asked, found = to_asked(claims[number], material), verdicts[number]
-        doubtful.append(checking.DoubtfulClaim(number=number, asked=asked, verdict=found.verdict, reason=found.reason))
+        asked, item = to_asked(claims[number], material), verdicts[number]
+        doubtful.append(checking.DoubtfulClaim(number=number, asked=asked, verdict=item.verdict, reason=item.reason))
     return checking.DoubtfulEntry(items=doubtful)
 
 
 def try_proposals(proposals: Sequence[checking.Proposal], material: Material) -> list[checking.TriedProposal]:
     """Extract the claims of each proposed sentence; the first proposal for a claim counts."""
     tried: dict[int, checking.TriedProposal] = {}
-    for each in proposals:
-        inlines = _inlines_of(each, material.registry)
-        if inlines and each.number not in tried:
+    for proposal in proposals:
+        inlines = _inlines_of(proposal, material.registry)
+        if inlines and proposal.number not in tried:
             text = write([Block("paragraph", (Sentence(inlines),))]).text
-            tried[each.number] = checking.TriedProposal(proposal=each, claims=extract_claims(text, material))
+            tried[proposal.number] = checking.TriedProposal(proposal=proposal, claims=extract_claims(text, material))
     return list(tried.values())
 
 
@@ -222,35 +222,35 @@ def choose_corrections(
     """
     accepted: list[checking.Proposal] = []
     corrections: list[checking.Correction] = []
-    tried_by_number = {each.proposal.number: each for each in tried}
-    for number, (each, before) in enumerate(zip(claims, verdicts, strict=True)):
+    tried_by_number = {item.proposal.number: item for item in tried}
+    for number, (claim, judged) in enumerate(zip(claims, verdicts, strict=True)):
         item = tried_by_number.get(number)
-        now = _passing_verdict(item, before.verdict, answers) if item else None
-        if item and now:
+        improved = _passing_verdict(item, judged.verdict, answers) if item else None
+        if item and improved:
             proposal = item.proposal
-        elif before.verdict in WRONG:
-            proposal = checking.Proposal(number=number, action=CorrectionAction.REMOVE, reason=before.reason)
+        elif judged.verdict in WRONG:
+            proposal = checking.Proposal(number=number, action=CorrectionAction.REMOVE, reason=judged.reason)
         else:
             continue
         accepted.append(proposal)
         corrections.append(
             checking.Correction(
-                claim_id=each.id,
-                section=each.section,
+                claim_id=claim.id,
+                section=claim.section,
                 action=proposal.action,
-                before=each.text,
-                after=proposal.text if now else "",
+                before=claim.text,
+                after=proposal.text if improved else "",
                 reason=proposal.reason,
-                verdict=now or before.verdict,
+                verdict=improved or judged.verdict,
             )
         )
     return accepted, corrections
 
 
-def _passing_verdict(tried: checking.TriedProposal, before: Verdict, answers: Answers) -> Verdict | None:
+def _passing_verdict(tried: checking.TriedProposal, previous: Verdict, answers: Answers) -> Verdict | None:
     """Return the worst verdict on a proposal's text if it is good enough, else None."""
     worst = min((item.verdict for item in conclude(tried.claims, answers)), key=SCORES.__getitem__, default=None)
-    if worst is None or SCORES[worst] <= SCORES[before]:
+    if worst is None or SCORES[worst] <= SCORES[previous]:
         return None
     # A softened statement need only be better supported than before.
     enough = Verdict.PARTIAL if tried.proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
@@ -260,15 +260,15 @@ def _passing_verdict(tried: checking.TriedProposal, before: Verdict, answers: An
 def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
     """Return the tree of a draft with these proposals applied, at most one per claim."""
     blocks = parse_draft(draft)
-    places = write(blocks).spans
+    spans = write(blocks).spans
     changed: dict[Sentence, Sentence] = {}
     for proposal in proposals:
         claim, inlines = claims[proposal.number], _inlines_of(proposal, registry)
-        for each, (start, end) in places.items():
+        for sentence, (start, end) in spans.items():
             if claim.start <= start and end <= claim.end:
-                changed[each] = replace(each, inlines=inlines)
+                changed[sentence] = replace(sentence, inlines=inlines)
                 inlines = ()
-    return change_sentences(blocks, lambda each: changed.get(each, each))
+    return change_sentences(blocks, lambda sentence: changed.get(sentence, sentence))
 
 
 def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[Inline, ...]:
@@ -352,10 +352,10 @@ class VerifyingActivities:
         async with attempt(RECORDS):
             material = await self._load(request.claims_entry, by_model=request.by_model)
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
-            proposals = [one for each in read for one in each.items]
+            proposals = [item for entry in read for item in entry.items]
             known = {answer.fingerprint for answer in await self._answers(request.answers)}
             tried = await asyncio.to_thread(try_proposals, proposals, material)
-            claims = [claim for each in tried for claim in each.claims]
+            claims = [claim for proposal in tried for claim in proposal.claims]
             entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
             return await self._result(await self.notebooks.write(entry), claims, select_open(claims, material, known))
 
@@ -374,10 +374,10 @@ class VerifyingActivities:
             else:
                 tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
                 material = await self._load(tried.before, by_model=request.by_model)
-                written = await self.content.get_text(material.entry.draft)
-                made, corrected, described, text = await asyncio.to_thread(correct, written, material, tried, known)
-                if made:
-                    material, corrections = corrected, [*corrections, *made]
+                markdown = await self.content.get_text(material.entry.draft)
+                applied, corrected, described, text = await asyncio.to_thread(correct, markdown, material, tried, known)
+                if applied:
+                    material, corrections = corrected, [*corrections, *applied]
                     draft = await store_draft(self.content, described, text)
             claims = material.entry.claims
             verdicts = conclude(claims, known)
@@ -385,10 +385,10 @@ class VerifyingActivities:
             if request.corrects:
                 doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material)
             claims_entry = await self.notebooks.write(material.entry)
-            counts = Counter(one.action.value for one in corrections)
+            counts = Counter(correction.action.value for correction in corrections)
             judged = [
-                CountedClaim(given.verdict, given.method, len(each.evidence_ids), each.section)
-                for each, given in zip(claims, verdicts, strict=True)
+                CountedClaim(verdict.verdict, verdict.method, len(claim.evidence_ids), claim.section)
+                for claim, verdict in zip(claims, verdicts, strict=True)
             ]
             return messages.FinalizedVerification(
                 claims_entry="" if claims_entry == request.claims_entry else claims_entry,
@@ -400,7 +400,7 @@ class VerifyingActivities:
                     correction_counts=dict(sorted(counts.items())),
                     **count_verdicts(judged, counts[CorrectionAction.REMOVE]),
                 ),
-                verdicts=[one.verdict for one in verdicts],
+                verdicts=[verdict.verdict for verdict in verdicts],
                 draft=draft,
                 doubtful_entry=await self._store(doubtful),
                 sizes=[_size(claim) for claim in doubtful.items],
@@ -428,7 +428,7 @@ class VerifyingActivities:
 
     async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
         read = await self.notebooks.read_all(entries, checking.AnswersEntry)
-        return [answer for each in read for answer in each.items]
+        return [answer for entry in read for answer in entry.items]
 
 
 def _size(claim: CompactModel) -> int:

@@ -143,7 +143,7 @@ class Settings(FileSettings):
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
         values = [key.get_secret_value() for key in keys if key is not None]
         addresses = [*self.search_addresses.values(), *values]
-        return [*values, *(found[1] for found in map(PASSWORD.match, addresses) if found)]
+        return [*values, *(match[1] for match in map(PASSWORD.match, addresses) if match)]
 
     def search_values(self) -> dict[str, str]:
         """Return addresses and keys of the search services in plain text, by variable."""
@@ -189,28 +189,28 @@ def load_settings(
     except ValueError as error:
         raise SettingsError(str(error)) from None
     flags = flags or Flags()
-    given = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
-    found = _read_file((user_folder or platformdirs.user_config_path(APPLICATION)) / FILE_NAME)
-    text = given.get(CONFIG_VARIABLE, "").strip()
-    if (named := flags.config or (Path(text).expanduser() if text else None)) is not None:
-        if flags.config is None and not named.is_absolute():
+    variables = os.environ if environment is None else environment  # noqa: TID251  the one place that reads it
+    raw = _read_file((user_folder or platformdirs.user_config_path(APPLICATION)) / FILE_NAME)
+    text = variables.get(CONFIG_VARIABLE, "").strip()
+    if (config_file := flags.config or (Path(text).expanduser() if text else None)) is not None:
+        if flags.config is None and not config_file.is_absolute():
             raise SettingsError(f"{CONFIG_VARIABLE}: must be an absolute path, the same in every folder")
-        if not named.exists():
-            raise SettingsError(f"{visible(str(named))}: there is no such file")
-        found |= _read_file(named.absolute())
-    found |= _from_environment(given)
+        if not config_file.exists():
+            raise SettingsError(f"{visible(str(config_file))}: there is no such file")
+        raw |= _read_file(config_file.absolute())
+    raw |= _from_environment(variables)
     if flags.model is not None:
-        found |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
+        raw |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
     if flags.model_url is not None:
-        found["models", "base_url"] = ("--model-url", flags.model_url)
+        raw["models", "base_url"] = ("--model-url", flags.model_url)
     try:
-        settings = Settings(**_nested(found))
+        settings = Settings(**_nested(raw))
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
-        raise SettingsError("\n".join(_line(found, item["loc"], _message(item)) for item in problems)) from None
+        raise SettingsError("\n".join(_line(raw, item["loc"], _message(item)) for item in problems)) from None
     models = settings.models
     if unencrypted := models.sent_unencrypted(settings.model_keys()):
-        lines = (_line(found, models.address_path(name), in_clear(key_variable(name))) for name in unencrypted)
+        lines = (_line(raw, models.address_path(name), in_clear(key_variable(name))) for name in unencrypted)
         raise SettingsError("\n".join(lines))
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 
@@ -247,61 +247,61 @@ def _read_file(path: Path) -> RawSettings:
         raise SettingsError(visible(f"{path}: {error}")) from None
     if unknown := sorted(values.keys() - FileSettings.model_fields.keys()):  # secrets too
         raise SettingsError("\n".join(visible(f"{path}: {name}: unknown key") for name in unknown))
-    found: RawSettings = {}
-    for place, value in leaves:
-        is_folder = place in FOLDER_SETTINGS or (place[0] == "corpus" and place[2:] == ("path",))
+    raw: RawSettings = {}
+    for setting, value in leaves:
+        is_folder = setting in FOLDER_SETTINGS or (setting[0] == "corpus" and setting[2:] == ("path",))
         folder = path.parent / Path(value).expanduser() if is_folder and isinstance(value, str) else value
-        found[place] = (path, folder)
-    return found
+        raw[setting] = (path, folder)
+    return raw
 
 
-def _leaves(table: Mapping[str, Any], place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+def _leaves(table: Mapping[str, Any], setting: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name, value in table.items():
         if isinstance(value, dict) and value:
-            yield from _leaves(value, (*place, name))
+            yield from _leaves(value, (*setting, name))
         else:
-            yield (*place, name), value
+            yield (*setting, name), value
 
 
 def _from_environment(environment: Mapping[str, str]) -> RawSettings:
     """Return the values of our variables and of Temporal's; empty ones count as unset."""
     addresses = search_providers.address_variables()
-    places: dict[str, tuple[str, ...]] = dict(VARIABLES)
+    settings: dict[str, tuple[str, ...]] = dict(VARIABLES)
     for name in search_providers.search_variables():
-        places[name] = ("search_addresses" if name in addresses else "search_keys", name)
+        settings[name] = ("search_addresses" if name in addresses else "search_keys", name)
     for name in environment:
         if name.startswith("TEMPORAL_"):
-            places[name] = ("temporal_variables", name)
+            settings[name] = ("temporal_variables", name)
         elif ENDPOINT_KEYS.fullmatch(name):
-            places[name] = ("endpoint_keys", name)
-    given = {name: environment.get(name, "").strip() for name in places}
-    return {places[name]: (name, value) for name, value in given.items() if value}
+            settings[name] = ("endpoint_keys", name)
+    values = {name: environment.get(name, "").strip() for name in settings}
+    return {settings[name]: (name, value) for name, value in values.items() if value}
 
 
-def _nested(found: RawSettings) -> dict[str, Any]:
+def _nested(raw: RawSettings) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for place, (_, value) in found.items():
+    for setting, (_, value) in raw.items():
         table = values
-        for part in place[:-1]:
+        for part in setting[:-1]:
             if not isinstance(table.get(part), dict):
                 table[part] = {}
             table = table[part]
         if value == {}:  # an empty table adds to the tables of other files
-            table.setdefault(place[-1], {})
+            table.setdefault(setting[-1], {})
         else:
-            table[place[-1]] = value
+            table[setting[-1]] = value
     return values
 
 
-def _line(found: RawSettings, location: tuple[str | int, ...], message: str) -> str:
+def _line(raw: RawSettings, location: tuple[str | int, ...], message: str) -> str:
     """Prefix a problem with its place in the source: a variable, a flag, or a file and path."""
-    place = tuple(str(part) for part in location if part != "[key]")
-    for length in range(len(place), 0, -1):
-        for leaf, (source, _) in found.items():
-            if leaf[:length] == place[:length]:
-                name = f"{source}: {'.'.join(place)}" if isinstance(source, Path) else source
+    setting = tuple(str(part) for part in location if part != "[key]")
+    for length in range(len(setting), 0, -1):
+        for leaf, (source, _) in raw.items():
+            if leaf[:length] == setting[:length]:
+                name = f"{source}: {'.'.join(setting)}" if isinstance(source, Path) else source
                 return visible(f"{name}: {message}")
-    return visible(f"{'.'.join(place)}: {message}")
+    return visible(f"{'.'.join(setting)}: {message}")
 
 
 def _message(item: Mapping[str, Any]) -> str:

@@ -115,9 +115,9 @@ class ModelsSettings(BaseModel):
         """Return the capabilities of a model at an endpoint; the endpoint's settings take precedence."""
         return capabilities_of(self.base_url_of(endpoint), model, own=self.endpoints.get(endpoint))
 
-    def capabilities_of(self, written: str) -> EndpointCapabilities:
+    def capabilities_of(self, name: str) -> EndpointCapabilities:
         """Return the capabilities of a model, named as in the configuration."""
-        return self.capabilities_at(*split_name(written, self.endpoints))
+        return self.capabilities_at(*split_name(name, self.endpoints))
 
     def used_endpoints(self) -> list[str]:
         """Return the endpoints of configured models, in order of preference; empty if no model is named."""
@@ -128,9 +128,9 @@ class ModelsSettings(BaseModel):
         """Return the used endpoints that can be called; only the public API must have one of the `keys`."""
         return [name for name in self.used_endpoints() if self._is_usable(name, keys)]
 
-    def host_for(self, written: str, keys: Mapping[str, Any]) -> str | None:
+    def host_for(self, name: str, keys: Mapping[str, Any]) -> str | None:
         """Return the host of the named model, configured or not; None if its endpoint lacks a key."""
-        endpoint = split_name(written, self.endpoints)[0]
+        endpoint = split_name(name, self.endpoints)[0]
         return host_of(self.base_url_of(endpoint)) if self._is_usable(endpoint, keys) else None
 
     def sent_unencrypted(self, keys: Mapping[str, Any]) -> list[str]:
