@@ -229,13 +229,12 @@ def gather_inputs(
     known = {verdict.claim_id: verdict for verdict in verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, known, passages, registry, state)
-    figures = count_verdicts(
-        [
-            CountedClaim(item.judged.verdict, item.judged.method, len(item.claim.numbers), item.claim.section)
-            for item in judged
-        ],
-        state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0),
+    removed = state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0)
+    counted = (
+        CountedClaim(item.judged.verdict, item.judged.method, len(item.claim.numbers), item.claim.section)
+        for item in judged
     )
+    figures = count_verdicts(list(counted), removed)
     checked = state.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
     words = ReportMessages.of(state.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead

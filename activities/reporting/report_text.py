@@ -350,11 +350,8 @@ def _searching(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if items := [f"{provider.name}: {say.translated(provider.reason)}" for provider in absent]:
         yield _fact(say, "not_searched", items)
     if inputs.unread:
-        items = [
-            f"{source.title}: {say.name('status', source.status)}{_reason_suffix(source.status_reason, say)}"
-            for source in inputs.unread
-            if source.status is SourceStatus.FAILED or source.provider == NAMED
-        ]
+        items = [f"{item.title}: {say.name('status', item.status)}{_reason_suffix(item.status_reason, say)}"
+                 for item in inputs.unread if item.status is SourceStatus.FAILED or item.provider == NAMED]  # fmt: skip
         yield _fact(say, "not_read", _cut_list(items, say), sources=say.count("source", len(inputs.unread)))
 
 

@@ -444,13 +444,12 @@ def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: i
 
     Each differs from the one before it by at most `most_characters`, or by a single part that exceeds them.
     """
-    updated = report
+    result = report
     for index, (_, body) in enumerate(report.sections):
         parts = _parts_of(read_body(body))
         remaining = [part for part in parts if set(cited_evidence((part,))).isdisjoint(evidence_ids)]
-        if len(remaining) < len(parts):
-            updated = updated.with_body(index, write_body(_join_parts(remaining)))
-    return steps_between(report, updated, most_characters, forced=True)[0]
+        result = result.with_body(index, write_body(_join_parts(remaining))) if len(remaining) < len(parts) else result
+    return steps_between(report, result, most_characters, forced=True)[0]
 
 
 # --- the activities --------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from temporalio.worker import Worker
 from contracts.names import POOLS
 from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
-from workers.dev_server import QUICK, detach_server, find_binary
+from workers.dev_server import SERVER_SETTINGS, detach_server, find_binary
 from workers.pools import PoolContents, build_worker, report_deadlocks_later
 
-FAST = [part for setting in QUICK for part in ("--dynamic-config-value", setting)]
+FAST = [part for setting in SERVER_SETTINGS for part in ("--dynamic-config-value", setting)]
 """Options with which a server does at once what it would wait a moment with."""
 
 
