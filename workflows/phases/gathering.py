@@ -353,7 +353,7 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
     account(state, AgentRole.GATHERER, Usage(reads=len(sources)))
     refresh.due = [name for name in refresh.due if name not in same]
     read_count = len(sources) - len(refresh.lost)
-    text = f"{plural(read_count, 'source')} read again, {len(changed)} changed, {len(refresh.lost)} not to be had"
+    text = f"{plural(read_count, 'source')} read again, {len(changed)} changed, {len(refresh.lost)} gone or unreachable"
     run.note("status", text, changed=len(changed), lost=len(refresh.lost))
     return changed
 

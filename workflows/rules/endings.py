@@ -196,7 +196,7 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     lines.append(lost_sources(state))
     if state.refresh is not None and state.refresh.lost:
         titles = "; ".join(state.sources[name].title for name in sorted(state.refresh.lost) if name in state.sources)
-        lines.append(f"Not to be had when the sources were read again, so cited as archived: {titles[:600]}")
+        lines.append(f"Gone or unreachable when the sources were read again, so cited as archived: {titles[:600]}")
     if state.refresh is not None and state.refresh.due:
         lines.append(f"The refresh ended before all sources were read again: {len(state.refresh.due)} were not.")
     if state.findings and state.draft:
