@@ -93,7 +93,7 @@ def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: i
     return Usage(input_tokens=size, output_tokens=worst_output(role, reasoning_tokens))
 
 
-def worst_report(findings: int, reasoning_tokens: int | None = None) -> Usage:
+def worst_report(findings: int, reasoning_tokens: int | None) -> Usage:
     """Return an upper bound for writing a report, by the number of its findings."""
     extras = 8_000  # plan, gaps, advice and sources
     size = FIXED_INPUT_TOKENS + findings * FINDING_TOKENS + extras

@@ -162,7 +162,7 @@ VerdictsEntry: TypeAlias = ListEntry[ClaimVerdict]
 ENOUGH_VOICES = 2
 
 
-def voice_of(url: str, publisher: str | None = None) -> str:
+def voice_of(url: str, publisher: str | None) -> str:
     """Return the voice of a source: its collection, else its publisher, else its host."""
     if url.startswith(CORPUS_SCHEME):
         return CORPUS_SCHEME + url.removeprefix(CORPUS_SCHEME).partition("/")[0]

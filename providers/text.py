@@ -70,7 +70,7 @@ def _stemmer(language: str) -> object | None:
 
 
 @lru_cache(maxsize=50_000)
-def stem(word: str, language: str = "en") -> str:
+def stem(word: str, language: str) -> str:
     """Return the case-folded stem of a word; the folded word if the language has no stemmer."""
     stemmer = _stemmer(language)
     folded = fold(word)
@@ -100,7 +100,7 @@ def word_keys(word: str, language: str) -> tuple[str, ...]:
     return (whole,) if parts in ([], [whole]) else (whole, *parts)
 
 
-def meaning_words(text: str, language: str = "en") -> list[str]:
+def meaning_words(text: str, language: str) -> list[str]:
     """Return the words that name a question's subject; capitals in a mixed-case text are names (`WITHOUT ROWID`)."""
     empty, names_stand_out = language_data(language).empty, not text.isupper()
     return [

@@ -47,7 +47,7 @@ LONG_LATENCIES = (
 
 
 def configure_logging(
-    form: LogFormat = "json", level: int = logging.INFO, *, secrets: Collection[str] = (), stream: TextIO | None = None
+    form: LogFormat, level: int = logging.INFO, *, secrets: Collection[str] = (), stream: TextIO | None = None
 ) -> None:
     """Send logs of structlog and the standard library to one stream (default: standard error) in one format."""
     shared: list[Processor] = [

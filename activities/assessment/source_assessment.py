@@ -194,12 +194,12 @@ class Judgement:
 Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
 
 
-def create_judge(authority_of: Callable[[str], str | None], authorities: Mapping[str, str] | None = None) -> Judge:
+def create_judge(authority_of: Callable[[str], str | None], authorities: Mapping[str, str]) -> Judge:
     """Make a judge that applies the operator's labels of corpora and domains; pages are assessed in threads.
 
     The rules take linear time over bounded text, less than a child process would cost.
     """
-    declared = {domain.lower(): Quality(label) for domain, label in (authorities or {}).items()}
+    declared = {domain.lower(): Quality(label) for domain, label in authorities.items()}
 
     async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
         if document.url.startswith(CORPUS_SCHEME):

@@ -200,9 +200,9 @@ def gather_inputs(
     texts: Mapping[str, str],
     skipped: Sequence[SkippedFile],
     product_version: str,
-    verdicts: Sequence[ClaimVerdict] = (),
-    corrections: Sequence[Correction] = (),
-    shortened: Sequence[ContentEntry] = (),
+    verdicts: Sequence[ClaimVerdict],
+    corrections: Sequence[Correction],
+    shortened: Sequence[ContentEntry],
 ) -> ReportInputs:
     """Number the citations of the draft, judge its claims, and sort the sources.
 

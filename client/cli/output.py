@@ -132,7 +132,7 @@ class SafeConsole(Console):
             yield piece if piece.control else Segment(visible(piece.text), piece.style)
 
 
-def print_result(line: str | Text = "", *, cut: bool = False) -> None:
+def print_result(line: str | Text, *, cut: bool = False) -> None:
     """Print a line of the result: on a terminal, `cut` at its width; else wrapped by the terminal."""
     text = line if isinstance(line, Text) else Text(line)
     console = SafeConsole(highlight=False)

@@ -148,7 +148,7 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
     return media_type, charset[1].lower() if charset else None
 
 
-def decode(raw: bytes, *, charset: str | None = None) -> str:
+def decode(raw: bytes, *, charset: str | None) -> str:
     """Decode text: byte order mark, UTF-8, declared character set, then a guess. Undecodable bytes become U+FFFD."""
     if raw.startswith(BYTE_ORDER_MARKS):
         return str(webencodings.decode(raw, "utf-8", "replace")[0])

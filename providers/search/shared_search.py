@@ -19,7 +19,7 @@ class SharedSearch:
     """A provider shared by all workers: from the cache if possible, marked cached and free, else under limits."""
 
     def __init__(
-        self, provider: SearchProvider, service: str, limiter: Limiter, cache: Cache, cost_usd: float | None = None
+        self, provider: SearchProvider, service: str, limiter: Limiter, cache: Cache, cost_usd: float | None
     ) -> None:
         """Set the operator's price of a request in US dollars; None leaves the provider's own figure."""
         self.name = provider.name

@@ -141,7 +141,7 @@ class WebSearch(ABC):
         """Return the error for an answer that did not arrive, or is not as documented."""
         return Unavailable(f"{self.declaration.label}: {reason}")
 
-    def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes = b"") -> ProviderError:
+    def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes) -> ProviderError:
         """Return the error for a status; the explanation is read but never passed on."""
         service, wait = self.declaration, retry_after_seconds(list(headers))
         reason = explanation[:4_000].decode("utf-8", "replace").lower()

@@ -112,14 +112,14 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
 
 
-def check_numbers(claim: str, passages: Sequence[str], language: str = "en") -> ClaimJudgement | None:
+def check_numbers(claim: str, passages: Sequence[str], language: str) -> ClaimJudgement | None:
     """Return the judgement of a quantity that the passages contradict; their words may be in another language."""
     said, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, (), language)
     problems = _wrong_quantities(said, evidence, evidence.closest(said))
     return next((problem for problem in problems if problem.verdict is Verdict.CONTRADICTED), None)
 
 
-def shared_words(claim: str, passages: Sequence[str], language: str = "en") -> list[float]:
+def shared_words(claim: str, passages: Sequence[str], language: str) -> list[float]:
     """Return for each passage the share of the claim's words in it, from 0 to 1; names count more."""
     said = Statement(claim, language)
     return [_coverage(said, Statement(passage, language)) if said.content else 0.0 for passage in passages]
@@ -139,7 +139,7 @@ class _Word:
 class Statement:
     """A claim or a sentence of a passage, split into words and quantities."""
 
-    def __init__(self, text: str, language: str = "en") -> None:
+    def __init__(self, text: str, language: str) -> None:
         self.text = text
         self.language = language
 

@@ -98,7 +98,7 @@ async def judge(request: ReadRequest, document: ExtractedDocument) -> Judgement:
     """Every corpus is worth much; pages are assessed as workers do it."""
     if document.url.startswith(CORPUS_SCHEME):
         return Judgement(Quality.HIGH, "your documents")
-    return await create_judge({}.get)(request, document)
+    return await create_judge({}.get, {})(request, document)
 
 
 class World:

@@ -93,7 +93,7 @@ async def analyze_opened(
     position: ReadingPosition,
     task: PlanNode,
     requests: Mapping[str, AnalyzeInput],
-    engine: EngineKind | None = None,
+    engine: EngineKind | None,
 ) -> None:
     """Analyze opened pages concurrently, one request per step; a failure affects only its own pages.
 

@@ -178,7 +178,7 @@ class RunContext:
         self,
         agent: str,
         action: str,
-        rationale: str = "",
+        rationale: str,
         inputs: dict[str, Any] | None = None,
         outputs: dict[str, Any] | None = None,
     ) -> int:

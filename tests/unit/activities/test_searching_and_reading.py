@@ -71,7 +71,7 @@ async def read(
 ) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
     store = content or MemoryStore()
-    quality = create_judge({"manual": "high", "notes": "splendid"}.get)
+    quality = create_judge({"manual": "high", "notes": "splendid"}.get, {})
     activities = ReadingActivities(shelf or Shelf(given), store, quality, Notebooks(store), lambda: NOW)
     request = ReadRequest(**{"source_id": SOURCE, "url": URL, "title": "From the hit", "permitted": True, **fields})
     record = await environment().run(activities.read_source, request)

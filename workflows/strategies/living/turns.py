@@ -484,7 +484,7 @@ def notes_of(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
 
 
-def unwritten(state: ResearchState, apart_from: Collection[int] = ()) -> dict[str, list[int]]:
+def unwritten(state: ResearchState, apart_from: Collection[int]) -> dict[str, list[int]]:
     """Return the numbers of uncited notes by best-matching heading, at most as many as one update takes."""
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()

@@ -534,7 +534,7 @@ class IntermediateReport:
     """Ids of the sources of all reports so far; the number of a document is its position, from 1."""
     numbers: list[int]
     """Numbers of the documents in this report."""
-    omitted: int = 0
+    omitted: int
     """Number of findings omitted for lack of room."""
 
 
@@ -582,7 +582,7 @@ def report_of(findings: Sequence[Finding], known: Sequence[str] = ()) -> Interme
     )
 
 
-def remarks_on(findings: Sequence[Finding], omitted: int = 0) -> list[str]:
+def remarks_on(findings: Sequence[Finding], omitted: int) -> list[str]:
     """Return the weaknesses of a report, for the orchestrator; empty for a thorough one."""
     if not findings:
         return ["nothing was found"]
