@@ -265,7 +265,8 @@ class ResearchState(BaseModel):
                 if any(record.outcome == "answered" for record in records)
                 else NodeStatus.FAILED,
                 provider="+".join(dict.fromkeys(record.provider for record in records)),
-                result_count=sum(record.found for record in records),
+                # Agents that send a provider the same search get the same results.
+                result_count=sum({(one.provider, one.source_type): one.found for one in records if one.found}.values()),
             )
             for text, records in others.items()
         ]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from contracts.agents import AgentRecord, AgentRequest, AgentShare, AgentTask, NodeEnd, NodeSummary, TaskResult
+from contracts.evidence import QueryRecord
 from contracts.outcome import Guidance, Usage
 from contracts.plan import Plan, PlanNode
 from contracts.request import Turn
@@ -323,3 +324,11 @@ def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
     assert result.node is not None
     assert [(one.id, one.level, one.end) for one in result.node.below] == [("node-b", 2, NodeEnd.TIME)]
     assert result.node.usage.searches == 5
+
+
+def test_a_search_of_several_agents_has_the_results_of_one() -> None:
+    """The same words sent to the same provider again find nothing more; another provider's results count."""
+    made = [("one", "searxng", 14), ("two", "searxng", 14), ("two", "wikipedia", 5), ("three", "searxng", 0)]
+    ledger = [QueryRecord(text="vents", provider=name, sub_query_id=agent, found=found) for agent, name, found in made]
+    (search,) = ResearchState(query_ledger=ledger).searches()
+    assert (search.text, search.result_count) == ("vents", 19)
