@@ -20,7 +20,7 @@ from workflows.strategies.protocol import Strategy
 
 T = TypeVar("T")
 
-CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Words alone have no effect: call a tool."
+CALL_A_TOOL: Final = "Nothing was done, because no tool was called. Text alone has no effect: call a tool."
 
 
 class UnitName(StrEnum):

@@ -195,7 +195,7 @@ async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: py
     first, second = (("research_agent", {"task": task}) for task in TASKS[:2])
     _, _, api = await directed(monkeypatch, tmp_path, plays([first], [THOUGHT], [second], [THOUGHT], REPORT))
     turns = requests_of(api, "orchestrator")
-    newest = ["hold every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
+    newest = ["compare every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
     assert newest[:2] == [False, True]
     assert not any(newest[2:])
 

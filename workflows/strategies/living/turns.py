@@ -51,8 +51,8 @@ MOST_TURNS: Final = 30
 MOST_IDLE: Final = 2
 """Consecutive turns without progress after which the agent's part ends."""
 NOTHING_NEW: Final = (
-    "That turn brought nothing new. If one more does not, the research ends: search in other words, write down what "
-    "is not in the report yet, or finish."
+    "That turn brought nothing new. If the next one brings nothing either, the research ends: search in other words, "
+    "write down what is not in the report yet, or finish."
 )
 QUESTION: Final = "question"
 """Temporary id of the task in an analysis, which is the question itself."""
@@ -371,7 +371,7 @@ def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str
     missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"] if queries else []
     missing += [f"nothing stands under these headings: {'; '.join(headings)}"] if headings else []
     if pages_found(state) and not state.fetched_sources():
-        return "No page was fetched yet: titles answer nothing. Fetch the pages that promise most, and have them read."
+        return "No page was fetched yet: titles answer nothing. Fetch the most promising pages and have them read."
     if not missing:
         return ""
     return f"{'. '.join(missing)}. Do so, or name each of them in open_questions with the reason."

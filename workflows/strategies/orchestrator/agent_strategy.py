@@ -233,7 +233,7 @@ def _request(run: ResearchRun) -> WorkInput:
     if position.silent_turns:
         reminder = CALL_A_TOOL
     elif position.has_searched and has_pages:
-        reminder = "Titles prove nothing: open the pages that promise most, unless the task is answered already."
+        reminder = "Titles prove nothing: open the most promising pages, unless the task is already answered."
     return WorkInput(
         transcript=position.transcript,
         answers=position.answers,

@@ -62,8 +62,8 @@ USED_UP: Final = "the cycles are used up"
 THOUGHT: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
 LOOK_FURTHER: Final = (
-    "Before you ask for the report, hold every part of the question and every step of the plan against what the agents "
-    "have found. Send agents for what is thin, missing or contradicted."
+    "Before you ask for the report, compare every part of the question and every step of the plan with the agents' "
+    "findings. Send agents for what is thin, missing or contradicted."
 )
 DECIDER: Final = "orchestrator"
 QUESTIONS_SHOWN: Final = 5
