@@ -16,7 +16,7 @@ UPDATE_REPORT: Final = "update_report"
 DECOMPOSE_QUERY: Final = "decompose_query"
 PLANNER: Final = "planner"
 """Agent of the plan and of the questions about it."""
-OF_TURN: Final = ("agent.said", "tool.called")
+TURN_EVENTS: Final = ("agent.said", "tool.called")
 """Log events that together make up one turn of an agent."""
 UNANSWERED: Final = "this call was not answered"
 
@@ -178,7 +178,7 @@ def session_status(status: RunStatus, *, planned: bool = True) -> SessionStatus:
     """Return the status of a session; `planned` is false while a running run has no plan yet."""
     if status is RunStatus.RUNNING and not planned:
         return SessionStatus.PLANNING
-    return next(each for each, statuses in STATUSES.items() if status in statuses)
+    return next(session for session, statuses in STATUSES.items() if status in statuses)
 
 
 # --- the translation -------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ class Translation:
         """Turn whose entries are being read."""
         self._step = ""
         """Name of that turn in the log."""
-        self._open: dict[str, ToolSelection] = {}
+        self._open_calls: dict[str, ToolSelection] = {}
         """Unanswered calls, by id."""
         self._report = ""
         """Hash of the newest text."""
@@ -203,112 +203,112 @@ class Translation:
 
     def read(self, event: Event) -> list[AnyAgentEvent]:
         """Translate the next entry of the log."""
-        if event.type in OF_TURN:
+        if event.type in TURN_EVENTS:
             return self._read_turn(event)
-        before, data, place = self.rest(), event.data, _place(event)
+        pending, data, stamp = self.flush(), event.data, _stamp(event)
         match event.type:
             case "tool.returned":
-                return [*before, self._answer(event)]
+                return [*pending, self._answer(event)]
             case "report.updated" if data.get("report"):
-                return [*before, *self._update(event)]
+                return [*pending, *self._update(event)]
             case "plan.drafted" | "plan.revised" if "outline" in data:
-                return [*before, *self._plan(event)]
+                return [*pending, *self._plan(event)]
             case "guidance.given" if data.get("origin") == PERSON:
-                return [*before, _input(event.text.removeprefix(f"{PERSON}: "), place)]
+                return [*pending, _input(event.text.removeprefix(f"{PERSON}: "), stamp)]
             case "plan.approved" | "plan.rejected":
-                return [*before, _input(event.text, place)]
+                return [*pending, _input(event.text, stamp)]
             case "wait.started":
-                return [*before, AgentOutput(response=_spoken(event.text), current_agent_name=PLANNER, **place)]
+                return [*pending, AgentOutput(response=_message(event.text), current_agent_name=PLANNER, **stamp)]
             case "status" if data.get("level") == "error" or "ends" in data:
                 self._error = event.text
-                return [*before, *self._close(event.text, place)]
-        return before
+                return [*pending, *self._close(event.text, stamp)]
+        return pending
 
-    def rest(self) -> list[AnyAgentEvent]:
+    def flush(self) -> list[AnyAgentEvent]:
         """Return the pending turn and its calls; the log never contains part of a turn."""
         turn, self._turn = self._turn, None
         if turn is None:
             return []
-        self._open |= {call.tool_id: call for call in turn.tool_calls}
+        self._open_calls |= {call.tool_id: call for call in turn.tool_calls}
         return [turn, *(ToolCallEvent(**call.model_dump(), seq=turn.seq, time=turn.time) for call in turn.tool_calls)]
 
     def end(self, result: ResearchResult) -> list[AnyAgentEvent]:
         """Return the end of the run."""
-        before = [*self.rest(), *self._close(UNANSWERED, {"time": result.ended_at})]
+        pending = [*self.flush(), *self._close(UNANSWERED, {"time": result.ended_at})]
         if result.outcome is Outcome.CANCELLED:
             name, message = result.research_id, f"the state is kept: `research resume {result.research_id}` continues"
-            return [*before, WorkflowCancelledEvent(research_id=name, message=message, time=result.ended_at)]
+            return [*pending, WorkflowCancelledEvent(research_id=name, message=message, time=result.ended_at)]
         failed = result.outcome in FAILURES
         message = (self._error or "; ".join(result.limitations) or result.stop_reason.text) if failed else ""
         status = session_status(RunStatus(result.outcome.value))
         stop = StopEvent(status=status, result=result, is_error=failed, message=message, time=result.ended_at)
-        return [*before, stop]
+        return [*pending, stop]
 
     def _read_turn(self, event: Event) -> list[AnyAgentEvent]:
-        data, place, agent = event.data, _place(event), str(event.data.get("role", ""))
-        before = [] if data.get("step") == self._step else [*self.rest(), *self._close(UNANSWERED, place)]
+        data, stamp, agent = event.data, _stamp(event), str(event.data.get("role", ""))
+        pending = [] if data.get("step") == self._step else [*self.flush(), *self._close(UNANSWERED, stamp)]
         self._step = str(data.get("step"))
-        turn = self._turn or AgentOutput(response=_spoken(""), current_agent_name=agent)
+        turn = self._turn or AgentOutput(response=_message(""), current_agent_name=agent)
         if event.type == "tool.called":
-            self._turn = turn.model_copy(update={"tool_calls": [*turn.tool_calls, _selection(data)], **place})
-            return before
+            self._turn = turn.model_copy(update={"tool_calls": [*turn.tool_calls, _selection(data)], **stamp})
+            return pending
         text = str(data.get("text") or event.text)
-        self._turn = turn.model_copy(update={"response": _spoken(text), **place})
-        return [*before, AgentStream(delta=text, response=text, current_agent_name=agent, **place)]
+        self._turn = turn.model_copy(update={"response": _message(text), **stamp})
+        return [*pending, AgentStream(delta=text, response=text, current_agent_name=agent, **stamp)]
 
     def _answer(self, event: Event) -> AnyAgentEvent:
         """Translate the answer to a call; the call itself may be missing from a log that lost its beginning."""
-        data, place = event.data, _place(event)
-        call = self._open.pop(str(data.get("call_id", "")), None) or _selection(data)
+        data, stamp = event.data, _stamp(event)
+        call = self._open_calls.pop(str(data.get("call_id", "")), None) or _selection(data)
         text = str(data.get("result") or event.text)
-        return self._result(call, text, data, place, is_error=bool(data.get("is_error")))
+        return self._result(call, text, data, stamp, is_error=bool(data.get("is_error")))
 
     def _result(
-        self, call: ToolSelection, text: str, data: dict[str, Any], place: dict[str, Any], *, is_error: bool
+        self, call: ToolSelection, text: str, data: dict[str, Any], stamp: dict[str, Any], *, is_error: bool
     ) -> AnyAgentEvent:
-        found: UpdateReportResult | TextResult = TextResult(text=text)
+        raw_output: UpdateReportResult | TextResult = TextResult(text=text)
         if call.tool_name == UPDATE_REPORT:
             self._report = str(data.get("report") or self._report)
             changed = {name: data[name] for name in ("heading", "inserted", "removed") if name in data}
-            found = UpdateReportResult(report=self._report, reason=text, **changed)
-        output = ToolOutput(tool_name=call.tool_name, content=text, is_error=is_error, raw_output=found)
-        return ToolCallResult(**call.model_dump(), **place, tool_output=output)
+            raw_output = UpdateReportResult(report=self._report, reason=text, **changed)
+        output = ToolOutput(tool_name=call.tool_name, content=text, is_error=is_error, raw_output=raw_output)
+        return ToolCallResult(**call.model_dump(), **stamp, tool_output=output)
 
     def _update(self, event: Event) -> list[AnyAgentEvent]:
         """Translate a new report text; a text written by a pending call comes with the answer to that call."""
         self._report = str(event.data["report"])
-        if event.data.get("call_id") in self._open:
+        if event.data.get("call_id") in self._open_calls:
             return []
-        place, heading = _place(event), event.data.get("heading")
+        stamp, heading = _stamp(event), event.data.get("heading")
         kwargs = {"heading": heading} if heading else {}
         call = ToolSelection(tool_id=f"{UPDATE_REPORT}-{event.seq}", tool_name=UPDATE_REPORT, tool_kwargs=kwargs)
-        result = self._result(call, event.text, event.data, place, is_error=False)
-        return [ToolCallEvent(**call.model_dump(), **place), result]
+        result = self._result(call, event.text, event.data, stamp, is_error=False)
+        return [ToolCallEvent(**call.model_dump(), **stamp), result]
 
     def _plan(self, event: Event) -> list[AnyAgentEvent]:
         """Translate a version of the plan: made by the planner, or edited by a person."""
-        found = DecomposeQueryResult.model_validate(event.data)
-        name, kwargs = f"{DECOMPOSE_QUERY}-{found.version}", {"initial_query": self._question}
-        call = ToolCallEvent(tool_id=name, tool_name=DECOMPOSE_QUERY, tool_kwargs=kwargs, **_place(event))
-        output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=event.text, raw_output=found)
+        plan = DecomposeQueryResult.model_validate(event.data)
+        name, kwargs = f"{DECOMPOSE_QUERY}-{plan.version}", {"initial_query": self._question}
+        call = ToolCallEvent(tool_id=name, tool_name=DECOMPOSE_QUERY, tool_kwargs=kwargs, **_stamp(event))
+        output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=event.text, raw_output=plan)
         return [call, ToolCallResult(**call.model_dump(exclude={"type"}), tool_output=output)]
 
-    def _close(self, text: str, place: dict[str, Any]) -> list[AnyAgentEvent]:
+    def _close(self, text: str, stamp: dict[str, Any]) -> list[AnyAgentEvent]:
         """Answer every open call with an error."""
-        calls, self._open = self._open, {}
-        return [self._result(call, text, {}, place, is_error=True) for call in calls.values()]
+        calls, self._open_calls = self._open_calls, {}
+        return [self._result(call, text, {}, stamp, is_error=True) for call in calls.values()]
 
 
-def _place(event: Event) -> dict[str, Any]:
+def _stamp(event: Event) -> dict[str, Any]:
     return {"seq": event.seq, "time": event.time}
 
 
-def _spoken(text: str) -> ChatMessage:
+def _message(text: str) -> ChatMessage:
     return ChatMessage(role="assistant", content=text)
 
 
-def _input(text: str, place: dict[str, Any]) -> AgentInput:
-    return AgentInput(input=[ChatMessage(role="user", content=text)], current_agent_name=PLANNER, **place)
+def _input(text: str, stamp: dict[str, Any]) -> AgentInput:
+    return AgentInput(input=[ChatMessage(role="user", content=text)], current_agent_name=PLANNER, **stamp)
 
 
 def _selection(data: dict[str, Any]) -> ToolSelection:

@@ -98,23 +98,23 @@ class ResearchClient:
         Raises `RunClosed` for the id of an ended run without `reuse`, pydantic's ValidationError for a bad request,
         `ServerUnreachable`.
         """
-        valid = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
+        validated = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
         policy = WorkflowIDReusePolicy.ALLOW_DUPLICATE if reuse else WorkflowIDReusePolicy.REJECT_DUPLICATE
         handle = self.handle(research_id)
-        fairness = valid.tenant[: names.FAIRNESS_KEY_CHARACTERS]
+        fairness = validated.tenant[: names.FAIRNESS_KEY_CHARACTERS]
         try:
             with _server_errors(research_id):
                 await self.temporal.start_workflow(
                     names.DEEP_RESEARCH,
-                    valid.model_dump(mode="json", exclude_unset=True),
+                    validated.model_dump(mode="json", exclude_unset=True),
                     id=research_id,
                     task_queue=names.WORKFLOWS_QUEUE,
                     id_reuse_policy=policy,
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                     task_timeout=TASK_TIMEOUT,
-                    static_summary=as_markdown(valid.query, 180, 200),  # shown in the web UI, at most 200 bytes
-                    memo=memo_of(valid),
-                    priority=Priority(priority_key=valid.priority, fairness_key=fairness),
+                    static_summary=as_markdown(validated.query, 180, 200),  # shown in the web UI, at most 200 bytes
+                    memo=memo_of(validated),
+                    priority=Priority(priority_key=validated.priority, fairness_key=fairness),
                 )
         except WorkflowAlreadyStartedError as error:
             if not await handle.is_running():
@@ -124,8 +124,8 @@ class ResearchClient:
 
     async def resume(self, request: ResearchRequest, research_id: str) -> "ResearchHandle":
         """Start a run again from its stored session."""
-        again = request.model_dump(mode="json", exclude_unset=True) | {"continue_from": research_id}
-        return await self.start(again, research_id, reuse=True)
+        payload = request.model_dump(mode="json", exclude_unset=True) | {"continue_from": research_id}
+        return await self.start(payload, research_id, reuse=True)
 
     async def schedule_refresh(self, request: ResearchRequest, research_id: str, every: timedelta) -> None:
         """Schedule periodic refreshes of a run on the server, replacing an earlier schedule.
@@ -133,7 +133,7 @@ class ResearchClient:
         A refresh due while another is running is skipped. Raises `ServerUnreachable`.
         """
         # Schedule intervals count from 1970; the offset puts the first refresh one interval from now.
-        since = timedelta(seconds=int(time.time()) % int(every.total_seconds()))
+        offset = timedelta(seconds=int(time.time()) % int(every.total_seconds()))
         schedule = sdk.Schedule(
             action=sdk.ScheduleActionStartWorkflow(
                 names.RESEARCH_REFRESH,
@@ -142,7 +142,7 @@ class ResearchClient:
                 task_queue=names.WORKFLOWS_QUEUE,
                 task_timeout=TASK_TIMEOUT,
             ),
-            spec=sdk.ScheduleSpec(intervals=[sdk.ScheduleIntervalSpec(every=every, offset=since)]),
+            spec=sdk.ScheduleSpec(intervals=[sdk.ScheduleIntervalSpec(every=every, offset=offset)]),
             policy=sdk.SchedulePolicy(overlap=sdk.ScheduleOverlapPolicy.SKIP, catchup_window=timedelta(minutes=10)),
         )
         await self.unschedule_refresh(research_id)
@@ -163,10 +163,10 @@ class ResearchClient:
 
         Raises `PreviewRefused` if a run would be refused, `NoWorker` if no worker answers in time.
         """
-        asked = PrepareRequest(research_id=research_id, request_json=request.model_dump_json(exclude_unset=True))
+        argument = PrepareRequest(research_id=research_id, request_json=request.model_dump_json(exclude_unset=True))
         preview = self.temporal.execute_workflow(
             names.RESEARCH_PREVIEW,
-            asked,
+            argument,
             id=f"{research_id}-preview-{uuid.uuid4().hex[:12]}",
             task_queue=names.WORKFLOWS_QUEUE,
             result_type=ResolvedResearch,
@@ -176,9 +176,9 @@ class ResearchClient:
             with _server_errors(research_id):
                 return cast("ResolvedResearch", await preview)
         except WorkflowFailureError as error:
-            why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
-            if isinstance(why, ApplicationError) and why.type == failures.REFUSED:
-                raise errors.PreviewRefused(why.message, str(why.details[0]["stop_reason"])) from error
+            cause = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+            if isinstance(cause, ApplicationError) and cause.type == failures.REFUSED:
+                raise errors.PreviewRefused(cause.message, str(cause.details[0]["stop_reason"])) from error
             raise errors.NoWorker("no worker says what the run would use: see `research doctor`") from error
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
@@ -190,8 +190,8 @@ class ResearchClient:
             ),
             timeout=timedelta(seconds=5),
         )
-        oldest = time.time() - POLLER_SECONDS
-        return sorted({poller.identity for poller in answer.pollers if poller.last_access_time.seconds >= oldest})
+        cutoff = time.time() - POLLER_SECONDS
+        return sorted({poller.identity for poller in answer.pollers if poller.last_access_time.seconds >= cutoff})
 
 
 class ResearchHandle:
@@ -215,27 +215,27 @@ class ResearchHandle:
     async def _with_retries(self, status: ResearchStatus) -> list[Awaited]:
         """Add attempt and last failure to each call that Temporal is retrying, if the server answers."""
         try:
-            found = await self._run.describe(rpc_timeout=AGENT_ANSWER)
+            run = await self._run.describe(rpc_timeout=AGENT_ANSWER)
         except RPCError:  # the status is useful without them
             return status.awaiting
-        retried = {call.activity_id: call for call in found.raw_description.pending_activities if call.attempt > 1}
-        shown = []
+        retried = {call.activity_id: call for call in run.raw_description.pending_activities if call.attempt > 1}
+        calls = []
         for call in status.awaiting:
             failing = retried.get(call.id)
             message = "" if failing is None else " ".join(failing.last_failure.message.split())
-            known = {} if failing is None else {"attempt": failing.attempt, "last_failure": shorten(message, 160)}
-            shown.append(call.model_copy(update=known))
-        return shown
+            retry = {} if failing is None else {"attempt": failing.attempt, "last_failure": shorten(message, 160)}
+            calls.append(call.model_copy(update=retry))
+        return calls
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
         """Add the state of a running agent and of its own agents, if it answers."""
         if agent.status is not AgentStatus.RUNNING:
             return agent
-        shown = await self._query_agent(agent, names.STATUS, ResearchStatus)
-        if shown is None:
+        status = await self._query_agent(agent, names.STATUS, ResearchStatus)
+        if status is None:
             return agent
-        below = await asyncio.gather(*(self._with_newest(one) for one in shown.agents))
-        update = {"phase": shown.phase or "", "counts": shown.counts, "usage": shown.usage, "agents": below}
+        agents = await asyncio.gather(*(self._with_newest(child) for child in status.agents))
+        update = {"phase": status.phase or "", "counts": status.counts, "usage": status.usage, "agents": agents}
         return agent.model_copy(update=update)
 
     async def _query_agent(
@@ -244,10 +244,10 @@ class ResearchHandle:
         """Query an agent; None if it does not answer."""
         child = self._client.get_workflow_handle(agent.workflow_id)
         try:
-            found: Answer = await child.query(query, args=arguments, result_type=answer, rpc_timeout=AGENT_ANSWER)
+            result: Answer = await child.query(query, args=arguments, result_type=answer, rpc_timeout=AGENT_ANSWER)
         except (RPCError, sdk.WorkflowQueryFailedError):
             return None
-        return found
+        return result
 
     async def events(self, after: int = 0) -> EventPage:
         """Query at most 200 events after the cursor `after`, and the next cursor."""
@@ -260,12 +260,12 @@ class ResearchHandle:
     async def follow(self, after: int = 0, *, pause_seconds: float = 1.0) -> AsyncIterator[Event]:
         """Yield the events after a cursor until the run is over; a run has its last 400. Raises as `events` does."""
         while True:
-            going_on = await self.is_running()
+            running = await self.is_running()
             while (page := await self.events(after)).events:
                 for event in page.events:
                     yield event
                 after = page.next
-            if not going_on:
+            if not running:
                 return
             await asyncio.sleep(pause_seconds)
 
@@ -277,21 +277,21 @@ class ResearchHandle:
         Fetches reports by their hashes. Waits for a worker. Raises the other errors of `events`.
         """
         translation, cursor, is_over = Translation(await self.question() or ""), 0, False
-        for found in translation.begin():
-            yield found
+        for agent_event in translation.begin():
+            yield agent_event
         while not is_over:
             is_over = not await self.is_running()
             while (page := await self._patient_events(cursor)).events:
                 for event in page.events:
-                    for found in translation.read(event):
-                        yield await self._with_text(found, tenant)
+                    for agent_event in translation.read(event):
+                        yield await self._with_text(agent_event, tenant)
                 cursor = page.next
-            for found in translation.rest():
-                yield found
+            for agent_event in translation.flush():
+                yield agent_event
             if not is_over:
                 await asyncio.sleep(pause_seconds)
-        for found in translation.end(await self.result()):
-            yield await self._with_text(found, tenant)
+        for agent_event in translation.end(await self.result()):
+            yield await self._with_text(agent_event, tenant)
 
     async def _patient_events(self, after: int) -> EventPage:
         """Query events, retrying until a worker answers."""
@@ -301,23 +301,23 @@ class ResearchHandle:
             except errors.NoWorker:
                 await asyncio.sleep(1.0)
 
-    async def _with_text(self, found: AnyAgentEvent, tenant: str) -> AnyAgentEvent:
+    async def _with_text(self, event: AnyAgentEvent, tenant: str) -> AnyAgentEvent:
         """Add the report's text to the answer to an update; the run's record lists a text shortly after the event."""
-        if not isinstance(found, ToolCallResult) or not isinstance(found.tool_output.raw_output, UpdateReportResult):
-            return found
-        update, text = found.tool_output.raw_output, None
+        if not isinstance(event, ToolCallResult) or not isinstance(event.tool_output.raw_output, UpdateReportResult):
+            return event
+        update, text = event.tool_output.raw_output, None
         for seconds in TEXT_PAUSES if update.report else ():
-            going_on = await self.is_running()  # checked first: a run saves its record before it is over
+            running = await self.is_running()  # checked first: a run saves its record before it is over
             try:
                 text = await self.document(update.report, tenant=tenant)
                 break
             except errors.DocumentMissing:
-                if not going_on:
+                if not running:
                     break
                 await asyncio.sleep(seconds)
         update = update.model_copy(update={"new_report_markdown": text})
-        output = found.tool_output.model_copy(update={"raw_output": update})
-        return found.model_copy(update={"tool_output": output})
+        output = event.tool_output.model_copy(update={"raw_output": update})
+        return event.model_copy(update={"tool_output": output})
 
     async def document(self, name: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Read a stored document of the run through the server, without access to the stores.
@@ -338,8 +338,8 @@ class ResearchHandle:
                         result_type=DocumentPiece,
                     )
             except WorkflowFailureError as error:
-                why = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
-                raise errors.DocumentMissing(f"{name} of {self.research_id}: {why or error}") from error
+                cause = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
+                raise errors.DocumentMissing(f"{name} of {self.research_id}: {cause or error}") from error
             text += piece.text
             if piece.next_offset is None:
                 return text
@@ -347,8 +347,8 @@ class ResearchHandle:
 
     async def report(self) -> ResearchResult | ReportDraft | None:
         """Query the result or the newest draft; None before the first draft."""
-        written: Any = ResearchResult | ReportDraft | None
-        return cast("ResearchResult | ReportDraft | None", await self._query(names.REPORT, written))
+        result_type: Any = ResearchResult | ReportDraft | None
+        return cast("ResearchResult | ReportDraft | None", await self._query(names.REPORT, result_type))
 
     async def decisions(self) -> list[AgentDecision]:
         """Query the decision log."""
@@ -381,8 +381,8 @@ class ResearchHandle:
         agents = [agent for top in (await self.status()).agents for _, agent in top.with_all_below()]
         for agent in agents:
             if agent.status is AgentStatus.RUNNING:
-                shown = await self._query_agent(agent, names.PLAN, PlanAnswer)
-                answer = answer if shown is None else answer.with_agent(agent.id, shown.nodes)
+                agent_plan = await self._query_agent(agent, names.PLAN, PlanAnswer)
+                answer = answer if agent_plan is None else answer.with_agent(agent.id, agent_plan.nodes)
         return answer
 
     async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
@@ -395,13 +395,13 @@ class ResearchHandle:
 
     async def revise_plan(self, revision: str | Mapping[str, Any], version: int | None = None) -> str:
         """Send guidance to the planner, or `{"brief": …, "sub_queries": […]}` for the plan of this `version`."""
-        sent = revision if isinstance(revision, str) else dict(revision)
-        return await self._update(names.REVISE_PLAN, sent, *([] if version is None else [version]))
+        argument = revision if isinstance(revision, str) else dict(revision)
+        return await self._update(names.REVISE_PLAN, argument, *([] if version is None else [version]))
 
     async def approve_plan(self, version: int, phrase: str | None = None, *, overrule: bool = False) -> str:
         """Approve the newest plan and start the research; `overrule` overrides objections to its queries."""
-        more = [phrase, True] if overrule else [] if phrase is None else [phrase]
-        return await self._update(names.APPROVE_PLAN, version, *more)
+        arguments = [phrase, True] if overrule else [] if phrase is None else [phrase]
+        return await self._update(names.APPROVE_PLAN, version, *arguments)
 
     async def reject_plan(self, reason: str = "") -> str:
         """End the run without any work; its plan is stored."""
@@ -425,10 +425,10 @@ class ResearchHandle:
     async def is_running(self) -> bool:
         """Return whether the server has an open run with this id. Raises `RunUnknown`, `RunForeign`."""
         with _server_errors(self.research_id):
-            found = await self._run.describe(rpc_timeout=RPC_TIMEOUT)
-        if found.workflow_type != names.DEEP_RESEARCH:
+            run = await self._run.describe(rpc_timeout=RPC_TIMEOUT)
+        if run.workflow_type != names.DEEP_RESEARCH:
             raise _foreign(self.research_id)
-        return found.status is sdk.WorkflowExecutionStatus.RUNNING
+        return run.status is sdk.WorkflowExecutionStatus.RUNNING
 
     async def question(self) -> str | None:
         """Read the question from the server, without a worker; None if the request cannot be read.
@@ -437,8 +437,8 @@ class ResearchHandle:
         """
         try:
             with _server_errors(self.research_id):
-                begun = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
-            payloads = [] if begun is None else begun.workflow_execution_started_event_attributes.input.payloads
+                start = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
+            payloads = [] if start is None else start.workflow_execution_started_event_attributes.input.payloads
             (request,) = await self._client.data_converter.decode(payloads, [dict])
         except UNREADABLE:
             return None
@@ -466,13 +466,13 @@ class ResearchHandle:
             async with asyncio.timeout(ANSWER_SECONDS):
                 while True:
                     try:
-                        found: Answer = await self._run.query(query, args=arguments, result_type=answer)
+                        result: Answer = await self._run.query(query, args=arguments, result_type=answer)
                     except sdk.WorkflowQueryFailedError as error:
                         if error.message != failures.EVENTS_AFTER_TASK:
                             raise
                         await asyncio.sleep(QUERY_PAUSE_SECONDS)
                     else:
-                        return found
+                        return result
         except TimeoutError as error:
             raise await self._silence() from error
         except sdk.WorkflowQueryFailedError as error:
@@ -496,8 +496,8 @@ class ResearchHandle:
         except UnicodeEncodeError:
             raise errors.MessageRefused("the text is not valid UTF-8: write it in that encoding") from None
         except sdk.WorkflowUpdateFailedError as error:
-            why = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
-            raise errors.MessageRefused(why) from error
+            reason = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
+            raise errors.MessageRefused(reason) from error
         except RPCError as error:
             if "already completed" in error.message:
                 raise errors.RunClosed(

@@ -7,7 +7,7 @@ from contracts.outcome import ResearchResult, ResearchStatus, carried_result
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, Completeness, Outcome, RunStatus, StopReason
 
-MOST_SHORTCOMINGS = 3
+MAX_SHORTCOMINGS = 3
 """Limitations printed for a partial report, which itself lists them all."""
 STOP_REASONS = {
     Outcome.REFUSED: StopReason.INVALID_INPUT,
@@ -49,11 +49,11 @@ def bare_result(research_id: str, outcome: Outcome, explanation: str = "") -> Re
 
 def checkpoint_result(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:
     """Make a result without a report from the last checkpoint of a run."""
-    shared = ("usage", "degraded", "failed_branches", "started_at")
-    known = {name: getattr(state, name) for name in shared} | {"counts": state.counts(), "resumable": True}
-    known["stop_reason"] = SESSION_STOP_REASONS[outcome]
-    known["limitations"] = list(filter(None, [*state.limitations, state.last_failure]))
-    return bare_result(research_id, outcome).model_copy(update=known)
+    names = ("usage", "degraded", "failed_branches", "started_at")
+    fields = {name: getattr(state, name) for name in names} | {"counts": state.counts(), "resumable": True}
+    fields["stop_reason"] = SESSION_STOP_REASONS[outcome]
+    fields["limitations"] = list(filter(None, [*state.limitations, state.last_failure]))
+    return bare_result(research_id, outcome).model_copy(update=fields)
 
 
 def bare_status(result: ResearchResult, question: str) -> ResearchStatus:
@@ -76,9 +76,9 @@ def with_stored(result: ResearchResult, stored: ResearchResult | None) -> Resear
     """Return the stored result, with the outcome and the explanation of the server."""
     if stored is None:
         return result
-    ended = {} if stored.outcome is result.outcome else {"outcome": result.outcome, "stop_reason": result.stop_reason}
+    ending = {} if stored.outcome is result.outcome else {"outcome": result.outcome, "stop_reason": result.stop_reason}
     limitations = list(dict.fromkeys([*stored.limitations, *result.limitations]))
-    return stored.model_copy(update={**ended, "limitations": limitations})
+    return stored.model_copy(update={**ending, "limitations": limitations})
 
 
 def reasons_of(result: ResearchResult) -> list[str]:
@@ -91,11 +91,11 @@ def shortcomings_of(result: ResearchResult) -> list[str]:
     """List failed branches, degraded roles, and why there is no report or a partial one."""
     reasons = reasons_of(result)
     if result.report and result.outcome is Outcome.PARTIAL and result.stop_reason in NATURAL_STOPS:
-        reasons = [" ".join(line.split()) for line in result.limitations[:MOST_SHORTCOMINGS]]
+        reasons = [" ".join(line.split()) for line in result.limitations[:MAX_SHORTCOMINGS]]
     return list(dict.fromkeys([*result.failed_branches, *result.degraded, *reasons]))
 
 
-def resume_words(research_id: str) -> str:
+def resume_hint(research_id: str) -> str:
     """Describe how to continue a run that has a session."""
     return f"its state is saved: research resume {research_id}"
 
@@ -104,5 +104,5 @@ def refusal_of(result: ResearchResult) -> str:
     """Describe a refused run: the reason and the remedy."""
     reason = "; ".join(reasons_of(result)) or result.stop_reason.text
     final = "it cannot be resumed: correct this and start a new run"
-    remedy = result.advice or (resume_words(result.research_id) if result.resumable else final)
+    remedy = result.advice or (resume_hint(result.research_id) if result.resumable else final)
     return f"the run {result.research_id} was refused: {reason}\n{remedy}"

@@ -45,5 +45,5 @@ ANYWHERE: Final = Domains()
 
 def domains_named(allow: Iterable[str], deny: Iterable[str]) -> Domains:
     """Return the domains with these names, in any spelling; an invalid host name matches no host."""
-    names = ([host_of(f"https://{name.strip('.')}/") for name in given] for given in (allow, deny))
+    names = ([host_of(f"https://{name.strip('.')}/") for name in domains] for domains in (allow, deny))
     return Domains(*map(tuple, names))

@@ -46,7 +46,7 @@ def is_confidential(address: str) -> bool:
 
 
 # --- times to wait ----------------------------------------------------------------------------------------------------
-LONGEST_WAIT_SECONDS: Final = 300.0
+MAX_WAIT_SECONDS: Final = 300.0
 DIGITS: Final = re.compile(r"[0-9]+")
 DATE_FORMAT: Final = "%a, %d %b %Y %H:%M:%S GMT"  # IMF-fixdate, the form of RFC 9110; its obsolete forms are ignored
 
@@ -60,8 +60,8 @@ def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name.lower(), []).append(value.strip(" \t"))
-    once = {name: found[0] for name, found in values.items() if len(found) == 1}
-    milliseconds, wait, now = (once.get(name, "") for name in ("retry-after-ms", "retry-after", "date"))
+    single = {name: texts[0] for name, texts in values.items() if len(texts) == 1}
+    milliseconds, wait, now = (single.get(name, "") for name in ("retry-after-ms", "retry-after", "date"))
     if DIGITS.fullmatch(milliseconds):
         seconds = float(milliseconds) / 1_000
     elif DIGITS.fullmatch(wait):
@@ -70,7 +70,7 @@ def retry_after_seconds(headers: Iterable[tuple[str, str]]) -> float | None:
         seconds = (until - (_date(now) or datetime.now(UTC))).total_seconds()
     else:
         return None
-    return max(0.0, min(LONGEST_WAIT_SECONDS, seconds))
+    return max(0.0, min(MAX_WAIT_SECONDS, seconds))
 
 
 def _date(value: str) -> datetime | None:

@@ -19,9 +19,9 @@ KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
                             "pt": "portuguese", "nl": "dutch", "sv": "swedish", "da": "danish", "no": "norwegian",
                             "fi": "finnish", "ru": "russian"}  # fmt: skip
-LEAST_DOCUMENTS: Final = 20
+MIN_DOCUMENTS: Final = 20
 """Smaller collections weigh words as if they had this many, or a word in both of two documents would weigh nothing."""
-LEAST_LEAD: Final = 0.26  # by how many distinctive words a language must lead English
+MIN_LEAD: Final = 0.26  # by how many distinctive words a language must lead English
 RUN_ENDS: Final = 100  # characters at each end of a long run without white space that the sentence splitter sees
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
 """Longer than any word; the splitter would take quadratic time on it."""
@@ -56,11 +56,11 @@ class LanguageData:
 def language_data(code: str) -> LanguageData:
     """Return the data of a language, or those of English for an unknown one."""
     base = code.split("-", maxsplit=1)[0].casefold()
-    known = base if base in KNOWN_LANGUAGES else "en"
-    data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known}.toml").read_text("utf-8"))
+    known_code = base if base in KNOWN_LANGUAGES else "en"
+    data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known_code}.toml").read_text("utf-8"))
     for name in ("stop", "frame", "shared", "openings", "corrections"):
         data[name] = frozenset(data.get(name, "").split())
-    return LanguageData(known, empty=data["stop"] | data.pop("frame"), **data)
+    return LanguageData(known_code, empty=data["stop"] | data.pop("frame"), **data)
 
 
 @lru_cache(maxsize=16)
@@ -112,14 +112,14 @@ def meaning_words(text: str, language: str) -> list[str]:
 
 def inverse_document_frequency(count: int, documents: int) -> float:
     """Return the weight of a word that occurs in `count` of the documents, as in BM25."""
-    others = max(0, max(documents, LEAST_DOCUMENTS) - count)
+    others = max(0, max(documents, MIN_DOCUMENTS) - count)
     return math.log(1 + (others + 0.5) / (count + 0.5))
 
 
 def question_stems(text: str, language: str = "en") -> list[str]:
     """Return the distinct stems of the content words, in order; of frame words if there are none."""
-    rest = [word for word in words(text) if fold(word) not in language_data(language).stop]
-    return list(dict.fromkeys(stem(word, language) for word in meaning_words(text, language) or rest))
+    content_words = [word for word in words(text) if fold(word) not in language_data(language).stop]
+    return list(dict.fromkeys(stem(word, language) for word in meaning_words(text, language) or content_words))
 
 
 def detect_language(text: str) -> str:
@@ -131,20 +131,20 @@ def detect_language(text: str) -> str:
     speakers = _speakers()
     for word, count in Counter(map(fold, words(text))).items():
         for piece in dict.fromkeys((word, *word.split("'"))) if "'" in word else (word,):
-            for language in (known := speakers.get(piece, ())):
-                scores[language] += count / len(known)
+            for language in (languages := speakers.get(piece, ())):
+                scores[language] += count / len(languages)
     best = max(scores.values())
-    return "en" if scores["en"] >= best - LEAST_LEAD else max(scores, key=lambda language: scores[language])
+    return "en" if scores["en"] >= best - MIN_LEAD else max(scores, key=lambda language: scores[language])
 
 
 @lru_cache(maxsize=1)
 def _speakers() -> dict[str, tuple[str, ...]]:
     """Map each stop word to the languages that have it, as a stop word or a content word."""
-    found: dict[str, list[str]] = {}
+    codes_by_word: dict[str, list[str]] = {}
     for code in KNOWN_LANGUAGES:
         for word in language_data(code).empty | language_data(code).shared:
-            found.setdefault(word, []).append(code)
-    return {word: tuple(codes) for word, codes in found.items()}
+            codes_by_word.setdefault(word, []).append(code)
+    return {word: tuple(codes) for word, codes in codes_by_word.items()}
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
@@ -152,26 +152,26 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
 
     The splitter searches from each possible end of a sentence to the next white space, and ends none before it.
     """
-    plain = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
-    return list(sent_spans(plain))
+    short = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
+    return list(sent_spans(short))
 
 
 # --- translations -----------------------------------------------------------------------------------------------------
-PLACE: Final = re.compile(r"\{(\w+)\}")
-LIST_SIGN: Final = "; "
+PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+LIST_SEPARATOR: Final = "; "
 
 
 def translate(text: str, code: str) -> str:
     """Translate one of our sentences by the list in `languages/*.toml`; an unlisted one stays unchanged."""
     if code == "en":
         return text
-    own = language_data(code)
+    data = language_data(code)
     for name, pattern in _patterns():
-        if found := pattern.fullmatch(text):
-            values = {place: translate(value, code) for place, value in found.groupdict().items()}
-            return (own.sentences.get(name) or own.report[name]).format(**values)
-    if LIST_SIGN in text:
-        return LIST_SIGN.join(translate(part, code) for part in text.split(LIST_SIGN))
+        if match := pattern.fullmatch(text):
+            values = {placeholder: translate(value, code) for placeholder, value in match.groupdict().items()}
+            return (data.sentences.get(name) or data.report[name]).format(**values)
+    if LIST_SEPARATOR in text:
+        return LIST_SEPARATOR.join(translate(part, code) for part in text.split(LIST_SEPARATOR))
     plain = text[:1].lower() + text[1:].removesuffix(".")
     known = translate(plain, code) if plain != text else plain
     return text if known == plain else known[:1].upper() + known[1:] + text[len(plain) :]
@@ -182,10 +182,10 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     """Return sentence patterns by message id: those without values first, then those that begin with fixed words."""
     english = language_data("en")
     roles = {name: text for name, text in english.report.items() if name.startswith("role_")}
-    found = []
+    ranked = []
     for name, text in {**english.sentences, **roles}.items():
-        words = [re.escape(piece) for piece in PLACE.split(text)[::2]]
-        places = [f"(?P<{place}>.+?)" for place in PLACE.findall(text)]
-        pattern = "".join(part for pair in zip(words, [*places, ""], strict=True) for part in pair)
-        found.append((bool(places), not words[0], -sum(map(len, words)), name, re.compile(pattern, re.DOTALL)))
-    return [(name, pattern) for *_, name, pattern in sorted(found, key=lambda each: each[:-1])]
+        fixed = [re.escape(piece) for piece in PLACEHOLDER.split(text)[::2]]
+        groups = [f"(?P<{placeholder}>.+?)" for placeholder in PLACEHOLDER.findall(text)]
+        pattern = "".join(part for pair in zip(fixed, [*groups, ""], strict=True) for part in pair)
+        ranked.append((bool(groups), not fixed[0], -sum(map(len, fixed)), name, re.compile(pattern, re.DOTALL)))
+    return [(name, pattern) for *_, name, pattern in sorted(ranked, key=lambda item: item[:-1])]

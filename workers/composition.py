@@ -28,7 +28,7 @@ from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, SearchProvider
 from providers.isolation.pool import SubprocessPool
-from providers.models.chat import ADDRESS_VARIABLE, Chat, EndpointPlaces
+from providers.models.chat import ADDRESS_VARIABLE, Chat, SettingNames
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
 from providers.models.language_model import LanguageModelEngine
 from providers.models.summaries import SummarizingEngine
@@ -296,13 +296,13 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
 
     models, key = settings.models, settings.model_keys().get(name)
     address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.address_path(name))
-    places = EndpointPlaces(key_variable(name), address, f"models.endpoints.{name}.silence_seconds")
+    names = SettingNames(key_variable(name), address, f"models.endpoints.{name}.silence_seconds")
     secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
     chat: Chat | None = None
     remedy = ""
     try:
         silence = models.capabilities_at(name, "").silence_seconds
-        chat = AnthropicChat(api_key=secret, base_url=base_url, places=places, silence_seconds=silence)
+        chat = AnthropicChat(api_key=secret, base_url=base_url, names=names, silence_seconds=silence)
     except NotConfigured as error:
         remedy = str(error)  # only a call to this endpoint fails, with this reason
     return ModelEndpoint(name, chat, partial(models.capabilities_at, name), remedy)

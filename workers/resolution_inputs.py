@@ -35,7 +35,7 @@ def configuration_of(
         return choose(choices, names, source_types, broken=malformed(settings.search_values()))
 
     def call_usd(model: str, usage: Usage) -> float | None:
-        return table.cost_usd(split_name(model, models.endpoints)[1], usage, written=model)
+        return table.cost_usd(split_name(model, models.endpoints)[1], usage, full_name=model)
 
     def search_usd(provider: str) -> float | None:
         stated = settings.search.usd_per_1000.get(provider)
@@ -50,7 +50,7 @@ def configuration_of(
         reasons=lambda model: models.capabilities_of(model).reasons,
         takes_tools=lambda model: models.capabilities_of(model).tools is not ToolUse.NONE,
         # The highest: a reservation must never be too small.
-        model_price=lambda model: table.highest(split_name(model, models.endpoints)[1], written=model),
+        model_price=lambda model: table.highest(split_name(model, models.endpoints)[1], full_name=model),
         call_usd=call_usd,
         search_usd=search_usd,
         choose_providers=chosen,

@@ -20,7 +20,7 @@ from contracts.lenient import find_member, line_of
 from contracts.roles import RoleInput
 from contracts.texts import shorten
 from providers.text import detect_language
-from providers.verification.rules import UNDECIDED, check, check_numbers, shared_words
+from providers.verification.rules import UNDECIDED_REASON, check, check_numbers, shared_words
 
 REASON_CHARACTERS: Final = 240
 MAX_CITED: Final = 3  # passages that a corrected sentence cites
@@ -134,7 +134,7 @@ def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | No
         judgement = check(claim.text, texts, [passage.title for passage in claim.passages if passage.title], language)
         if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
             return Verdict.PARTIAL, judgement.reason
-        is_hint = judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION and judgement.reason != UNDECIDED
+        is_hint = judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION and judgement.reason != UNDECIDED_REASON
         return (judgement.verdict, judgement.reason) if is_hint else None
     problem = check_numbers(claim.text, texts, language)
     return (Verdict.PARTIAL, problem.reason) if problem else None

@@ -88,7 +88,7 @@ class ResearchGroup(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         for group in COMMANDS.values():
-            self.commands.update({name: LazyCommand(name, *place) for name, place in group.items()})
+            self.commands.update({name: LazyCommand(name, *location) for name, location in group.items()})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section of the help for each purpose."""
@@ -114,8 +114,8 @@ def installed_version() -> str:
     return version(DISTRIBUTION)
 
 
-def _print_version(given: bool) -> None:
-    if given:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"research {installed_version()}")
         raise typer.Exit
 

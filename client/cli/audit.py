@@ -42,7 +42,7 @@ MEMORY_BYTES: Final = 1_000_000_000
 """Memory limit of a subprocess that reads reports, which anybody may have written."""
 COMPARE_SECONDS: Final = 60.0
 EXPORT_SECONDS: Final = 120.0
-LARGEST_KEY: Final = 10_000  # bytes
+MAX_KEY_BYTES: Final = 10_000
 
 commands = Commands()
 
@@ -67,7 +67,7 @@ async def audit(
         raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
     result = AuditResult()
     if target.endswith(".zip"):
-        sender = None if key is None else bundles.public_key(read_start(key, LARGEST_KEY, "the key"))
+        sender = None if key is None else bundles.public_key(read_start(key, MAX_KEY_BYTES, "the key"))
         result = await _audit_bundle(Path(target), sender, result)
     else:
         async with open_context(Flags(config=config)) as context:
@@ -112,8 +112,8 @@ async def _audit_bundle(path: Path, key: Ed25519PublicKey | None, result: AuditR
     try:
         with closing(bundles.BundleReader(path)) as bundle:
             result.checked["files of the bundle"] = len(bundle.manifest.files)
-            for found in bundle.differences():
-                result.problem(*found)
+            for difference in bundle.differences():
+                result.problem(*difference)
             if key is not None:
                 result.count("signature")
                 if not bundle.is_signed:
@@ -185,12 +185,12 @@ def _print_audit(result: AuditResult, name: str) -> None:
 
 
 @contextmanager
-def _readable(name: str, done: str) -> Iterator[None]:
+def _readable(name: str, action: str) -> Iterator[None]:
     """Turn a report that cannot be processed into a `CommandError` that names it."""
     try:
         yield
     except InputUnprocessable as error:
-        raise CommandError(f"{name} cannot be {done}: {error}") from None
+        raise CommandError(f"{name} cannot be {action}: {error}") from None
 
 
 def is_file(target: str) -> bool:
@@ -201,17 +201,17 @@ def is_file(target: str) -> bool:
 def _load_files(path: Path) -> dict[str, bytes]:
     """Load a `report.json`, or the one in a folder, with the other forms beside it. Raises `CommandError`."""
     path = path / JSON_FILE if path.is_dir() else path
-    beside = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
-    files = beside | {"json": path}
+    siblings = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
+    files = siblings | {"json": path}
     forms = {form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in files.items()}
     if len(forms["json"]) > LARGEST_REPORT:
         raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: name a report of `research run`")
     return forms
 
 
-async def _finished(context: CommandContext, given: str) -> tuple[str, dict[str, bytes]]:
+async def _finished(context: CommandContext, target: str) -> tuple[str, dict[str, bytes]]:
     """Load the id of a run and the three forms of its report. Raises `CommandError`."""
-    run = await context.find(given)
+    run = await context.find(target)
     result = await run.result()
     forms = {} if result is None else await context.report_documents(result)
     if set(forms) != set(FORMATS):
@@ -238,18 +238,18 @@ async def diff(
     research diff reports/2026-11-01-heat-pumps/report.json last
     """
     targets, documents = (earlier, later), []
-    for each in targets:
-        forms = _load_files(Path(each)) if is_file(each) else (await _finished(context, each))[1]
+    for target in targets:
+        forms = _load_files(Path(target)) if is_file(target) else (await _finished(context, target))[1]
         documents.append(forms["json"])
     async with SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         with _readable(" or ".join(targets), "compared"):
-            found = await pool.call(COMPARE, *documents, returns=CHANGES)
-    if not isinstance(found, ReportChanges):
-        raise CommandError(f"{targets[found]} is not a report.json: name one that `research run` has written")
+            comparison = await pool.call(COMPARE, *documents, returns=CHANGES)
+    if not isinstance(comparison, ReportChanges):
+        raise CommandError(f"{targets[comparison]} is not a report.json: name one that `research run` has written")
     if as_json:
-        print_json(found.model_dump(mode="json"))
+        print_json(comparison.model_dump(mode="json"))
         return
-    for line in change_lines(found):
+    for line in change_lines(comparison):
         print_result(printable(line))
 
 
@@ -259,7 +259,7 @@ async def diff(
 @commands.command("export")
 async def export(
     context: CommandContext,
-    given: RunId = "last",
+    run_id: RunId = "last",
     *,
     bundle: Annotated[bool, Option("--bundle", help="report and archived texts, for an audit elsewhere")] = False,
     quotes_only: Annotated[bool, Option("--quotes-only", help="a bundle without the whole texts")] = False,
@@ -279,8 +279,8 @@ async def export(
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if (quotes_only or sign is not None) and not bundle:
         raise CommandError("--quotes-only and --sign belong to --bundle: add it")
-    key = None if sign is None else bundles.private_key(read_start(sign, LARGEST_KEY, "the key"))
-    research_id, forms = await _finished(context, given)
+    key = None if sign is None else bundles.private_key(read_start(sign, MAX_KEY_BYTES, "the key"))
+    research_id, forms = await _finished(context, run_id)
     make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         with _readable(research_id, "exported"):

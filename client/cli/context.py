@@ -155,12 +155,12 @@ class CommandContext:
         """Return the address of a run in the web UI of the dev server."""
         return self.ui_url and f"{self.ui_url}/namespaces/default/workflows/{url_quote(research_id, safe='')}"
 
-    async def find(self, given: str) -> "RunInfo":
+    async def find(self, run_id: str) -> "RunInfo":
         """Load the run that a person names. Raises `CommandError`."""
         started = {session.research_id: session.saved_at for session in await self.stores.sessions.list()}
         started |= {run.research_id: run.started_at for run in await self.server_runs()}
-        known = sorted(started, key=lambda name: started[name], reverse=True)
-        return await self.load_run(resolve_id(given, known))
+        ids = sorted(started, key=lambda research_id: started[research_id], reverse=True)
+        return await self.load_run(resolve_id(run_id, ids))
 
     async def load_run(self, research_id: str) -> "RunInfo":
         """Load a run by its full id from the session store and, if a server is running, from the server."""
@@ -180,7 +180,7 @@ class CommandContext:
         """
         files = {} if result.files is None else result.files.by_form()
         try:
-            return {form: await self.stores.content.get(each) for form, each in files.items()}
+            return {form: await self.stores.content.get(reference) for form, reference in files.items()}
         except ContentMissing:
             if not result.report:
                 raise
@@ -278,23 +278,23 @@ def new_id() -> str:
     return f"r-{datetime.now().astimezone():%Y%m%d}-{suffix}"
 
 
-def resolve_id(given: str, known: Sequence[str]) -> str:
+def resolve_id(run_id: str, ids: Sequence[str]) -> str:
     """Return the id given in full, as `last`, or by a unique beginning or end. Raises `CommandError`.
 
-    `known` lists ids, newest first.
+    `ids` lists ids, newest first.
     """
-    if given == "last":
-        if not known:
+    if run_id == "last":
+        if not ids:
             raise CommandError('there is no run yet: start one with `research run "…"`')
-        return known[0]
-    if given in known:
-        return given
-    matches = [name for name in known if given and (name.startswith(given) or name.endswith(given))]
+        return ids[0]
+    if run_id in ids:
+        return run_id
+    matches = [name for name in ids if run_id and (name.startswith(run_id) or name.endswith(run_id))]
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        raise CommandError(f"there is no run {quote(given)}: see `research list`")
-    raise CommandError(f"{quote(given)} fits several runs: {', '.join(matches[:5])}, …; give more of the id")
+        raise CommandError(f"there is no run {quote(run_id)}: see `research list`")
+    raise CommandError(f"{quote(run_id)} fits several runs: {', '.join(matches[:5])}, …; give more of the id")
 
 
 async def list_runs(client: ResearchClient) -> list[ServerRun]:
@@ -304,7 +304,7 @@ async def list_runs(client: ResearchClient) -> list[ServerRun]:
         async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS):
             listed = ServerRun(run.id, run.status.name.lower() if run.status else "", run.start_time.isoformat())
             if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
-                newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda each: each.started_at)
+                newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda server_run: server_run.started_at)
     except ValueError:
         print_hint("the server's list of runs is incomplete: this client cannot read a paused run")
     return sorted(newest.values(), key=lambda run: run.started_at, reverse=True)

@@ -18,7 +18,7 @@ from contracts.texts import plural
 SET_HOME: Final = "set RESEARCH_HOME to another folder"
 KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 NAME_CHARACTERS: Final = 48
-ELSEWHERE: Final = "published by another host"
+OTHER_HOST: Final = "published by another host"
 PROGRESS_STEP: Final = 320  # documents per line of progress; a multiple of the batch size of an index
 
 corpus = Commands(no_args_is_help=True, help="Folders of documents that runs may search.")
@@ -52,8 +52,8 @@ async def list_corpora(context: CommandContext) -> None:
     library = await context.stores.corpora()
     folders = await library.searchable()
     for name in sorted(folders):
-        snapshot, place = await library.describe(name), folders[name] or ELSEWHERE
-        print_result(pasteable(f"{name:<20} {summary(snapshot):<40} {place}"))
+        snapshot, location = await library.describe(name), folders[name] or OTHER_HOST
+        print_result(pasteable(f"{name:<20} {summary(snapshot):<40} {location}"))
     if not folders:
         print_hint("there is no corpus yet: research corpus add ./folder")
 
@@ -63,7 +63,7 @@ async def corpus_status(context: CommandContext, name: CorpusName, *, as_json: A
     """Print the contents of an index, and the files that were skipped with their reasons."""
     library = await context.stores.corpora()
     snapshot, skipped = await library.describe(name), await library.skipped(name)
-    folder = str((await library.searchable())[name] or ELSEWHERE)
+    folder = str((await library.searchable())[name] or OTHER_HOST)
     if as_json:
         files = [entry.__dict__ for entry in skipped]
         print_json(snapshot.model_dump(mode="json") | {"folder": folder, "skipped_files": files})
@@ -86,44 +86,44 @@ async def remove_corpus(context: CommandContext, name: CorpusName) -> None:
 # --- the folder of a run -------------------------------------------------------------------------------------------
 
 
-def find_corpus(given: str, registered: Mapping[str, Path], *, cluster: bool) -> tuple[str, Path | None]:
+def find_corpus(target: str, registered: Mapping[str, Path], *, cluster: bool) -> tuple[str, Path | None]:
     """Return the name of a corpus, and the folder to register for it (None for a known name).
 
     Raises `CommandError`, also if a name means both a corpus and a different folder.
     """
-    is_path = "/" in given or given.startswith((".", "~"))
+    is_path = "/" in target or target.startswith((".", "~"))
     if cluster:
         if is_path:
             raise CommandError("a cluster's workers cannot read your folders: name a corpus of their configuration")
-        return given, None
-    known = None if is_path else registered.get(given)
-    if known is None:
-        folder = usable_folder(given, unknown_corpus(given, registered))
+        return target, None
+    path = None if is_path else registered.get(target)
+    if path is None:
+        folder = usable_folder(target, unknown_corpus(target, registered))
         return name_of_folder(folder, registered), folder
-    if not known.is_dir():
-        raise CommandError(f"the folder of the corpus {given} is gone: {known}; research corpus remove {given}")
-    beside = Path(given).resolve()
-    if beside.is_dir() and beside != known.resolve():
-        raise CommandError(f"{given} names both a corpus and a folder here: write {known} or ./{given}")
-    return given, None
+    if not path.is_dir():
+        raise CommandError(f"the folder of the corpus {target} is gone: {path}; research corpus remove {target}")
+    local_folder = Path(target).resolve()
+    if local_folder.is_dir() and local_folder != path.resolve():
+        raise CommandError(f"{target} names both a corpus and a folder here: write {path} or ./{target}")
+    return target, None
 
 
-def usable_folder(given: str, unknown: str) -> Path:
-    """Return the real path of a usable folder. Raises `CommandError`, with the message `unknown` if there is none."""
-    if not given.strip():  # an unset variable of the shell must not mean the current folder
+def usable_folder(folder: str, message: str) -> Path:
+    """Return the real path of a usable folder. Raises `CommandError`, with the message `message` if there is none."""
+    if not folder.strip():  # an unset variable of the shell must not mean the current folder
         raise CommandError("the folder's name is empty: write . for the current folder")
     try:
-        path = Path(given).expanduser().resolve(strict=True)
+        path = Path(folder).expanduser().resolve(strict=True)
     except (OSError, RuntimeError, ValueError):
-        raise CommandError(unknown) from None
+        raise CommandError(message) from None
     if not path.is_dir():
-        raise CommandError(f"{given} is a file: name a folder of documents")
-    if path == Path(path.anchor) or any(path.is_relative_to(place) for place in KERNEL_FOLDERS):
+        raise CommandError(f"{folder} is a file: name a folder of documents")
+    if path == Path(path.anchor) or any(path.is_relative_to(system_folder) for system_folder in KERNEL_FOLDERS):
         raise CommandError(f"{path} belongs to the system: name the folder of your documents")
     if str(path) != os.fsencode(path).decode("utf-8", "replace"):
-        raise CommandError(f"the name of {given} is not valid UTF-8: rename the folder")
+        raise CommandError(f"the name of {folder} is not valid UTF-8: rename the folder")
     if not os.access(path, os.R_OK | os.X_OK):
-        raise CommandError(f"{given} cannot be read: permission denied")
+        raise CommandError(f"{folder} cannot be read: permission denied")
     return path
 
 
@@ -137,10 +137,10 @@ def name_of_folder(folder: Path, registered: Mapping[str, Path]) -> str:
     return plain if plain not in registered else f"{plain}-{short_hash(str(folder))[:6]}"
 
 
-def unknown_corpus(given: str, registered: Mapping[str, Path]) -> str:
+def unknown_corpus(target: str, registered: Mapping[str, Path]) -> str:
     """Return the message that no folder or corpus has this name."""
     known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
-    return f"there is no folder and no corpus {quote(given)}; {known}"
+    return f"there is no folder and no corpus {quote(target)}; {known}"
 
 
 async def index_corpus(context: CommandContext, name: str, folder: Path | None, *, quiet: bool) -> CorpusSnapshot:

@@ -18,7 +18,7 @@ from client.cli.context import CommandContext
 from client.cli.corpus import find_corpus, index_corpus
 from client.cli.options import AsJson, Commands, Corpus
 from client.cli.output import CommandError, ExitCode, ensure_folder, print_json, print_progress, print_result, quote
-from client.cli.preflight import OF_RUN
+from client.cli.preflight import RUN_MARK
 from client.handle import ResearchClient
 from client.view.words import pasteable, printable
 from contracts.addresses import digest
@@ -182,7 +182,7 @@ async def _check_workers(client: ResearchClient) -> Check:
     }
     missing = ",".join(pool for pool, found in workers.items() if not found)
     remedy = f"research serve (this machine), or research worker --pool {missing} (a cluster)" if missing else ""
-    marks = {each.rpartition("/")[2].removesuffix(OF_RUN) for found in workers.values() for each in found}
+    marks = {identity.rpartition("/")[2].removesuffix(RUN_MARK) for found in workers.values() for identity in found}
     if len(marks) > 1 and not missing:
         remedy = "workers have different settings or keys, and a run may use any of them: configure them alike"
     found = ", ".join(f"{pool} {len(found)}" for pool, found in workers.items())
@@ -215,22 +215,22 @@ async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: boo
     With `as_json`, each input gives one line with the same fields, for a document or an error.
     """
     code = ExitCode.COMPLETED
-    for given in inputs:
-        shown = {"input": given, "ok": True, "title": None, "url": None, "content_hash": None, "characters": 0}
+    for target in inputs:
+        shown = {"input": target, "ok": True, "title": None, "url": None, "content_hash": None, "characters": 0}
         try:
-            document = await _read(context, given)
+            document = await _read(context, target)
         except ProviderError as error:
             code, kind = ExitCode.FAILED, error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
             if as_json:
                 print_json(shown | {"ok": False, "error": {"type": kind, "message": str(error)}}, indent=None)
             else:
-                print_progress(f"{quote(given)}: {kind}: {error}")
+                print_progress(f"{quote(target)}: {kind}: {error}")
             continue
         if as_json:
             shown |= {"title": document.title, "url": document.url, "content_hash": digest(document.raw)}
             print_json(shown | {"characters": len(document.text), "error": None}, indent=None)
             continue
-        title = printable(document.title) or given
+        title = printable(document.title) or target
         print_result(f"{title}   {document.media_type}   {len(document.text):,} characters")
         for warning in document.warnings:
             print_result(printable(warning))
@@ -239,13 +239,13 @@ async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: boo
     return code
 
 
-async def _read(context: CommandContext, given: str) -> ExtractedDocument:
-    if given.startswith(CORPUS_SCHEME):
-        return await (await context.stores.corpora()).read(given)
-    if ADDRESS.match(given):
+async def _read(context: CommandContext, target: str) -> ExtractedDocument:
+    if target.startswith(CORPUS_SCHEME):
+        return await (await context.stores.corpora()).read(target)
+    if ADDRESS.match(target):
         async with open_web_reader(context.settings, await context.stores.children()) as reader:
-            return await reader.read(given)
-    return await ingest_file(await context.stores.children(), Path(given))
+            return await reader.read(target)
+    return await ingest_file(await context.stores.children(), Path(target))
 
 
 async def _try_search(

@@ -16,7 +16,7 @@ from client.cli.output import run_guarded
 from workers.own_process import run_to_end
 from workers.settings.loading import Flags
 
-Work = Callable[..., Coroutine[Any, Any, int | None]]
+CommandFunction = Callable[..., Coroutine[Any, Any, int | None]]
 
 
 ALLOWED_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -83,7 +83,7 @@ class RunOptions:
     def values(self) -> dict[str, Any]:
         """Return the options that are part of the request."""
         gates = {name: value for name, value in (("clarify", self.clarify), ("approve", self.approve)) if value}
-        given = {
+        fields = {
             "query": self.question,
             "corpus": self.corpus,
             "strategy": self.strategy,
@@ -95,7 +95,7 @@ class RunOptions:
             "gates": gates or None,
             "models": None if self.model is None else dict.fromkeys(("simple", "analytical", "complex"), self.model),
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
 class Commands(Typer):
@@ -111,8 +111,8 @@ class Commands(Typer):
         `options`, a dataclass, become options of the command line, except those in `without`.
         """
 
-        def register(work: Work) -> Work:
-            parameters = dict(inspect.signature(work).parameters)
+        def register(function: CommandFunction) -> CommandFunction:
+            parameters = dict(inspect.signature(function).parameters)
             options, context = parameters.pop("options", None), parameters.pop("context", None)
             shared = {} if options is None else dict(inspect.signature(options.annotation).parameters)
             shared = {field: parameter for field, parameter in shared.items() if field not in without}
@@ -120,29 +120,29 @@ class Commands(Typer):
                 keyword = inspect.Parameter.KEYWORD_ONLY
                 parameters["config"] = inspect.Parameter("config", keyword, default=None, annotation=ConfigFile)
 
-            @functools.wraps(work)
-            def call(**given: Any) -> None:
+            @functools.wraps(function)
+            def call(**kwargs: Any) -> None:
                 if options is not None:
-                    given["options"] = options.annotation(**{field: given.pop(field) for field in shared})
-                run = work if context is None else functools.partial(_in_context, work)
-                raise Exit(run_guarded(lambda: run_to_end(run(**given))))
+                    kwargs["options"] = options.annotation(**{field: kwargs.pop(field) for field in shared})
+                execute = function if context is None else functools.partial(_in_context, function)
+                raise Exit(run_guarded(lambda: run_to_end(execute(**kwargs))))
 
             call.__signature__ = inspect.Signature([*parameters.values(), *shared.values()])  # type: ignore[attr-defined]
-            super(Commands, self).command(name, help=help_of(work))(call)
-            return work
+            super(Commands, self).command(name, help=help_of(function))(call)
+            return function
 
         return register
 
 
-async def _in_context(work: Work, *, config: Path | None = None, **given: Any) -> int | None:
+async def _in_context(function: CommandFunction, *, config: Path | None = None, **kwargs: Any) -> int | None:
     """Run a command in the context of its options."""
-    async with open_context(given["options"].flags() if "options" in given else Flags(config=config)) as context:
-        return await work(context, **given)
+    async with open_context(kwargs["options"].flags() if "options" in kwargs else Flags(config=config)) as context:
+        return await function(context, **kwargs)
 
 
-def help_of(work: Callable[..., Any]) -> str:
+def help_of(function: Callable[..., Any]) -> str:
     """Return the docstring of a command; paragraphs that start with `research` are examples and not wrapped."""
-    paragraphs = (inspect.getdoc(work) or "").split("\n\n")
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
     return "\n\n".join(
-        f"\b\n{textwrap.indent(each, '  ')}" if each.startswith("research ") else each for each in paragraphs
+        f"\b\n{textwrap.indent(text, '  ')}" if text.startswith("research ") else text for text in paragraphs
     )

@@ -57,9 +57,9 @@ class CommandError(Exception):
         self.code = code
 
 
-def quote(given: str) -> str:
+def quote(text: str) -> str:
     """Quote a person's input for a message: one line without control characters, at most 80 characters of it."""
-    return repr(given if len(given) <= 80 else given[:80] + "…")
+    return repr(text if len(text) <= 80 else text[:80] + "…")
 
 
 def reason_of(error: OSError | ValueError) -> str:

@@ -20,7 +20,7 @@ from client.cli.corpus import find_corpus
 from client.cli.options import RunOptions
 from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result, read_start
 from client.client_errors import PreviewRefused
-from client.view.words import duration, engine_words, printable, providers_words
+from client.view.words import duration, engine_text, printable, providers_text
 from contracts.names import RECORDS_QUEUE
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
 from contracts.presets import highest_limits
@@ -34,7 +34,7 @@ from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import PUBLIC_HOST
 
-LARGEST_REQUEST: Final = 4_000_000  # bytes; a request with the longest allowed texts is far smaller
+MAX_REQUEST_SIZE: Final = 4_000_000  # bytes; a request with the longest allowed texts is far smaller
 LISTS: Final = (
     *("exclude", "protected_sources", "output.sections"),
     *("search.providers", "search.source_types", "search.domains_allow", "search.domains_deny"),
@@ -44,7 +44,7 @@ EFFECTIVE: Final = {"engine", "models", "providers", "search", "web", "limits", 
 """Fields of a resolution that depend on the configuration."""
 PROBE_SECONDS: Final = 2.5
 IDENTITY: Final = re.compile(r"\w+-(?P<pid>\d+)@(?P<host>[^/]*)/.*")
-OF_RUN: Final = "+run"
+RUN_MARK: Final = "+run"
 """Suffix of the mark of workers that live only as long as one `research run`."""
 
 
@@ -65,7 +65,7 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     from_file = {} if options.request_file is None else _read_request_file(options.request_file)
     values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
-        values["query"] = sys.stdin.read(LARGEST_REQUEST).strip()
+        values["query"] = sys.stdin.read(MAX_REQUEST_SIZE).strip()
     if options.model is not None and values.get("engine") in (None, "auto"):
         values["engine"] = "model"  # a named model is required: no fallback to a report without one
     if isinstance(values.get("corpus"), str):
@@ -77,14 +77,14 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
 def _read_request_file(path: Path) -> dict[str, Any]:
     """Read a request as JSON, from standard input for `-`. Raises `CommandError`."""
     piped = path == Path("-")
-    data = sys.stdin.buffer.read(LARGEST_REQUEST) if piped else read_start(path, LARGEST_REQUEST, "the request file")
+    data = sys.stdin.buffer.read(MAX_REQUEST_SIZE) if piped else read_start(path, MAX_REQUEST_SIZE, "the request file")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         name = "the request on standard input" if piped else f"the request file {path}"
-        raise CommandError(f'{name} must be one JSON object of at most {LARGEST_REQUEST:,} bytes: {{"query": "…"}}')
+        raise CommandError(f'{name} must be one JSON object of at most {MAX_REQUEST_SIZE:,} bytes: {{"query": "…"}}')
     return value
 
 
@@ -133,22 +133,22 @@ def _parse_value(path: str, text: str) -> Any:
 
 
 async def preflight(
-    context: CommandContext, wanted: RequestedRun, options: RunOptions, known: RunInfo, *, works: bool = True
+    context: CommandContext, requested: RequestedRun, options: RunOptions, run: RunInfo, *, works: bool = True
 ) -> bool:
     """Print a run's engine, providers and egress and, before any paid call, the estimate and the limits.
 
     The workers that will execute the run resolve it: those of other commands with other settings (any, unless this
     command `works`), else those of this command. Returns true for others. Raises `CommandError` for a refused run.
     """
-    request, settings, stored = wanted.request, context.settings, known.resolved
+    request, settings, stored = requested.request, context.settings, run.resolved
     others = await _other_workers(context, works=works)
     if not others and options.model is not None and not settings.uses_cluster and not settings.model_configured:
         remedy = "set ANTHROPIC_API_KEY, or name one with --model-url URL (or ANTHROPIC_BASE_URL)"
         raise CommandError(f"--model {options.model} has no endpoint: {remedy}")
-    if known.running and stored is not None:
+    if run.running and stored is not None:
         resolved = stored
     elif others:
-        resolved = await _ask_workers(context, request, options, known)
+        resolved = await _ask_workers(context, request, options, run)
     elif works or options.dry_run:
         resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
         await require_endpoint(resolved, settings)
@@ -167,17 +167,17 @@ async def preflight(
 def _lines(resolved: ResolvedResearch) -> list[str]:
     """Return the lines before a run: egress, engine, search providers, limits, estimate, advice."""
     estimate = resolved.estimate
-    lines = [resolved.egress, f"engine: {engine_words(resolved)}"]
+    lines = [resolved.egress, f"engine: {engine_text(resolved)}"]
     if resolved.web or any(not choice.available for choice in resolved.providers):
-        lines.append(f"searching {providers_words(resolved.providers)}")
+        lines.append(f"searching {providers_text(resolved.providers)}")
     limits = highest_limits([resolved.limits, *resolved.choices.values()])
-    words = limits_words(limits, paid=estimate is not None and any(estimate.cost_usd or ()))
-    lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{words}")
+    text = limits_text(limits, paid=estimate is not None and any(estimate.cost_usd or ()))
+    lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{text}")
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice]
 
 
-def limits_words(limits: EffectiveLimits, *, paid: bool) -> str:
+def limits_text(limits: EffectiveLimits, *, paid: bool) -> str:
     """Describe the limits of a run, including the cost limit if it is `paid`."""
     iterations = plural(limits.max_iterations, "iteration")
     queries = f"{iterations} of {plural(limits.max_sub_queries, 'sub-query')}"
@@ -199,9 +199,9 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
     """
     client, own = await context.client_if_running(), context.settings.mark()
     identities = [] if client is None else await client.polled_by(RECORDS_QUEUE, activities=True)
-    marks = {each: each.rpartition("/")[2] for each in identities if not is_gone(each)}
-    others = [each for each, mark in marks.items() if not works or mark.removesuffix(OF_RUN) != own]
-    if works and any(marks[each].endswith(OF_RUN) for each in others):
+    marks = {identity: identity.rpartition("/")[2] for identity in identities if not is_gone(identity)}
+    others = [identity for identity, mark in marks.items() if not works or mark.removesuffix(RUN_MARK) != own]
+    if works and any(marks[identity].endswith(RUN_MARK) for identity in others):
         raise CommandError(
             "another `research run` with other settings is running here and would do a part of this run: wait until it "
             "ends, use the same settings, or set another RESEARCH_HOME"
@@ -211,27 +211,27 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
 
 def is_gone(identity: str) -> bool:
     """Return whether a worker of this machine has ended; the server lists it for another minute."""
-    found = IDENTITY.fullmatch(identity)
-    if found is None or found["host"] != socket.gethostname():
+    match = IDENTITY.fullmatch(identity)
+    if match is None or match["host"] != socket.gethostname():
         return False
     try:
-        os.kill(int(found["pid"]), 0)
+        os.kill(int(match["pid"]), 0)
     except OSError as error:
         return isinstance(error, ProcessLookupError)
     return False
 
 
 async def _ask_workers(
-    context: CommandContext, request: ResearchRequest, options: RunOptions, known: RunInfo
+    context: CommandContext, request: ResearchRequest, options: RunOptions, run: RunInfo
 ) -> ResolvedResearch:
     """Have the workers of other commands resolve the run. Raises `CommandError` with their refusal."""
     doers = "running workers (`research serve`) do the work"
     if options.model_url is not None:
         raise CommandError(f"{doers}, with their own model endpoint: omit --model-url, or stop them")
-    goes_on = {} if known.resolved is None else {"continue_from": known.research_id}
+    continuation = {} if run.resolved is None else {"continue_from": run.research_id}
     client = await context.running_client()
     try:
-        return await client.preview(request.model_copy(update=goes_on), known.research_id)
+        return await client.preview(request.model_copy(update=continuation), run.research_id)
     except PreviewRefused as refusal:
         code = ExitCode.of(Outcome.REFUSED, StopReason(refusal.stop_reason))
         remedy = "restart them with what is missing, or stop them, so that this command starts its own"
@@ -260,13 +260,13 @@ def resolve_here(
 
 
 def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:
-    before = (stored.model_host or PUBLIC_HOST).split(", ")
-    now = (settings.model_host or "").split(", ") if settings.model_configured else []
-    if set(now).isdisjoint(before):
+    used = (stored.model_host or PUBLIC_HOST).split(", ")
+    configured_hosts = (settings.model_host or "").split(", ") if settings.model_configured else []
+    if set(configured_hosts).isdisjoint(used):
         model = next(iter(stored.models.values()))
-        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in before else "--model-url URL (or set ANTHROPIC_BASE_URL)"
+        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in used else "--model-url URL (or set ANTHROPIC_BASE_URL)"
         raise CommandError(
-            f"this run used the model {model} at {', '.join(before)}, and this command names no model there: "
+            f"this run used the model {model} at {', '.join(used)}, and this command names no model there: "
             f"add --model {model} {url}"
         )
 
@@ -283,6 +283,6 @@ async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> No
     addresses = [settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}" for endpoint in endpoints]
     problems = await asyncio.gather(*(probe_address(address, seconds=PROBE_SECONDS) for address in addresses))
     if all(problems):
-        found = "; ".join(filter(None, problems))
-        message = f"no model endpoint answers: {found}; start it, check --model-url or ANTHROPIC_BASE_URL, "
+        details = "; ".join(filter(None, problems))
+        message = f"no model endpoint answers: {details}; start it, check --model-url or ANTHROPIC_BASE_URL, "
         raise CommandError(f"{message}or use no model: --engine extractive", ExitCode.NOTHING_TO_WORK_WITH)

@@ -32,7 +32,7 @@ commands = Commands()
 @commands.command("report")
 async def report(
     context: CommandContext,
-    given: RunId = "last",
+    run_id: RunId = "last",
     *,
     form: Annotated[Literal["md", "html", "json"], Option("--format", help="format of the report")] = "md",
     out: Annotated[Path | None, Option(metavar="FILE", help="write it there")] = None,
@@ -46,7 +46,7 @@ async def report(
     """
     if as_json and not metadata:
         raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
-    run = await context.find(given)
+    run = await context.find(run_id)
     documents = await _load_documents(context, run)
     data, shown = documents.get(form), fidelity_in(documents)
     if data is None:
@@ -69,9 +69,9 @@ async def report(
 
 
 @commands.command("open")
-async def open_report(context: CommandContext, given: RunId = "last") -> None:
+async def open_report(context: CommandContext, run_id: RunId = "last") -> None:
     """Open the report of a run in the browser, and print its path."""
-    run = await context.find(given)
+    run = await context.find(run_id)
     paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
     path = paths.get("html") or paths["md"]
     print_result(str(path))
@@ -84,7 +84,7 @@ async def open_report(context: CommandContext, given: RunId = "last") -> None:
 @commands.command("sources")
 async def sources(
     context: CommandContext,
-    given: RunId = "last",
+    run_id: RunId = "last",
     source_id: Annotated[str | None, Argument(metavar="SOURCE", help="print the text of this id or number")] = None,
     *,
     as_json: AsJson = False,
@@ -93,7 +93,7 @@ async def sources(
 
     research sources last 1                the text that the report cites as [1], exactly as it was quoted
     """
-    state = await context.full_state(await context.find(given))
+    state = await context.full_state(await context.find(run_id))
     if source_id is not None:
         source = find_source(state, source_id)
         if source.text is None:
@@ -102,29 +102,29 @@ async def sources(
         print_bytes(await context.stores.content.get(source.text))
         return
     numbers = {citation.source_id: citation.number for citation in state.citations}
-    ordered = sorted(state.sources.values(), key=lambda each: (numbers.get(each.id, 10**6), each.status, each.title))
+    ordered = sorted(state.sources.values(), key=lambda item: (numbers.get(item.id, 10**6), item.status, item.title))
     if as_json:
-        print_json([source_document(each, state.findings) | {"citation": numbers.get(each.id)} for each in ordered])
+        print_json([source_document(item, state.findings) | {"citation": numbers.get(item.id)} for item in ordered])
         return
-    for each in ordered:
-        number = numbers.get(each.id)
-        line = Text(f"{f'[{number}]' if number is not None else '':>5} {each.id}  ")
-        line.append(printable(each.title), "bold" if number is not None else "")
-        reason = each.status_reason or each.quality_reason
-        status = each.status.value if each.status is not SourceStatus.FULL else each.quality.value
-        details = f"  {printable(each.url)}  {status}" + (f": {printable(reason)}" if reason else "")
+    for source in ordered:
+        number = numbers.get(source.id)
+        line = Text(f"{f'[{number}]' if number is not None else '':>5} {source.id}  ")
+        line.append(printable(source.title), "bold" if number is not None else "")
+        reason = source.status_reason or source.quality_reason
+        status = source.status.value if source.status is not SourceStatus.FULL else source.quality.value
+        details = f"  {printable(source.url)}  {status}" + (f": {printable(reason)}" if reason else "")
         print_result(line.append(details, "dim"))
 
 
 @commands.command("decisions")
-async def decisions(context: CommandContext, given: RunId = "last", *, as_json: AsJson = False) -> None:
+async def decisions(context: CommandContext, run_id: RunId = "last", *, as_json: AsJson = False) -> None:
     """Print the decisions of a run: time, phase, agent, action and reason."""
-    state = await context.full_state(await context.find(given))
+    state = await context.full_state(await context.find(run_id))
     if as_json:
-        print_json([each.model_dump(mode="json") for each in state.decisions])
+        print_json([decision.model_dump(mode="json") for decision in state.decisions])
         return
-    for each in state.decisions:
-        print_result(_decision_line(each))
+    for decision in state.decisions:
+        print_result(_decision_line(decision))
     if state.decisions_dropped:
         print_progress(f"{plural(state.decisions_dropped, 'later decision')} did not fit into the log")
 
@@ -149,13 +149,13 @@ async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, by
 
 async def _newest_draft(context: CommandContext, run: RunInfo) -> bytes | None:
     """Load the newest text of a run; the state of a running one may be newer than its checkpoint."""
-    known = run.state.draft if run.state is not None else None
-    if run.open is not None and isinstance(written := await run.open.report(), ReportDraft):
-        known = written
-    if known is None:
+    draft = run.state.draft if run.state is not None else None
+    if run.open is not None and isinstance(newest := await run.open.report(), ReportDraft):
+        draft = newest
+    if draft is None:
         return None
     try:
-        return await context.stores.content.get(known.document)
+        return await context.stores.content.get(draft.document)
     except ContentMissing:
         if run.handle is None:
             raise
@@ -163,23 +163,23 @@ async def _newest_draft(context: CommandContext, run: RunInfo) -> bytes | None:
         return (await run.handle.document("draft.md", tenant=tenant)).encode()
 
 
-def find_source(state: ResearchState, given: str) -> Source:
+def find_source(state: ResearchState, source_id: str) -> Source:
     """Find a source by its citation number, its id or the beginning of it. Raises `CommandError`."""
-    number = given.strip("[]")
+    number = source_id.strip("[]")
     if number.isdecimal():
-        given = next((each.source_id for each in state.citations if each.number == int(number)), given)
-    matches = [each for name, each in state.sources.items() if name == given or name.startswith(given)]
+        source_id = next((each.source_id for each in state.citations if each.number == int(number)), source_id)
+    matches = [each for name, each in state.sources.items() if name == source_id or name.startswith(source_id)]
     if len(matches) != 1:
         count = "no source" if not matches else "more than one source"
-        raise CommandError(f"{count} {given[:80]!r} in this run: see `research sources`")
+        raise CommandError(f"{count} {source_id[:80]!r} in this run: see `research sources`")
     return matches[0]
 
 
 def _decision_line(decision: AgentDecision) -> Text:
     phase = f"{decision.phase} {decision.iteration}" if decision.phase else ""
-    known = decision.inputs | (decision.outputs or {})
-    details = [str(known[name]) for name in ("agent", "operation") if known.get(name)]
-    details += [f"{name.replace('_', ' ')} {known[name]}" for name in SHOWN_FIGURES if name in known]
+    values = decision.inputs | (decision.outputs or {})
+    details = [str(values[name]) for name in ("agent", "operation") if values.get(name)]
+    details += [f"{name.replace('_', ' ')} {values[name]}" for name in SHOWN_FIGURES if name in values]
     text = "  ".join(filter(None, (" · ".join(map(printable, details)), printable(decision.rationale))))
     action = f"{decision.agent}: {decision.action.replace('_', ' ')}"
     line = Text(f"{decision.seq:>3}  {local_time(decision.timestamp, CLOCK)}  {phase:<14} {action}")

@@ -15,7 +15,7 @@ from client.cli.context import CommandContext
 from client.cli.output import CommandError, ExitCode, print_json, print_progress, print_result
 from client.run_results import shortcomings_of
 from client.view.console import render_ending
-from client.view.words import change_words, fidelity_words, pasteable, printable
+from client.view.words import change_summary, fidelity_text, pasteable, printable
 from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.report import ReportChanges, ReportFidelity
@@ -25,7 +25,7 @@ from contracts.vocabulary import Outcome
 from workers.own_process import files_of_user
 
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
-VERDICT_WORDS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}
+VERDICT_LABELS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}
 SLUG_CHARACTERS: Final = 48
 SHOWN_LINES: Final = 20
 LINE_CHARACTERS: Final = 100
@@ -38,8 +38,8 @@ def default_folder(question: str, research_id: str) -> Path:
     if len(slug) > SLUG_CHARACTERS:
         slug = slug[: SLUG_CHARACTERS + 1].rpartition("-")[0] or slug[:SLUG_CHARACTERS]
     folder = Path("reports") / f"{datetime.now().astimezone():%Y-%m-%d}-{slug}"
-    written = folder / FORMATS["json"]
-    if not written.is_file() or f'"{research_id}"' in written.read_text(encoding="utf-8", errors="replace"):
+    existing = folder / FORMATS["json"]
+    if not existing.is_file() or f'"{research_id}"' in existing.read_text(encoding="utf-8", errors="replace"):
         return folder
     return folder.with_name(f"{folder.name}-{research_id}")
 
@@ -55,12 +55,12 @@ def write_report(folder: Path, documents: Mapping[str, bytes]) -> dict[str, Path
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file completely or not at all, creating a missing folder. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        aside.write_bytes(data)
-        aside.replace(path)
+        temporary.write_bytes(data)
+        temporary.replace(path)
     finally:
-        aside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def write_for_person(path: Path, data: bytes) -> None:
@@ -102,34 +102,34 @@ def _print_summary(
         print_result(line)
     print_result(render_ending(result))
     counts = result.verification.verdict_counts
-    verdicts = ", ".join(f"{count} {VERDICT_WORDS.get(name, name)}" for name, count in counts.items())
+    verdicts = ", ".join(f"{count} {VERDICT_LABELS.get(name, name)}" for name, count in counts.items())
     if verdicts:
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):
         print_result(Text(pasteable(f"  {line}"), style="yellow"))
     shown = fidelity_in(documents)
     if shown is not None and shown.band is not Band.FULL:
-        print_result(Text(f"  shown to models: {fidelity_words(total_of(shown.phases.values()))}", style="yellow"))
+        print_result(Text(f"  shown to models: {fidelity_text(total_of(shown.phases.values()))}", style="yellow"))
     if report.get("changes"):
         changes = ReportChanges.model_validate(report["changes"])
-        print_result(pasteable(f"  changed since {changes.since[:10]}: {change_words(changes)}"))
-    main = paths.get("html") or paths.get("md")
-    if main is not None:
-        others = ", ".join(form for form in paths if paths[form] != main)
-        print_result(f"  {main}" + (f"   ({others} beside it)" if others else ""))
+        print_result(pasteable(f"  changed since {changes.since[:10]}: {change_summary(changes)}"))
+    main_path = paths.get("html") or paths.get("md")
+    if main_path is not None:
+        others = ", ".join(form for form in paths if paths[form] != main_path)
+        print_result(f"  {main_path}" + (f"   ({others} beside it)" if others else ""))
     if documents:
         print_result(pasteable(f"  next: research open {result.research_id} · research audit {result.research_id}"))
     if result.advice:
         print_result(pasteable(f"  what helps: {result.advice}"))
     elif resume:
-        now = "" if documents or result.outcome is Outcome.REFUSED else f" · report now: {resume} --now"
-        print_result(pasteable(f"  continue: {resume}{now}"))
+        report_now = "" if documents or result.outcome is Outcome.REFUSED else f" · report now: {resume} --now"
+        print_result(pasteable(f"  continue: {resume}{report_now}"))
 
 
 def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:
     """Return the share of content shown to models, from `report.json`; None if it is not recorded."""
-    found = json.loads(documents.get("json", b"{}")).get("fidelity")
-    return found and ReportFidelity.model_validate(found)
+    fidelity = json.loads(documents.get("json", b"{}")).get("fidelity")
+    return fidelity and ReportFidelity.model_validate(fidelity)
 
 
 def first_section(report: Mapping[str, Any]) -> list[str]:
@@ -140,6 +140,6 @@ def first_section(report: Mapping[str, Any]) -> list[str]:
     lines = lines if len(lines) <= SHOWN_LINES else [*lines[:SHOWN_LINES], "…", ""]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
     titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
-    cited = [each for each in report["citations"] if each["number"] in numbers]
-    sources = [f"[{each['number']}] {titles.get(each['source_id'], each['source_id'])}" for each in cited]
+    cited = [item for item in report["citations"] if item["number"] in numbers]
+    sources = [f"[{item['number']}] {titles.get(item['source_id'], item['source_id'])}" for item in cited]
     return [*lines, *sources, *([""] if sources else [])]

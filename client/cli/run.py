@@ -26,7 +26,7 @@ from client.cli.output import (
     print_progress,
     print_result,
 )
-from client.cli.preflight import OF_RUN, RequestedRun, build_request, parse_assignments, preflight, read_request
+from client.cli.preflight import RUN_MARK, RequestedRun, build_request, parse_assignments, preflight, read_request
 from client.cli.reports import default_folder, deliver_report
 from client.cli.talk import asker
 from client.cli.watch import first_interrupt, follow_run, sink_for
@@ -51,7 +51,7 @@ GRACE: Final = timedelta(seconds=2)
 LOG_BYTES: Final = 5_000_000
 INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])")
 UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-SHORTEST, LONGEST = timedelta(minutes=10), timedelta(days=366)
+MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=10), timedelta(days=366)
 
 commands = Commands()
 
@@ -92,16 +92,16 @@ async def ask(
     return await _begin(context, follow_up_options(options, question, await context.find(earlier)))
 
 
-def follow_up_options(options: RunOptions, question: str, before: RunInfo) -> RunOptions:
+def follow_up_options(options: RunOptions, question: str, earlier_run: RunInfo) -> RunOptions:
     """Return the options of a follow-up question. Raises `CommandError` if the earlier run has no session."""
-    resolved = before.stored_resolution()
+    resolved = earlier_run.stored_resolution()
     return replace(
         options,
         question=question,
         strategy=options.strategy or resolved.strategy,
         corpus=options.corpus or (resolved.corpus.name if resolved.corpus is not None else None),
         web=options.web or resolved.web,
-        assignments=[*(options.assignments or ()), f"follow_up_of={before.research_id}"],
+        assignments=[*(options.assignments or ()), f"follow_up_of={earlier_run.research_id}"],
     )
 
 
@@ -116,18 +116,18 @@ async def start(context: CommandContext, options: RunOptions) -> int:
     return await _begin(context, options, follow=False)
 
 
-NOT_OF_RESUME: Final = (
+SETTLED_OPTIONS: Final = (
     *("question", "corpus", "web", "exclude", "protect", "strategy", "depth", "engine", "request_file", "research_id"),
     *("clarify", "approve", "dry_run"),
 )
 """Options that the stored run has already settled."""
 
 
-@commands.command("resume", without=NOT_OF_RESUME)
+@commands.command("resume", without=SETTLED_OPTIONS)
 async def resume(
     context: CommandContext,
     options: RunOptions,
-    given: RunId = "last",
+    run_id: RunId = "last",
     *,
     now: Annotated[bool, Option("--now", help="search no further, write the report from the findings")] = False,
 ) -> int:
@@ -137,18 +137,18 @@ async def resume(
     research resume 7k3f --set limits.max_iterations=5 --set limits.deadline_seconds=1800
     research resume last --now             write the report from the findings so far
     """
-    known = await context.find(given)
-    if not known.running:
-        require_resumable(known, await known.result(), changed=bool(options.assignments or options.model))
-    wanted = await request_again(known, options)
-    return await RunCommand(context, wanted, known, options).execute(report_now=now)
+    run = await context.find(run_id)
+    if not run.running:
+        require_resumable(run, await run.result(), changed=bool(options.assignments or options.model))
+    requested = await request_again(run, options)
+    return await RunCommand(context, requested, run, options).execute(report_now=now)
 
 
-@commands.command("refresh", without=NOT_OF_RESUME)
+@commands.command("refresh", without=SETTLED_OPTIONS)
 async def refresh(
     context: CommandContext,
     options: RunOptions,
-    given: RunId = "last",
+    run_id: RunId = "last",
     *,
     every: Annotated[
         str | None, Option(metavar="1d|12h|30m|off", help="refresh this often on the server; off stops it")
@@ -164,19 +164,19 @@ async def refresh(
     research refresh 7k3f --every off
     """
     interval = None if every in (None, "off") else read_interval(str(every))
-    known = await context.find(given)
-    research_id = known.research_id
+    run = await context.find(run_id)
+    research_id = run.research_id
     if every == "off":
         if not await (await context.running_client()).unschedule_refresh(research_id):
             raise CommandError(f"{research_id} has no refresh schedule: there is nothing to end")
         print_result(f"{research_id} is no longer refreshed on a schedule")
         return ExitCode.COMPLETED
-    require_refreshable(known, scheduled=interval is not None)
-    wanted = await request_again(known, options, refresh=True, continue_from=research_id)
+    require_refreshable(run, scheduled=interval is not None)
+    requested = await request_again(run, options, refresh=True, continue_from=research_id)
     if interval is None:
-        return await RunCommand(context, wanted, known, options).execute()
+        return await RunCommand(context, requested, run, options).execute()
     client = await context.running_client()
-    await client.schedule_refresh(wanted.request, research_id, interval)
+    await client.schedule_refresh(requested.request, research_id, interval)
     if options.as_json:
         print_json({"research_id": research_id, "every_seconds": round(interval.total_seconds())})
         return ExitCode.COMPLETED
@@ -189,9 +189,9 @@ async def refresh(
 
 def read_interval(text: str) -> timedelta:
     """Parse the time between two refreshes. Raises `CommandError`."""
-    found = INTERVAL.fullmatch(text)
-    interval = int(found[1]) * UNITS[found[2]] if found else timedelta()
-    if not SHORTEST <= interval <= LONGEST:
+    match = INTERVAL.fullmatch(text)
+    interval = int(match[1]) * UNITS[match[2]] if match else timedelta()
+    if not MIN_INTERVAL <= interval <= MAX_INTERVAL:
         raise CommandError("--every takes a time from 10m to 366d, as 30m, 12h or 1d, or off")
     return interval
 
@@ -205,8 +205,8 @@ def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
             f"{run.research_id} cannot be refreshed: only runs of the strategy living can; start a new run instead"
         )
     state = run.stored_state()
-    goes_on = run.running or (state.refresh is not None and state.ending is None)
-    if not goes_on and (state.result is None or state.result.files is None):
+    is_refreshing = run.running or (state.refresh is not None and state.ending is None)
+    if not is_refreshing and (state.result is None or state.result.files is None):
         raise CommandError(f"the run {run.research_id} has no finished report yet: `research resume {run.research_id}`")
 
 
@@ -215,13 +215,13 @@ def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
 
 async def _begin(context: CommandContext, options: RunOptions, *, follow: bool = True) -> int:
     """Start, join or resume the run of the options, and `follow` it to its report."""
-    wanted, known = await read_request(context, options), RunInfo(new_id())
+    requested, run = await read_request(context, options), RunInfo(new_id())
     if options.research_id is not None:
-        known = await context.load_run(options.research_id)
-    await check_request(known, wanted.request)
-    command, done = RunCommand(context, wanted, known, options), known.state and known.state.result
-    if done and done.outcome is Outcome.COMPLETED and not options.dry_run:
-        return await command.print_stored(done)
+        run = await context.load_run(options.research_id)
+    await check_request(run, requested.request)
+    command, stored_result = RunCommand(context, requested, run, options), run.state and run.state.result
+    if stored_result and stored_result.outcome is Outcome.COMPLETED and not options.dry_run:
+        return await command.print_stored(stored_result)
     return await (command.execute() if follow else command.start())
 
 
@@ -232,31 +232,31 @@ async def check_request(run: RunInfo, request: ResearchRequest) -> None:
         raise CommandError(f"the id {run.research_id} belongs to another question: leave --id out for a new run")
 
 
-def require_resumable(run: RunInfo, closed: ResearchResult | None, *, changed: bool = False) -> None:
-    """Raise `CommandError` for a run that cannot be resumed; `closed` is its result.
+def require_resumable(run: RunInfo, result: ResearchResult | None, *, changed: bool = False) -> None:
+    """Raise `CommandError` for a run that cannot be resumed; `result` is its result.
 
     A partial or empty run that finished its work continues only with `changed` limits or another model.
     """
-    if closed is not None and closed.outcome is Outcome.REFUSED and not closed.resumable:
-        raise CommandError(refusal_of(closed), ExitCode.of(closed.outcome, closed.stop_reason))
+    if result is not None and result.outcome is Outcome.REFUSED and not result.resumable:
+        raise CommandError(refusal_of(result), ExitCode.of(result.outcome, result.stop_reason))
     run.stored_resolution()
-    if closed is None or closed.resumable or (changed and closed.outcome in (Outcome.PARTIAL, Outcome.EMPTY)):
+    if result is None or result.resumable or (changed and result.outcome in (Outcome.PARTIAL, Outcome.EMPTY)):
         return
-    more = "" if closed.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
+    more = "" if result.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
     raise CommandError(
-        f"the run {run.research_id} is {closed.outcome.value} and has nothing left to do: "
+        f"the run {run.research_id} is {result.outcome.value} and has nothing left to do: "
         f"see `research report {run.research_id}`{more}"
     )
 
 
-async def request_again(run: RunInfo, options: RunOptions, **more: Any) -> RequestedRun:
+async def request_again(run: RunInfo, options: RunOptions, **overrides: Any) -> RequestedRun:
     """Build the request that continues a run: its question, another model, `--set`. Raises `CommandError`."""
     stored, values = run.resolved, options.values()
-    again = {"query": await run.question(), **more}
+    base = {"query": await run.question(), **overrides}
     if stored is not None:
-        again |= {"strategy": stored.strategy, "tenant": stored.tenant, "priority": stored.priority}
+        base |= {"strategy": stored.strategy, "tenant": stored.tenant, "priority": stored.priority}
         values = {} if set(stored.models.values()) == {options.model} else values
-    return RequestedRun(build_request(reduce(merge, (again, values, parse_assignments(options.assignments)))))
+    return RequestedRun(build_request(reduce(merge, (base, values, parse_assignments(options.assignments)))))
 
 
 # --- the work ------------------------------------------------------------------------------------------------------
@@ -267,14 +267,14 @@ class RunCommand:
     """Execution of a command for one run, from the first printed lines to the files of its report."""
 
     context: CommandContext
-    wanted: RequestedRun
-    known: RunInfo
+    requested: RequestedRun
+    run: RunInfo
     options: RunOptions
 
     async def execute(self, *, report_now: bool = False) -> int:
         """Start the run, show it until it is over or detached from, write its report; return the exit code."""
         context, options, home = self.context, self.options, self.context.settings.home
-        others = await preflight(context, self.wanted, options, self.known)
+        others = await preflight(context, self.requested, options, self.run)
         if options.dry_run:
             return ExitCode.COMPLETED
         ensure_folder(home, SET_HOME)
@@ -291,8 +291,8 @@ class RunCommand:
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""
-        options, research_id = self.options, self.known.research_id
-        await preflight(self.context, self.wanted, options, self.known, works=False)
+        options, research_id = self.options, self.run.research_id
+        await preflight(self.context, self.requested, options, self.run, works=False)
         if options.dry_run:
             return ExitCode.COMPLETED
         client = await self.context.running_client()
@@ -317,27 +317,27 @@ class RunCommand:
 
     async def _start(self, client: ResearchClient) -> tuple[ResearchHandle, str]:
         """Start, join or resume the run; return its handle and which it was. Raises `CommandError`."""
-        request, research_id = self.wanted.request, self.known.research_id
-        if self.known.resolved is None:
+        request, research_id = self.requested.request, self.run.research_id
+        if self.run.resolved is None:
             handle, how = await client.start(request, research_id, reuse=True), "started"
         else:
             handle, how = await client.resume(request, research_id), "resumed"
         if handle.attached:
-            await check_request(replace(self.known, handle=handle), request)
+            await check_request(replace(self.run, handle=handle), request)
         return handle, "joined" if handle.attached else how
 
     async def _update_index(self) -> None:
         """Register the folder of the run and update its index; a cluster's workers do that themselves."""
-        name, quiet = self.wanted.request.corpus, self.options.quiet
+        name, quiet = self.requested.request.corpus, self.options.quiet
         if name is not None and not self.context.settings.uses_cluster:
-            snapshot = await index_corpus(self.context, name, self.wanted.folder, quiet=quiet)
+            snapshot = await index_corpus(self.context, name, self.requested.folder, quiet=quiet)
             if not quiet:
                 print_hint(f"corpus {name}: {summary(snapshot)}")
 
     async def _follow(self, client: ResearchClient, *, report_now: bool) -> ResearchResult | None:
         """Start the run and show it until it is over; None after Ctrl-C."""
         context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
-        research_id = self.known.research_id
+        research_id = self.run.research_id
         async with first_interrupt() as interrupt:
             handle, how = await self._start(client)
             if not options.quiet:
@@ -353,29 +353,29 @@ class RunCommand:
             return await follow_run(handle, sink, interrupt, None if cluster else context.recover, ask)
 
     @property
-    def _resume(self) -> str:
+    def _resume_command(self) -> str:
         """The command that continues the run with its model; an address with a password is replaced by URL."""
         url = self.options.model_url
         flags = {"--model": self.options.model, "--model-url": "URL" if url is not None and "@" in url else url}
         named = "".join(f" {flag} {shlex.quote(value)}" for flag, value in flags.items() if value is not None)
-        return f"research resume {self.known.research_id}{named}"
+        return f"research resume {self.run.research_id}{named}"
 
     def _detach(self) -> int:
         """Print how to continue, after Ctrl-C."""
         if self.context.settings.uses_cluster:
-            research_id = self.known.research_id
+            research_id = self.run.research_id
             print_hint(f"detached; the run continues: research watch {research_id} · research cancel {research_id}")
             return ExitCode.COMPLETED
         saved = "the run did not close in time; its state is saved"
-        print_hint(f"{saved}: {self._resume} · report now: {self._resume} --now")
+        print_hint(f"{saved}: {self._resume_command} · report now: {self._resume_command} --now")
         return ExitCode.CANCELLED
 
     async def _write_report(self, result: ResearchResult) -> int:
         """Write the files of the report, print its summary; return the exit code."""
-        options, research_id = self.options, self.known.research_id
-        folder = options.out or default_folder(self.wanted.request.query, research_id)
+        options, research_id = self.options, self.run.research_id
+        folder = options.out or default_folder(self.requested.request.query, research_id)
         resumable = result.resumable and (await self.context.load_run(research_id)).state is not None
-        resume = self._resume if resumable else ""
+        resume = self._resume_command if resumable else ""
         return await deliver_report(
             self.context, result, folder, as_json=options.as_json, quiet=options.quiet, resume=resume
         )
@@ -394,6 +394,6 @@ async def _local_workers(context: CommandContext, client: ResearchClient) -> Asy
         async with (
             end_if_stalled(log),
             compose(settings, client.temporal, pools) as contents,
-            run_pools(client.temporal, replace(contents, mark=contents.mark + OF_RUN), pools, grace=GRACE),
+            run_pools(client.temporal, replace(contents, mark=contents.mark + RUN_MARK), pools, grace=GRACE),
         ):
             yield

@@ -14,7 +14,7 @@ from client.cli.context import NO_SERVER, RUNNING, list_runs
 from client.cli.corpus import SET_HOME
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
 from client.cli.output import CommandError, ExitCode, ensure_folder, print_hint, print_progress, print_result
-from client.cli.preflight import OF_RUN, is_gone
+from client.cli.preflight import RUN_MARK, is_gone
 from client.handle import ResearchClient
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.state import ResearchState
@@ -126,24 +126,24 @@ async def _announce(settings: Settings, ready: str, log_format: LogFormat, proce
 async def other_settings(settings: Settings, client: ResearchClient, sessions: SessionStore) -> list[str]:
     """Return a warning, with its remedy, for workers and for open runs that have other settings."""
     queues = [await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE) for queue in POOLS.values()]
-    marks = {each: each.rpartition("/")[2].removesuffix(OF_RUN) for found in queues for each in found}
+    marks = {each: each.rpartition("/")[2].removesuffix(RUN_MARK) for found in queues for each in found}
     foreign = [each for each, mark in marks.items() if mark != settings.mark() and not is_gone(each)]
     others = {each.partition("-")[2].rpartition("/")[0] for each in foreign}
-    began = []
+    runs = []
     for each in await list_runs(client):
         text = await sessions.load(each.research_id) if each.status == RUNNING else None
         resolved = text and ResearchState.model_validate_json(text).resolved
         if resolved and resolved.configuration_digest != settings.digest():
-            began.append(each.research_id)
+            runs.append(each.research_id)
     lines = []
     if others:
         lines.append(
             f"workers with other settings are running here ({', '.join(sorted(others))}): a run may get the model and "
             "limits of either; stop them, or start these with the same --model, --model-url and --config"
         )
-    if began:
+    if runs:
         lines.append(
-            f"open runs keep the model and limits of other settings: {', '.join(began)}; calls to a model that is not "
+            f"open runs keep the model and limits of other settings: {', '.join(runs)}; calls to a model that is not "
             "configured here fail: `research cancel ID`, then `research resume ID` with workers that have it"
         )
     return lines

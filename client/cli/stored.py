@@ -32,7 +32,7 @@ Hash = Annotated[str, Argument(metavar="HASH", help="the hash of the text, or a 
 @commands.command("delete")
 async def delete(
     context: CommandContext,
-    given: Annotated[
+    run_id: Annotated[
         str | None, Argument(metavar="ID", help="id of the run, a unique beginning or end of it, or `last`")
     ] = None,
     *,
@@ -46,33 +46,33 @@ async def delete(
     research delete 7k3f
     research delete --older-than 30
     """
-    if (given is None) == (older_than is None):
+    if (run_id is None) == (older_than is None):
         raise CommandError("name one run, or --older-than DAYS")
     # Without a client, histories cannot be removed, and it is unknown which runs will still use the documents.
     client, stores, settings = await context.client_of_runs(), context.stores, context.settings
     temporal, sole = None if client is None else client.temporal, has_sole_sessions(settings.content_url)
     async with open_shared_state(settings) as shared:
         retention = Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
-        if given is not None:
-            run = await context.find(given)
+        if run_id is not None:
+            run = await context.find(run_id)
             if run.running:
                 remedy = f"cancel it with `research cancel {run.research_id}`"
                 raise CommandError(f"the run {run.research_id} is not over: {remedy}")
-            runs, described = [run.research_id], f"the run {run.research_id}"
+            runs, description = [run.research_id], f"the run {run.research_id}"
         else:
             runs = await retention.older_than(timedelta(days=older_than or 0.0))
-            described = f"{plural(len(runs), 'run')} older than {older_than:g} days"
+            description = f"{plural(len(runs), 'run')} older than {older_than:g} days"
         if runs and not yes:
             if not sys.stdin.isatty():
                 raise CommandError("there is no terminal to ask at: add --yes to delete without a question")
-            if not typer.confirm(f"remove {described} for good?", err=True):
+            if not typer.confirm(f"remove {description} for good?", err=True):
                 print_progress("nothing was removed")
                 return
-        removed = await (retention.sweep(runs) if given is None else retention.remove(runs))
+        removed = await (retention.sweep(runs) if run_id is None else retention.remove(runs))
     if removed.remaining:
         print_hint(f"{removed.remaining}; `research delete --older-than DAYS` removes them later")
     counted = plural(removed.documents, "document"), plural(removed.answers, "journalled call")
-    print_result(f"removed {described}: {', '.join(counted)}, {plural(removed.histories, 'history')}")
+    print_result(f"removed {description}: {', '.join(counted)}, {plural(removed.histories, 'history')}")
 
 
 # --- the archive ---------------------------------------------------------------------------------------------------
@@ -96,20 +96,20 @@ async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> N
 
 
 @archive.command("show")
-async def show(context: CommandContext, given: Hash) -> None:
+async def show(context: CommandContext, text_hash: Hash) -> None:
     """Print the record of a text as JSON: its item, the reason and its expiry."""
-    print_json((await _find(context, given)).model_dump(mode="json"))
+    print_json((await _find(context, text_hash)).model_dump(mode="json"))
 
 
 @archive.command("restore")
 async def restore(
     context: CommandContext,
-    given: Hash,
+    text_hash: Hash,
     *,
     out: Annotated[Path, Option(metavar="FILE", help="write the text there")],
 ) -> None:
     """Write an archived text to a file, after its hash was verified."""
-    record = await _find(context, given)
+    record = await _find(context, text_hash)
     if problem := await _problem(context, record):
         raise CommandError(f"{record.content_hash}: {problem}", ExitCode.FAILED)
     write_for_person(out, await context.stores.content.get(record.content))
@@ -129,15 +129,15 @@ async def verify(context: CommandContext) -> int:
     return ExitCode.INTERNAL if damaged else ExitCode.COMPLETED
 
 
-async def _find(context: CommandContext, given: str) -> ArchiveRecord:
+async def _find(context: CommandContext, text_hash: str) -> ArchiveRecord:
     """Return the record of a hash or of its unique beginning. Raises `CommandError`."""
-    records, beginning = await context.stores.archive.read(), given.strip().lower().removeprefix("sha256:")
-    found = [digest for digest in records if beginning and digest[7:].startswith(beginning)]
-    if len(found) != 1:
-        problem = "fits several records: give more of it" if found else "is not archived: see `research archive list`"
-        raise CommandError(f"{quote(given)} {problem}")
-    if (record := records[found[0]]) is None:
-        raise CommandError(f"{found[0]}: {await _problem(context, None)}", ExitCode.FAILED)
+    records, beginning = await context.stores.archive.read(), text_hash.strip().lower().removeprefix("sha256:")
+    matches = [digest for digest in records if beginning and digest[7:].startswith(beginning)]
+    if len(matches) != 1:
+        problem = "fits several records: give more of it" if matches else "is not archived: see `research archive list`"
+        raise CommandError(f"{quote(text_hash)} {problem}")
+    if (record := records[matches[0]]) is None:
+        raise CommandError(f"{matches[0]}: {await _problem(context, None)}", ExitCode.FAILED)
     return record
 
 

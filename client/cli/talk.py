@@ -25,7 +25,7 @@ from contracts.vocabulary import NodeKind
 from workers.settings.loading import editor_command
 from workflows.status import MARKS, plan_of
 
-LARGEST_PLAN: Final = 200_000  # bytes
+MAX_PLAN_BYTES: Final = 200_000
 PLAN_HEAD: Final = """\
 # The plan of {id}, version {version}. Lines that begin with # are ignored.
 # The text before the first "-" is the brief; each line that begins with "-" is a sub-query or a step, in their order.
@@ -39,9 +39,9 @@ LABELS: Final = ("outline", "questions", "assumptions")
 commands = Commands()
 
 
-async def _running(context: CommandContext, given: str) -> ResearchHandle:
+async def _running(context: CommandContext, run_id: str) -> ResearchHandle:
     """Return the handle of a run in progress. Raises `CommandError`."""
-    run = await context.find(given)
+    run = await context.find(run_id)
     if run.open is not None:
         return run.open
     name = run.research_id
@@ -54,7 +54,7 @@ async def _running(context: CommandContext, given: str) -> ResearchHandle:
 @commands.command("plan")
 async def plan(
     context: CommandContext,
-    given: RunId = "last",
+    run_id: RunId = "last",
     *,
     edit: Annotated[bool, Option("--edit", help="open it in $EDITOR and send what you save")] = False,
     set_file: Annotated[
@@ -69,24 +69,24 @@ async def plan(
     if edit and set_file is not None:
         raise CommandError("--edit and --set exclude each other: use one of them")
     if not edit and set_file is None:
-        run = await context.find(given)
+        run = await context.find(run_id)
         print_plan(plan_of(run.stored_state()) if run.open is None else await run.open.plan(), run.research_id)
         return
-    handle = await _running(context, given)
-    known = await handle.plan()
-    before = plan_as_text(known, handle.research_id)
-    text = await edit_text(before) if edit else _read_text(set_file)
-    if text == before:
+    handle = await _running(context, run_id)
+    current = await handle.plan()
+    current_text = plan_as_text(current, handle.research_id)
+    text = await edit_text(current_text) if edit else _read_text(set_file)
+    if text == current_text:
         print_result("the plan is unchanged")
     else:
-        print_result(await handle.revise_plan(parse_plan(text), known.version))
+        print_result(await handle.revise_plan(parse_plan(text), current.version))
         print_hint(f"research plan {handle.research_id}")
 
 
 @commands.command("approve")
 async def approve(
     context: CommandContext,
-    given: RunId = "last",
+    run_id: RunId = "last",
     *,
     version: Annotated[int | None, Option(metavar="N", min=1, help="the version that you have seen [newest]")] = None,
     phrase: Annotated[str | None, Option(metavar="TEXT", help="the phrase, if the run requires one")] = None,
@@ -96,16 +96,16 @@ async def approve(
 
     research approve 7k3f --version 2
     """
-    handle = await _running(context, given)
+    handle = await _running(context, run_id)
     newest = version or (await handle.plan()).version
     print_result(await handle.approve_plan(newest, phrase, **({"overrule": True} if overrule else {})))
     print_hint(f"research watch {handle.research_id}")
 
 
 @commands.command("reject")
-async def reject(context: CommandContext, given: RunId = "last") -> None:
+async def reject(context: CommandContext, run_id: RunId = "last") -> None:
     """Reject the plan of a run: it ends without any work; `research resume` presents the plan again."""
-    handle = await _running(context, given)
+    handle = await _running(context, run_id)
     print_result(await handle.reject_plan())
     print_hint(f"to change the plan: research resume {handle.research_id}")
 
@@ -113,7 +113,7 @@ async def reject(context: CommandContext, given: RunId = "last") -> None:
 @commands.command("answer")
 async def answer(
     context: CommandContext,
-    given: RunId,
+    run_id: RunId,
     answers: Annotated[list[str], Argument(metavar="ANSWER", help='one for each question, in order; "" skips one')],
 ) -> None:
     """Answer the open questions of a run or of its plan; `research status` lists them.
@@ -122,13 +122,13 @@ async def answer(
 
     research answer 7k3f "the programming language" "since 2020"
     """
-    print_result(await (await _running(context, given)).answer(answers))
+    print_result(await (await _running(context, run_id)).answer(answers))
 
 
 @commands.command("steer")
 async def steer(
     context: CommandContext,
-    given: RunId,
+    run_id: RunId,
     text: Annotated[str, Argument(metavar="TEXT", help="what the run should do")],
 ) -> None:
     """Guide a run that is going on, and print its reaction; while its plan waits, the planner makes another version.
@@ -136,26 +136,26 @@ async def steer(
     research steer last "Look at the settings of version 16, not of version 9"
     """
     if not text.strip():
-        raise CommandError(f'the text is empty: research steer {given} "Look at …"')
-    print_result(await (await _running(context, given)).steer(text) or "noted for the next phase")
+        raise CommandError(f'the text is empty: research steer {run_id} "Look at …"')
+    print_result(await (await _running(context, run_id)).steer(text) or "noted for the next phase")
 
 
 @commands.command("stop")
-async def stop(context: CommandContext, given: RunId = "last") -> None:
+async def stop(context: CommandContext, run_id: RunId = "last") -> None:
     """Write the report of a run now, from the findings so far."""
-    handle = await _running(context, given)
+    handle = await _running(context, run_id)
     print_result(await handle.stop_and_report() or "the report is being written from the findings so far")
     print_hint(f"research watch {handle.research_id}")
 
 
 @commands.command("cancel")
-async def cancel(context: CommandContext, given: RunId = "last") -> None:
+async def cancel(context: CommandContext, run_id: RunId = "last") -> None:
     """Stop a run without a report; its state is saved and `research resume` continues it.
 
     A run that does not react within 15 seconds, because no worker is there, is ended as of its last checkpoint.
     """
     await context.client_of_runs()
-    run = await context.find(given)
+    run = await context.find(run_id)
     research_id, handle = run.research_id, run.open
     if handle is None:
         print_result(f"{research_id} has already finished")
@@ -175,31 +175,31 @@ async def cancel(context: CommandContext, given: RunId = "last") -> None:
 # --- plans ---------------------------------------------------------------------------------------------------------
 
 
-def print_plan(known: PlanAnswer, research_id: str) -> None:
+def print_plan(plan: PlanAnswer, research_id: str) -> None:
     """Print a plan, and the commands that answer an open approval."""
-    if not known.version:
+    if not plan.version:
         print_hint(f"there is no plan yet: research watch {research_id}")
         return
-    approved = f", approved as version {known.approved_version}" if known.approved_version else ""
-    print_result(Text(f"# plan version {known.version}{approved}", style="bold"))
-    for line in plan_lines(known, tree_lines(known.nodes) or _described_lines(known.sub_queries)):
+    approved = f", approved as version {plan.approved_version}" if plan.approved_version else ""
+    print_result(Text(f"# plan version {plan.version}{approved}", style="bold"))
+    for line in plan_lines(plan, tree_lines(plan.nodes) or _described_lines(plan.sub_queries)):
         print_result(line)
-    for objection in known.objections:
+    for objection in plan.objections:
         state = " (overruled)" if objection.overruled else " (its split was taken)" if objection.followed else ""
         print_result(f"# too wide{state}: {printable(objection.line())}")
-    named = known.constraints.model_dump(exclude_none=True)
-    if known.outline and named:
+    named = plan.constraints.model_dump(exclude_none=True)
+    if plan.outline and named:
         print_result("# constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
-    if known.waiting is not None and known.waiting.kind is WaitKind.APPROVAL:
-        print_waiting(known.waiting, research_id)
+    if plan.waiting is not None and plan.waiting.kind is WaitKind.APPROVAL:
+        print_waiting(plan.waiting, research_id)
 
 
-def plan_lines(known: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
+def plan_lines(plan: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
     """Return the brief of a plan, a line per sub-query (or these `queries`), then its other parts under labels."""
-    lines = [printable(known.brief)] if known.brief else []
-    lines += queries or [f"- {printable(query.text)}" for query in known.sub_queries]
+    lines = [printable(plan.brief)] if plan.brief else []
+    lines += queries or [f"- {printable(query.text)}" for query in plan.sub_queries]
     for part in LABELS:
-        if texts := getattr(known, part):
+        if texts := getattr(plan, part):
             lines += [f"{part}:", *(f"- {printable(text)}" for text in texts)]
     return lines
 
@@ -219,34 +219,34 @@ def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
     """Return a line per node of a plan whose leaves have sources, indented by level; empty for any other plan."""
     if not any(node.source_id for node in nodes):
         return []
-    known = {node.id for node in nodes}
+    ids = {node.id for node in nodes}
 
-    def below(parent: str | None, level: int) -> Iterator[str]:
+    def lines_below(parent: str | None, level: int) -> Iterator[str]:
         for node in nodes:
-            is_here = node.parent == parent if parent else node.parent not in known
-            if is_here and node.origin != CHOSEN_BY_AGENT:
-                about = printable(node.rationale or node.source_id or "")
-                task = f"{node.task_type.replace('_', ' ').lower()} (“{about}”): " if node.source_id else ""
+            is_child = node.parent == parent if parent else node.parent not in ids
+            if is_child and node.origin != CHOSEN_BY_AGENT:
+                detail = printable(node.rationale or node.source_id or "")
+                task = f"{node.task_type.replace('_', ' ').lower()} (“{detail}”): " if node.source_id else ""
                 reason = f" ({printable(node.status_reason)})" if node.status_reason else ""
                 yield f"{'  ' * level}{MARKS[node.status]} {task}{printable(node.text)}{reason}"
-                yield from below(node.id, level + 1)
+                yield from lines_below(node.id, level + 1)
 
-    return list(below(None, 1))
+    return list(lines_below(None, 1))
 
 
 def print_waiting(waiting: Waiting, research_id: str) -> None:
     """Print a run's open question, its deadline, and the commands that answer it."""
     until = local_time(waiting.expires_at)
     print_progress(f"waiting for {waiting.describe()}, until {until}; the run's clock is stopped")
-    for place, question in enumerate(waiting.questions, start=1):
-        print_progress(f"  {place}. {printable(question)}")
-    for way in waiting.ways(research_id):
-        print_hint(f"  {way}")
+    for number, question in enumerate(waiting.questions, start=1):
+        print_progress(f"  {number}. {printable(question)}")
+    for command in waiting.ways(research_id):
+        print_hint(f"  {command}")
 
 
-def plan_as_text(known: PlanAnswer, research_id: str) -> str:
+def plan_as_text(plan: PlanAnswer, research_id: str) -> str:
     """Return a plan as text for an editor."""
-    return "\n".join([PLAN_HEAD.format(id=research_id, version=known.version), *plan_lines(known), ""])
+    return "\n".join([PLAN_HEAD.format(id=research_id, version=plan.version), *plan_lines(plan), ""])
 
 
 def parse_plan(text: str) -> dict[str, Any]:
@@ -286,8 +286,8 @@ async def edit_text(text: str) -> str:
 
 def _read_text(path: Path | None) -> str:
     if path is None or path == Path("-"):
-        return sys.stdin.buffer.read(LARGEST_PLAN).decode("utf-8", "replace")
-    return read_start(path, LARGEST_PLAN, "the plan").decode("utf-8", "replace")
+        return sys.stdin.buffer.read(MAX_PLAN_BYTES).decode("utf-8", "replace")
+    return read_start(path, MAX_PLAN_BYTES, "the plan").decode("utf-8", "replace")
 
 
 # --- questions of `run` at this terminal ---------------------------------------------------------------------------
@@ -305,11 +305,11 @@ def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:
 
 async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
     """Ask at this terminal until the run accepts an answer; the end of input sends none."""
-    asks = _ask_questions if waiting.kind is WaitKind.CLARIFICATION else _ask_approval
+    ask = _ask_questions if waiting.kind is WaitKind.CLARIFICATION else _ask_approval
     refused = True
     while refused:
         try:
-            reply = await asks(handle, waiting)
+            reply = await ask(handle, waiting)
             refused = False
         except (MessageRefused, CommandError) as error:
             print_progress(str(error))
@@ -322,8 +322,8 @@ async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
 async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
     print_progress("Before anything is searched (an empty line skips a question):")
     answers = []
-    for place, question in enumerate(waiting.questions, start=1):
-        print_progress(f"{place}. {question}")
+    for number, question in enumerate(waiting.questions, start=1):
+        print_progress(f"{number}. {question}")
         line = await read_line("   > ")
         if line is None:
             return ""
@@ -332,34 +332,34 @@ async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
 
 
 async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
-    known = await handle.plan()
-    print_plan(known.model_copy(update={"waiting": None}), handle.research_id)
-    more = " · a: answer its questions" if known.questions else ""
-    more += " · o: begin although a query is called too wide" if known.objections else ""
+    plan = await handle.plan()
+    print_plan(plan.model_copy(update={"waiting": None}), handle.research_id)
+    choices = " · a: answer its questions" if plan.questions else ""
+    choices += " · o: begin although a query is called too wide" if plan.objections else ""
     print_progress(
-        f"Begin with this plan? y: yes · e: edit it{more} · n: reject it · or write what should be different"
+        f"Begin with this plan? y: yes · e: edit it{choices} · n: reject it · or write what should be different"
     )
     line = await read_line("   > ")
     if waiting.is_phrase(line):
-        return await handle.approve_plan(known.version, line)
+        return await handle.approve_plan(plan.version, line)
     match line and line.casefold():
         case None:
             return ""
         case "y" | "yes":
-            return await handle.approve_plan(known.version, await _read_phrase(waiting))
-        case "o" | "overrule" if known.objections:
-            return await handle.approve_plan(known.version, await _read_phrase(waiting), overrule=True)
+            return await handle.approve_plan(plan.version, await _read_phrase(waiting))
+        case "o" | "overrule" if plan.objections:
+            return await handle.approve_plan(plan.version, await _read_phrase(waiting), overrule=True)
         case "n" | "no":
             return await handle.reject_plan()
-        case "a" | "answer" if known.questions:
-            current = waiting.model_copy(update={"questions": known.questions, "plan_version": known.version})
+        case "a" | "answer" if plan.questions:
+            current = waiting.model_copy(update={"questions": plan.questions, "plan_version": plan.version})
             return await _ask_questions(handle, current)
         case "e" | "edit":
-            edited = await edit_text(plan_as_text(known, handle.research_id))
-            return await handle.revise_plan(parse_plan(edited), known.version)
+            edited = await edit_text(plan_as_text(plan, handle.research_id))
+            return await handle.revise_plan(parse_plan(edited), plan.version)
         case "":
             raise CommandError("type y, e or n, or what should be different")
-    return await handle.revise_plan({"guidance": line}, known.version)
+    return await handle.revise_plan({"guidance": line}, plan.version)
 
 
 async def _read_phrase(waiting: Waiting) -> str | None:

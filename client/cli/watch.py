@@ -22,7 +22,7 @@ from client.cli.output import CommandError, ExitCode, SafeConsole, print_hint, p
 from client.cli.reports import deliver_report
 from client.client_errors import ClientError, NoWorker
 from client.handle import CLOSING_SECONDS, DEFAULT_TENANT, ResearchHandle
-from client.run_results import SESSION_STOP_REASONS, bare_status, reasons_of, resume_words
+from client.run_results import SESSION_STOP_REASONS, bare_status, reasons_of, resume_hint
 from client.view.console import Ask, PlainSink, Sink, TerminalSink, follow, status_rows
 from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
@@ -45,7 +45,7 @@ commands = Commands()
 @commands.command("watch")
 async def watch(
     context: CommandContext,
-    given: RunId = "last",
+    run_id: RunId = "last",
     *,
     out: Annotated[Path | None, Option(metavar="DIR", help="write the report there when the run ends")] = None,
     then: Annotated[str | None, Option(metavar="CMD", help="run this shell command afterwards")] = None,
@@ -60,7 +60,7 @@ async def watch(
     """
     if events and (out is not None or as_json or quiet):
         raise CommandError("--events prints its lines alone: use it without --out, --json and --quiet")
-    run = await context.find(given)
+    run = await context.find(run_id)
     research_id = run.research_id
     if run.handle is None or not (run.running or events):
         result = None if events else await run.result()
@@ -159,23 +159,23 @@ async def first_interrupt() -> AsyncIterator[asyncio.Event]:
             os._exit(ExitCode.CANCELLED)
         interrupted.set()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, interrupt)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signal_number, interrupt)
     try:
         yield interrupted
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+        for signal_number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(signal_number)
 
 
 @commands.command("status")
-async def status(context: CommandContext, given: RunId = "last", *, as_json: AsJson = False) -> None:
+async def status(context: CommandContext, run_id: RunId = "last", *, as_json: AsJson = False) -> None:
     """Print the state of a run; without a server or a worker, that of its last checkpoint."""
-    known, note = await find_status(context, await context.find(given))
+    run_status, note = await find_status(context, await context.find(run_id))
     if as_json:
-        print_json(known.model_dump(mode="json") | ({"note": note} if note else {}))
+        print_json(run_status.model_dump(mode="json") | ({"note": note} if note else {}))
         return
-    for row in status_rows(known, datetime.now(tz=UTC)):
+    for row in status_rows(run_status, datetime.now(tz=UTC)):
         print_result(row.line())
     if note:
         print_hint(note)
@@ -191,18 +191,18 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
             if run.state is None:
                 raise
             why = str(error)
-    if run.state is None and (ended := await run.result()) is not None:
-        return bare_status(ended, await run.question() or ""), ""
+    if run.state is None and (result := await run.result()) is not None:
+        return bare_status(result, await run.question() or ""), ""
     state, sessions = run.stored_state(), await context.stores.sessions.list()
-    saved_at = next(each.saved_at for each in sessions if each.research_id == run.research_id)
-    known = status_of(state, datetime.fromisoformat(saved_at).timestamp())
+    saved_at = next(session.saved_at for session in sessions if session.research_id == run.research_id)
+    run_status = status_of(state, datetime.fromisoformat(saved_at).timestamp())
     if state.result is not None or context.server_away:
-        return known, ""
+        return run_status, ""
     if state.status not in OUTCOMES:
-        return known, why
+        return run_status, why
     outcome = OUTCOMES[state.status]
-    over = {"outcome": outcome, "stop_reason": SESSION_STOP_REASONS[outcome], "ended_at": saved_at}
-    return known.model_copy(update=over), resume_words(run.research_id)
+    ending = {"outcome": outcome, "stop_reason": SESSION_STOP_REASONS[outcome], "ended_at": saved_at}
+    return run_status.model_copy(update=ending), resume_hint(run.research_id)
 
 
 # --- list ----------------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ async def _rows(context: CommandContext) -> list[RunRow]:
         run = on_server.pop(session.research_id, None)
         status = session.status
         if not session.closed and run is not None and run.status == RUNNING:
-            status = status if status in {each.value for each in AWAITING} else RUNNING
+            status = status if status in {awaiting.value for awaiting in AWAITING} else RUNNING
         elif not session.closed:
             status = UNKNOWN if context.server_away else INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
@@ -271,9 +271,9 @@ async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
             status, reason = result.outcome.value, "; ".join(reasons_of(result))
         else:
             async with asyncio.timeout(LISTING_SECONDS):
-                known = await handle.status()
-            if known.queue_place is not None:
-                status, reason = RunStatus.QUEUED.value, f"place {known.queue_place} of {known.queue_length}"
+                run_status = await handle.status()
+            if run_status.queue_place is not None:
+                status, reason = RunStatus.QUEUED.value, f"place {run_status.queue_place} of {run_status.queue_length}"
     except TimeoutError:
         reason = "no worker answers: whether it is queued is unknown"
     except ClientError as error:  # one unreadable run must not hide the others

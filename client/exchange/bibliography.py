@@ -22,8 +22,8 @@ LATEX: Final = str.maketrans(
 KEY: Final = re.compile(r"[^A-Za-z0-9_.-]")
 DATE: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?(?:-([0-9]{2}))?")
 COMPANY_FORMS: Final = frozenset("inc ltd llc gmbh ag corp co sa srl bv plc".split())
-MOST_WORDS_OF_A_NAME: Final = 5
-IN_ADDRESS: Final = "/?#[]@!$&'()*+,;=:%-._~"
+MAX_NAME_WORDS: Final = 5
+URL_CHARACTERS: Final = "/?#[]@!$&'()*+,;=:%-._~"
 
 BIBTEX_KINDS: Final = {"academic": "article"}
 CSL_KINDS: Final = {"academic": "article-journal", "news": "article-newspaper", "web": "webpage"}
@@ -100,10 +100,10 @@ def _split_name(name: str, source: ReportSource) -> tuple[str, str] | None:
         is_person = "," not in given and given.rstrip(".").casefold() not in COMPANY_FORMS
         return (family, given) if is_person else None
     words = name.split()
-    if source.source_type != "academic" or not 2 <= len(words) <= MOST_WORDS_OF_A_NAME:
+    if source.source_type != "academic" or not 2 <= len(words) <= MAX_NAME_WORDS:
         return None
     # A lower-case particle belongs to the family name.
-    start = next((place for place, word in enumerate(words) if place and word[0].islower()), len(words) - 1)
+    start = next((index for index, word in enumerate(words) if index and word[0].islower()), len(words) - 1)
     return " ".join(words[start:]), " ".join(words[:start])
 
 
@@ -121,8 +121,8 @@ def _csl_name(name: str, source: ReportSource) -> dict[str, str]:
 
 def _date(timestamp: str | None) -> tuple[str, str, str]:
     """Return year, month and day, each empty if unknown."""
-    found = DATE.match(timestamp or "")
-    year, month, day = found.groups("") if found else ("", "", "")
+    match = DATE.match(timestamp or "")
+    year, month, day = match.groups("") if match else ("", "", "")
     return year, month, day
 
 
@@ -133,4 +133,4 @@ def _csl_date(timestamp: str | None) -> dict[str, Any]:
 
 def _address(url: str) -> str:
     """Return the address with every character percent-encoded that is not allowed in one."""
-    return quote(_line(url), safe=IN_ADDRESS)
+    return quote(_line(url), safe=URL_CHARACTERS)

@@ -34,7 +34,7 @@ FILE_LIMIT: Final = 20_000
 BYTE_LIMIT: Final = 200_000_000
 """Limit of all files together, unpacked: twice the size of a report with a thousand sources."""
 MANIFEST_LIMIT: Final = 4_000_000
-NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
+FIXED_TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
 """Timestamp of every file, so that equal reports give equal bundles."""
 
 
@@ -76,32 +76,32 @@ def compose_bundle(
         quotes_only=quotes_only,
         files={path: hashlib.sha256(data).hexdigest() for path, data in ordered},
     )
-    whole, listed = io.BytesIO(), manifest.model_dump_json(indent=1).encode() + b"\n"
-    signed = [(SIGNATURE, key.sign(listed))] if key is not None else []
-    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path, data in [(MANIFEST, listed), *signed, *ordered]:
-            entry = zipfile.ZipInfo(path, NO_TIME)
+    buffer, manifest_json = io.BytesIO(), manifest.model_dump_json(indent=1).encode() + b"\n"
+    signed = [(SIGNATURE, key.sign(manifest_json))] if key is not None else []
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, data in [(MANIFEST, manifest_json), *signed, *ordered]:
+            entry = zipfile.ZipInfo(path, FIXED_TIMESTAMP)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = (stat.S_IFREG | 0o644) << 16
             archive.writestr(entry, data)
-    return whole.getvalue()
+    return buffer.getvalue()
 
 
 def private_key(data: bytes) -> Ed25519PrivateKey:
     """Read an unencrypted Ed25519 key, as `ssh-keygen` writes it. Raises `BundleUnusable`."""
     with suppress(ValueError, TypeError, UnsupportedAlgorithm):
-        found = load_ssh_private_key(data, password=None)
-        if isinstance(found, Ed25519PrivateKey):
-            return found
+        key = load_ssh_private_key(data, password=None)
+        if isinstance(key, Ed25519PrivateKey):
+            return key
     raise BundleUnusable("no private Ed25519 key without a password: make one with `ssh-keygen -t ed25519 -f KEYFILE`")
 
 
 def public_key(data: bytes) -> Ed25519PublicKey:
     """Read the public part of such a key. Raises `BundleUnusable`."""
     with suppress(ValueError, UnsupportedAlgorithm):
-        found = load_ssh_public_key(data)
-        if isinstance(found, Ed25519PublicKey):
-            return found
+        key = load_ssh_public_key(data)
+        if isinstance(key, Ed25519PublicKey):
+            return key
     raise BundleUnusable("no public Ed25519 key: name the file KEYFILE.pub of the key that signed")
 
 
@@ -130,17 +130,17 @@ class BundleReader:
 
     def differences(self) -> list[tuple[str, str, str]]:
         """Return kind, path and message for each file that is missing, unlisted, or does not match its hash."""
-        found = []
+        problems = []
         for path, sha256 in self.manifest.files.items():
             try:
                 if hashlib.sha256(self.read(path)).hexdigest() != sha256:
-                    found.append(("file_differs", path, "the file is not what its hash says"))
+                    problems.append(("file_differs", path, "the file is not what its hash says"))
             except ContentCorrupt:
-                found.append(("file_differs", path, "the file is damaged: it cannot be unpacked"))
+                problems.append(("file_differs", path, "the file is damaged: it cannot be unpacked"))
             except ContentMissing:
-                found.append(("file_missing", path, "the manifest lists this file, and it is not there"))
+                problems.append(("file_missing", path, "the manifest lists this file, and it is not there"))
         extra = sorted(set(self._entries) - set(self.manifest.files) - {MANIFEST, SIGNATURE})
-        return [*found, *(("file_unlisted", path, "the manifest does not list this file") for path in extra)]
+        return [*problems, *(("file_unlisted", path, "the manifest does not list this file") for path in extra)]
 
     @property
     def is_signed(self) -> bool:
@@ -190,9 +190,9 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
     """Check the files before anything is unpacked, and return them by path. Raises `BundleUnusable`."""
     if len(entries) > FILE_LIMIT:
         raise BundleUnusable(f"the ZIP file has {len(entries):,} files; a bundle has at most {FILE_LIMIT:,}")
-    whole = sum(entry.file_size for entry in entries)
-    if whole > BYTE_LIMIT:
-        raise BundleUnusable(f"the ZIP file unpacks to {whole:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
+    total = sum(entry.file_size for entry in entries)
+    if total > BYTE_LIMIT:
+        raise BundleUnusable(f"the ZIP file unpacks to {total:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
     files: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
         limit = MANIFEST_LIMIT if entry.filename == MANIFEST else LARGEST_REPORT
@@ -202,8 +202,8 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
             "is there twice": entry.filename in files,
             "is larger than any file of a bundle": entry.file_size > limit,
         }
-        for problem, found in problems.items():
-            if found:
+        for problem, applies in problems.items():
+            if applies:
                 raise BundleUnusable(f"{entry.filename[:80]!r} {problem}: do not use this ZIP file")
         files[entry.filename] = entry
     return files

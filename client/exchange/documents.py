@@ -30,7 +30,7 @@ PROPERTY_CHARACTERS: Final = 255
 """Longest property of a Word document."""
 INDENT: Final = Cm(0.75)
 """Indentation per level of quotations and lists."""
-DEEPEST_LIST: Final = 3
+MAX_LIST_LEVELS: Final = 3
 """Number of list levels for which Word has styles."""
 LINK_COLOUR: Final = RGBColor(0x0B, 0x58, 0x66)
 
@@ -60,7 +60,7 @@ class ReportDocument:
         quotes = (item.quote for item in report.evidence)
         urls = {source.id: source.url for source in report.sources}
         registry = KnownAddresses.of(urls.values(), report.query, quotes)
-        labels = {(each.label, urls.get(each.source_id, "")): each.number for each in report.citations if each.label}
+        labels = {(item.label, urls.get(item.source_id, "")): item.number for item in report.citations if item.label}
         blocks = parse(report.report.markdown, ReportMarks(labels), registry.filter([]))
         titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
         title = blocks[0].words if titled else one_line(report.query)
@@ -95,15 +95,15 @@ class ReportDocument:
 
 def _source_entries(blocks: Blocks, title: str) -> dict[Sentence, int]:
     """Return the first sentences of the list items below a heading that begin with a number, one per number."""
-    found: dict[int, Sentence] = {}
-    below = False
+    entries: dict[int, Sentence] = {}
+    in_list_of_sources = False
     for block in blocks:
-        below = block.words == title if block.kind == "heading" else below
-        for item in block.parts if below and block.kind == "list" else ():
+        in_list_of_sources = block.words == title if block.kind == "heading" else in_list_of_sources
+        for item in block.parts if in_list_of_sources and block.kind == "list" else ():
             first = next(sentences(item), None)
             if first and first.marks:
-                found.setdefault(first.marks[0].number, first)
-    return {sentence: number for number, sentence in found.items()}
+                entries.setdefault(first.marks[0].number, first)
+    return {sentence: number for number, sentence in entries.items()}
 
 
 # --- PDF -------------------------------------------------------------------------------------------------------------
@@ -112,58 +112,58 @@ def to_pdf(report: Report) -> bytes:
 
     The text reaches the template as JSON and is shown as strings. Equal reports give equal bytes.
     """
-    shown = ReportDocument.of(report)
+    content = ReportDocument.of(report)
     data = {
-        "title": shown.title,
-        "language": shown.language,
+        "title": content.title,
+        "language": content.language,
         "footer": f"{one_line(report.research_id)} · durable-research {one_line(report.product_version)}".strip(),
-        "blocks": [_block_data(block, shown) for block in shown.blocks],
+        "blocks": [_block_data(block, content) for block in content.blocks],
     }
     template = (resources.files("client.exchange") / "report.typ").read_bytes()
-    made = typst.compile(template, format="pdf", sys_inputs={"report": json.dumps(data)})
-    assert isinstance(made, bytes)
-    return made
+    pdf = typst.compile(template, format="pdf", sys_inputs={"report": json.dumps(data)})
+    assert isinstance(pdf, bytes)
+    return pdf
 
 
-def _block_data(block: Block, shown: ReportDocument) -> dict[str, Any]:
+def _block_data(block: Block, content: ReportDocument) -> dict[str, Any]:
     return {
         "kind": block.kind,
         "level": block.level,
         "start": block.start,
         "text": block.sentences[0].text if block.kind == "code" else "",
-        "runs": _run_data(block.sentences, shown),
-        "parts": [[_block_data(each, shown) for each in part] for part in block.parts],
-        "rows": [[_run_data([cell], shown) for cell in row] for row in block.rows],
+        "runs": _run_data(block.sentences, content),
+        "parts": [[_block_data(child, content) for child in part] for part in block.parts],
+        "rows": [[_run_data([cell], content) for cell in row] for row in block.rows],
     }
 
 
-def _run_data(parts: Sequence[Sentence], shown: ReportDocument) -> list[dict[str, Any]]:
-    return [asdict(piece.run) | {"anchor": piece.anchor} for piece in shown.pieces(parts)]
+def _run_data(parts: Sequence[Sentence], content: ReportDocument) -> list[dict[str, Any]]:
+    return [asdict(piece.run) | {"anchor": piece.anchor} for piece in content.pieces(parts)]
 
 
 # --- Word ------------------------------------------------------------------------------------------------------------
 def to_docx(report: Report) -> bytes:
     """Make a Word document."""
-    shown = ReportDocument.of(report)
+    content = ReportDocument.of(report)
     document = Document()
     properties = document.core_properties
-    properties.title, properties.comments = shown.title[:PROPERTY_CHARACTERS], ""
-    properties.author, properties.language = "durable-research", shown.language
+    properties.title, properties.comments = content.title[:PROPERTY_CHARACTERS], ""
+    properties.author, properties.language = "durable-research", content.language
     for language in document.styles.element.iter(qn("w:lang")):
-        language.set(qn("w:val"), shown.language)
+        language.set(qn("w:val"), content.language)
     with suppress(ValueError):  # a report of another program may have no time
         properties.created = properties.modified = datetime.fromisoformat(report.ended_at)
-    _WordWriter(document, shown).add(shown.blocks)
-    whole = io.BytesIO()
-    document.save(whole)
-    return whole.getvalue()
+    _WordWriter(document, content).add(content.blocks)
+    buffer = io.BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
 
 
 class _WordWriter:
     """Adds blocks to a Word document."""
 
-    def __init__(self, document: WordDocument, shown: ReportDocument) -> None:
-        self._document, self._shown = document, shown
+    def __init__(self, document: WordDocument, content: ReportDocument) -> None:
+        self._document, self._content = document, content
         self._anchors = 0
 
     def add(self, blocks: Blocks, *, depth: int = 0, level: int = 0, quoted: bool = False) -> None:
@@ -171,8 +171,8 @@ class _WordWriter:
         for block in blocks:
             match block.kind:
                 case "heading":
-                    added = self._document.add_heading(level=min(block.level, 9) if block.level > 1 else 0)
-                    self._add_words(added, block.sentences)
+                    heading = self._document.add_heading(level=min(block.level, 9) if block.level > 1 else 0)
+                    self._add_text(heading, block.sentences)
                 case "quote":
                     self.add(block.parts[0], depth=depth + 1, level=level, quoted=True)
                 case "list":
@@ -180,54 +180,54 @@ class _WordWriter:
                 case "table":
                     self._add_table(block)
                 case "code":
-                    self._add_words(self._add_paragraph(depth), block.sentences)
+                    self._add_text(self._add_paragraph(depth), block.sentences)
                 case "rule":
                     self._document.add_paragraph("⁂").alignment = WD_PARAGRAPH_ALIGNMENT.CENTER
                 case "paragraph":
-                    self._add_words(self._add_paragraph(depth, "Quote" if quoted else None), block.sentences)
+                    self._add_text(self._add_paragraph(depth, "Quote" if quoted else None), block.sentences)
 
     def _add_paragraph(self, depth: int, style: str | None = None) -> Paragraph:
-        added = self._document.add_paragraph(style=style)
-        added.paragraph_format.left_indent = INDENT * depth
-        return added
+        paragraph = self._document.add_paragraph(style=style)
+        paragraph.paragraph_format.left_indent = INDENT * depth
+        return paragraph
 
     def _add_list(self, block: Block, depth: int, level: int, *, quoted: bool) -> None:
         """Add a list in Word's own style for its level; each list has its own numbering."""
-        nth = f" {min(level, DEEPEST_LIST)}" if level > 1 else ""
-        style = f"List {'Bullet' if block.start is None else 'Number'}{nth}"
+        suffix = f" {min(level, MAX_LIST_LEVELS)}" if level > 1 else ""
+        style = f"List {'Bullet' if block.start is None else 'Number'}{suffix}"
         number = None if block.start is None else self._new_numbers(style, block.start)
         for item in block.parts:
-            added = self._add_paragraph(depth, style)
-            added.paragraph_format.first_line_indent = -INDENT
+            paragraph = self._add_paragraph(depth, style)
+            paragraph.paragraph_format.first_line_indent = -INDENT
             if number is not None:
-                properties = added._p.get_or_add_pPr().get_or_add_numPr()  # noqa: SLF001  python-docx has no call for it
+                properties = paragraph._p.get_or_add_pPr().get_or_add_numPr()  # noqa: SLF001  python-docx has no call
                 properties.get_or_add_numId().val = number
                 properties.get_or_add_ilvl().val = 0
             first, rest = (item[0].sentences, item[1:]) if item[0].kind == "paragraph" else ((), item)
-            self._add_words(added, first)
+            self._add_text(paragraph, first)
             self.add(rest, depth=depth, level=level, quoted=quoted)
 
     def _new_numbers(self, style: str, start: int) -> int:
         """Return the id of a numbering that looks like the style's and begins at `start`."""
         numbering = self._document.part.numbering_part.element
-        of_style = self._document.styles[style].element.pPr.numPr.numId.val
-        made = numbering.add_num(numbering.num_having_numId(of_style).abstractNumId.val)
-        made.add_lvlOverride(ilvl=0).add_startOverride(min(start, 32_767))  # the largest number that Word accepts
-        return int(made.numId)
+        style_number = self._document.styles[style].element.pPr.numPr.numId.val
+        numbers = numbering.add_num(numbering.num_having_numId(style_number).abstractNumId.val)
+        numbers.add_lvlOverride(ilvl=0).add_startOverride(min(start, 32_767))  # the largest number that Word accepts
+        return int(numbers.numId)
 
     def _add_table(self, block: Block) -> None:
         table = self._document.add_table(rows=len(block.rows), cols=len(block.rows[0]), style="Table Grid")
         for number, (row, cells) in enumerate(zip(table.rows, block.rows, strict=True)):
-            for added, cell in zip(row.cells, cells, strict=True):
-                self._add_words(added.paragraphs[0], [cell], bold=number == 0)
+            for word_cell, cell in zip(row.cells, cells, strict=True):
+                self._add_text(word_cell.paragraphs[0], [cell], bold=number == 0)
 
-    def _add_words(self, added: Paragraph, parts: Iterable[Sentence], *, bold: bool = False) -> None:
-        for run, anchor in self._shown.pieces(parts):
-            words = WordRun(OxmlElement("w:r"), added)
-            words.text = run.text
-            words.bold, words.italic = run.bold or bold or None, run.italic or None
+    def _add_text(self, added: Paragraph, parts: Iterable[Sentence], *, bold: bool = False) -> None:
+        for run, anchor in self._content.pieces(parts):
+            word_run = WordRun(OxmlElement("w:r"), added)
+            word_run.text = run.text
+            word_run.bold, word_run.italic = run.bold or bold or None, run.italic or None
             if run.code:
-                words.font.name, words.font.size = "Courier New", Pt(9.5)
+                word_run.font.name, word_run.font.size = "Courier New", Pt(9.5)
             outer = added._p  # noqa: SLF001  python-docx has no calls that make links and bookmarks
             if run.link:
                 outer = OxmlElement("w:hyperlink")
@@ -235,20 +235,20 @@ class _WordWriter:
                     outer.set(qn("w:anchor"), run.link[1:])
                 else:
                     outer.set(qn("r:id"), added.part.relate_to(run.link, RELATIONSHIP_TYPE.HYPERLINK, is_external=True))
-                    words.underline = True
-                words.font.color.rgb = LINK_COLOUR
+                    word_run.underline = True
+                word_run.font.color.rgb = LINK_COLOUR
                 added._p.append(outer)  # noqa: SLF001
             if anchor:
                 self._anchors += 1
                 outer.append(_bookmark("w:bookmarkStart", self._anchors, anchor))
-            outer.append(words._r)  # noqa: SLF001
+            outer.append(word_run._r)  # noqa: SLF001
             if anchor:
                 outer.append(_bookmark("w:bookmarkEnd", self._anchors))
 
 
 def _bookmark(tag: str, number: int, name: str = "") -> Any:
-    made = OxmlElement(tag)
-    made.set(qn("w:id"), str(number))
+    bookmark = OxmlElement(tag)
+    bookmark.set(qn("w:id"), str(number))
     if name:
-        made.set(qn("w:name"), name)
-    return made
+        bookmark.set(qn("w:name"), name)
+    return bookmark

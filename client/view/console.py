@@ -69,29 +69,29 @@ class Row(NamedTuple):
 
 def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
     """Return everything known about a run, one row per fact."""
-    begun, counts = status.engine != "", status.counts
+    started, counts = status.engine != "", status.counts
     documents = counts.documents_searched
     searched = f" ({plural(documents, 'document')})" if status.corpus and documents is not None else ""
     corpus = f"corpus {status.corpus}{searched}" if status.corpus else ""
     limit = f" of {words.duration(status.deadline_seconds)}" if status.deadline_seconds else ""
-    found = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
+    totals = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
     rows = [
         Row("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
         Row("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
         Row("question", status.query, "bold"),
-        Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if begun else ""),
+        Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if started else ""),
         Row("text", status.egress),
         Row("expected", status.estimate),
-        Row("searching", words.providers_words(status.providers) if status.web else ""),
+        Row("searching", words.providers_text(status.providers) if status.web else ""),
         Row("started", words.local_time(status.started_at)),
-        Row("time", words.duration(words.elapsed_at(status, now)) + limit if begun or status.elapsed_seconds else ""),
-        Row("used", words.usage_words(status) if begun else ""),
-        Row("shown", words.fidelity_words(status.fidelity), "yellow" if _is_shortened(status) else ""),
+        Row("time", words.duration(words.elapsed_at(status, now)) + limit if started or status.elapsed_seconds else ""),
+        Row("used", words.usage_text(status) if started else ""),
+        Row("shown", words.fidelity_text(status.fidelity), "yellow" if _is_shortened(status) else ""),
         *_work(status),
         *_waits(status, now),
-        Row("found", f"{found}, {plural(counts.gaps_open, 'open gap')}" if begun else ""),
+        Row("found", f"{totals}, {plural(counts.gaps_open, 'open gap')}" if started else ""),
         Row("decided", _decision_words(status.last_decision)),
-        *(Row("guidance", f"{each.origin}: “{each.text}”") for each in status.guidance),
+        *(Row("guidance", f"{guidance.origin}: “{guidance.text}”") for guidance in status.guidance),
         Row("failed", status.last_failure, "red"),
         Row("ended", _ended(status)),
     ]
@@ -105,12 +105,12 @@ def _is_shortened(status: ResearchStatus) -> bool:
 def _work(status: ResearchStatus) -> Iterable[Row]:
     """Yield a row for each unit of the strategy and for each agent."""
     for unit in status.progress.units:
-        of = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
-        parts = (of if unit.mark is Mark.RUNNING else "", unit.detail)
+        iteration = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
+        parts = (iteration if unit.mark is Mark.RUNNING else "", unit.detail)
         yield Row(unit.label, " · ".join(filter(None, parts)), *MARKS[unit.mark])
     for level, agent in (each for top in status.agents for each in top.with_all_below()):
         mark = AGENT_MARKS.get(agent.status, Mark.FAILED)
-        yield Row(f"{'  ' * (level - 1)}{agent.id}", f"{words.agent_words(agent)}: {agent.task}", *MARKS[mark])
+        yield Row(f"{'  ' * (level - 1)}{agent.id}", f"{words.agent_text(agent)}: {agent.task}", *MARKS[mark])
 
 
 def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
@@ -126,12 +126,12 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
             yield Row("", f"too wide: {objection.line()}", "yellow")
         if waiting.phrase and not status.objections:  # a narrow terminal cuts the command that ends with it
             yield Row("", f"phrase: {waiting.phrase}", "bold yellow")
-        for way in waiting.ways(status.research_id):
-            yield Row("", words.pasteable(way), "yellow")
+        for command in waiting.ways(status.research_id):
+            yield Row("", words.pasteable(command), "yellow")
     waits = words.waits_of(status, now)
     more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
-    for place, wait in enumerate([*waits[:SHOWN_WAITS], *more]):
-        yield Row("" if place else "waiting", wait, "cyan")
+    for index, wait in enumerate([*waits[:SHOWN_WAITS], *more]):
+        yield Row("" if index else "waiting", wait, "cyan")
 
 
 def _decision_words(decision: str) -> str:
@@ -151,7 +151,7 @@ def _ended(status: ResearchStatus) -> str:
 def render_ending(result: ResearchResult) -> Text:
     """Draw the end of a run in one line."""
     sign, style = ENDINGS.get(result.outcome, ("✖", "bold red"))
-    return Text(f"{sign} {words.ending_words(result)}", style=style)
+    return Text(f"{sign} {words.ending_text(result)}", style=style)
 
 
 # --- the live view ---------------------------------------------------------------------------------------------------
@@ -215,9 +215,9 @@ class TerminalSink:
         lines += [(Row("web UI", self.web_address).line(), "dim")] if self.web_address else []
         lines += [(line, "dim") for line in self.news]
         lines += [(words.printable(self._notice), "bold yellow")] if self._notice else []
-        drawn = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
+        texts = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
         return Group(
-            *drawn, *([Text(words.printable(self.hint), style="dim")] if self.hint else [])
+            *texts, *([Text(words.printable(self.hint), style="dim")] if self.hint else [])
         )  # the hint wraps, so its commands stay whole
 
 
@@ -242,7 +242,7 @@ class PlainSink:
             self.write(line)
         if status.fidelity is not None and status.fidelity.band not in self._bands:
             self._bands.add(status.fidelity.band)
-            self.write(f"shown to models: {words.fidelity_words(status.fidelity)}")
+            self.write(f"shown to models: {words.fidelity_text(status.fidelity)}")
 
     def notice(self, text: str) -> None:
         """Write a notice unless it repeats the last one."""
@@ -278,10 +278,10 @@ async def follow(
     ending = asyncio.create_task(_result(handle, recover, sink))
     try:
         while not ending.done():
-            await watcher.look()
+            await watcher.poll()
             await asyncio.wait({ending}, timeout=poll_seconds)
         result = await ending
-        await watcher.look()
+        await watcher.poll()
         watcher.conclude(result)
     finally:
         await watcher.stop_asking()
@@ -303,7 +303,7 @@ class _Watcher:
         self._agents: dict[str, int] = {}
         """Cursors of the agents that were running at the last poll, by workflow id."""
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Query status and events once, and ask the person if the run waits for one."""
         try:
             self._status = await self._handle.status()
@@ -311,15 +311,15 @@ class _Watcher:
         except ClientError as error:
             self._sink.notice(str(error))
             return
-        self._sink.notice(words.queue_words(self._status))
+        self._sink.notice(words.queue_text(self._status))
         self._sink.show(self._status, sorted(news, key=lambda event: event.time))
         await self._ask_person(self._status.waiting)
 
     def conclude(self, result: ResearchResult) -> None:
         """Show that the run is over, even if no worker answers any more."""
         if self._status is not None:
-            over = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
-            self._sink.show(self._status.model_copy(update=over), [])
+            ending = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
+            self._sink.show(self._status.model_copy(update=ending), [])
 
     async def stop_asking(self) -> None:
         """Withdraw an open question."""
@@ -332,13 +332,13 @@ class _Watcher:
 
     async def _ask_person(self, waiting: Waiting | None) -> None:
         """Ask a new question, and withdraw one that another terminal answered."""
-        now = None if waiting is None else (waiting.kind, waiting.round, waiting.plan_version)
-        if self._asking is not None and (self._asking.done() or now != self._waiting):
+        question = None if waiting is None else (waiting.kind, waiting.round, waiting.plan_version)
+        if self._asking is not None and (self._asking.done() or question != self._waiting):
             await self.stop_asking()
-        if waiting is not None and now != self._waiting and self._ask is not None:
+        if waiting is not None and question != self._waiting and self._ask is not None:
             self._sink.pause()
             self._asking = asyncio.ensure_future(self._ask(waiting))
-        self._waiting = now
+        self._waiting = question
 
     async def _news(self) -> list[Event]:
         news: list[Event] = []

@@ -17,23 +17,23 @@ from contracts.texts import from_markdown, plural, shorten
 from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, total_of
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
 
-LONGEST_LINE: Final = 240  # characters
+MAX_LINE_LENGTH: Final = 240  # characters
 LOW_FIDELITY_ADVICE: Final = "fewer sources (limits.max_sources_per_query) or a model with a larger window shows more"
 CLOCK: Final = "%H:%M:%S"
 
 
 def printable(text: str) -> str:
     """Return one line without control characters: titles and questions are untrusted and must not drive a terminal."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
 
 
 def pasteable(text: str) -> str:
     """Write commands in a text as this shell finds them: `.venv/bin/research` if that is not on the PATH."""
-    called = Path(sys.argv[0])
-    found = shutil.which("research")
-    if called.name != "research" or (found and Path(found).resolve() == called.resolve()):
+    executable = Path(sys.argv[0])
+    installed = shutil.which("research")
+    if executable.name != "research" or (installed and Path(installed).resolve() == executable.resolve()):
         return text
-    return re.sub(r"(?<![\w./-])research(?= [a-z]+\b)", shlex.quote(str(called)), text)
+    return re.sub(r"(?<![\w./-])research(?= [a-z]+\b)", shlex.quote(str(executable)), text)
 
 
 def local_time(time: str, form: str = "%Y-%m-%d %H:%M %Z") -> str:
@@ -46,9 +46,9 @@ def local_time(time: str, form: str = "%Y-%m-%d %H:%M %Z") -> str:
 
 def duration(seconds: float) -> str:
     """Format seconds as `0:07`, `12:30` or `1:05:00`."""
-    minutes, rest = divmod(int(max(0.0, seconds)), 60)
+    minutes, remainder = divmod(int(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+    return f"{hours}:{minutes:02d}:{remainder:02d}" if hours else f"{minutes}:{remainder:02d}"
 
 
 def seconds_since(time: str, now: datetime) -> float:
@@ -81,40 +81,40 @@ def waits_of(status: ResearchStatus, now: datetime) -> list[str]:
     ]
 
 
-def queue_words(status: ResearchStatus) -> str:
+def queue_text(status: ResearchStatus) -> str:
     """Return the place in the queue of a run that waits for its turn; empty for any other."""
     if status.queue_place is None:
         return ""
     return f"queued: place {status.queue_place} of {status.queue_length}; its clock starts when it begins"
 
 
-def usage_words(status: ResearchStatus) -> str:
+def usage_text(status: ResearchStatus) -> str:
     """Return model calls, tokens and cost so far, with the cost cap."""
     usage, cap = status.usage, status.limits.max_cost_usd if status.limits else None
     if status.engine == EngineKind.EXTRACTIVE and not usage.model_calls:
-        known = usage.known_cost_usd
-        return f"cost {known:.2f} USD (no model)" if known else "no model, no cost"
+        known_cost = usage.known_cost_usd
+        return f"cost {known_cost:.2f} USD (no model)" if known_cost else "no model, no cost"
     if usage.cost_usd is not None:
         cost = f"cost {usage.cost_usd:.2f} USD"
     else:
-        known = usage.known_cost_usd
-        cost = f"cost {known:.2f} USD and what has no known price" if known else "cost unknown"
-    of_cap = f" of at most {cap:.2f}" if cap is not None and usage.known_cost_usd else ""
-    return f"{plural(usage.model_calls, 'model call')} · {usage.tokens:,} tokens · {cost}{of_cap}"
+        known_cost = usage.known_cost_usd
+        cost = f"cost {known_cost:.2f} USD and what has no known price" if known_cost else "cost unknown"
+    cap_text = f" of at most {cap:.2f}" if cap is not None and usage.known_cost_usd else ""
+    return f"{plural(usage.model_calls, 'model call')} · {usage.tokens:,} tokens · {cost}{cap_text}"
 
 
-def fidelity_words(totals: FidelityTotals | None) -> str:
+def fidelity_text(totals: FidelityTotals | None) -> str:
     """Return the share of content that models were shown, with advice below one half; empty before the first call."""
     if totals is None:
         return ""
-    words = f"{totals.words()} of the content of the calls to models, {totals.lowest:.0%} of one of them"
-    return f"{words}: {LOW_FIDELITY_ADVICE}" if totals.fidelity < LOW_FIDELITY else words
+    text = f"{totals.words()} of the content of the calls to models, {totals.lowest:.0%} of one of them"
+    return f"{text}: {LOW_FIDELITY_ADVICE}" if totals.fidelity < LOW_FIDELITY else text
 
 
 def levels_shown(fidelity: ReportFidelity) -> dict[str, int]:
     """Count the items of all calls by the level at which they were shown."""
-    listed = [item.current_level for call in fidelity.shortened_calls for item in call.items]
-    counts = Counter(listed) + Counter({Level.FULL: total_of(fidelity.phases.values()).items - len(listed)})
+    levels = [item.current_level for call in fidelity.shortened_calls for item in call.items]
+    counts = Counter(levels) + Counter({Level.FULL: total_of(fidelity.phases.values()).items - len(levels)})
     return {level.value: counts[level] for level in Level if counts[level]}
 
 
@@ -123,13 +123,13 @@ def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
     if fidelity is None:
         yield "shown to models: nothing is recorded (no model, a draft, or tokens.token_management_enabled = false)"
         return
-    yield f"shown to models: {fidelity_words(total_of(fidelity.phases.values()))}"
+    yield f"shown to models: {fidelity_text(total_of(fidelity.phases.values()))}"
     share = fidelity.considered_share
     considered = f"; considered of the texts: {share:.0%}" if share is not None else ""
     yield f"mean of the items: {fidelity.item_mean:.0%}{considered}"
-    for phase, each in fidelity.phases.items():
-        shortened = f"{each.shortened} of {plural(each.items, 'item')} shortened in {plural(each.calls, 'call')}"
-        yield f"{phase or 'other calls'}: {each.words()}, {each.lowest:.0%} in one call; {shortened}"
+    for phase, totals in fidelity.phases.items():
+        shortened = f"{totals.shortened} of {plural(totals.items, 'item')} shortened in {plural(totals.calls, 'call')}"
+        yield f"{phase or 'other calls'}: {totals.words()}, {totals.lowest:.0%} in one call; {shortened}"
     levels = (f"{count} {level.replace('_', ' ')}" for level, count in levels_shown(fidelity).items())
     yield f"levels: {', '.join(levels)}"
     if fidelity.dropped_content_ids:
@@ -138,7 +138,7 @@ def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
         yield f"not analyzed: {plural(fidelity.not_analyzed, 'source')}"
 
 
-def agent_words(agent: AgentProgress) -> str:
+def agent_text(agent: AgentProgress) -> str:
     """Return the state and the results of an agent: `running, looking · 3 sources · 5 findings`."""
     parts = [agent.status.value.replace("_", " ") + (f", {agent.phase}" if agent.phase else "")]
     if agent.counts.sources or agent.counts.findings:
@@ -149,25 +149,25 @@ def agent_words(agent: AgentProgress) -> str:
 # --- a resolved request and a result -------------------------------------------------------------------------------
 
 
-def engine_words(resolved: ResolvedResearch) -> str:
+def engine_text(resolved: ResolvedResearch) -> str:
     """Return the engine that writes the report: `model NAME`, or that there is none."""
     if resolved.engine is EngineKind.MODEL:
         return f"model {', '.join(sorted(set(resolved.models.values())))}"
     return f"{resolved.engine.value}, no model: passages are quoted word for word"
 
 
-def providers_words(providers: Sequence[ProviderChoice]) -> str:
+def providers_text(providers: Sequence[ProviderChoice]) -> str:
     """Return the search providers of a run, and the unavailable ones with the reason."""
     available = ", ".join(choice.name for choice in providers if choice.available)
     others = [f"{choice.name} ({choice.reason})" for choice in providers if not choice.available]
     return f"with {available}" + (f"; not with {', '.join(others)}" if others else "")
 
 
-def ending_words(result: ResearchResult) -> str:
+def ending_text(result: ResearchResult) -> str:
     """Return the end of a run in one line: `completed in 11 s · 4 sources cited · 14 passages quoted · no gaps`."""
     counts, seconds = result.counts, result.usage.active_seconds
-    took = f" in {f'{seconds:.0f} s' if seconds < 120 else duration(seconds)}" if seconds else ""
-    parts = [result.outcome.value.replace("_", " ") + took]
+    time = f" in {f'{seconds:.0f} s' if seconds < 120 else duration(seconds)}" if seconds else ""
+    parts = [result.outcome.value.replace("_", " ") + time]
     if result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
         parts += [
             f"{plural(counts.sources_cited, 'source')} cited",
@@ -189,7 +189,7 @@ CHANGED_CLAIMS: Final = {
     ChangeKind.WORDED_ANEW: "worded anew",
     ChangeKind.OTHER_VERDICT: "judged otherwise",
 }
-LONGEST_CHANGE: Final = 600
+MAX_CHANGE_LENGTH: Final = 600
 """Limit of a statement or a passage, in characters."""
 
 
@@ -200,24 +200,24 @@ def change_lines(changes: ReportChanges) -> list[str]:
         lines.append(f"{CHANGED_CLAIMS[claim.kind]}, under “{claim.section}”:")
         verdicts = {"-": (claim.before, claim.verdict_before), "+": (claim.after, claim.verdict_after)}
         if claim.kind is ChangeKind.OTHER_VERDICT:
-            lines += [f"= {shorten(claim.after, LONGEST_CHANGE)}"]
+            lines += [f"= {shorten(claim.after, MAX_CHANGE_LENGTH)}"]
             lines += [f"{claim.verdict_before} → {claim.verdict_after}"]
             continue
         for sign, (text, verdict) in verdicts.items():
-            lines += [f"{sign} {shorten(text, LONGEST_CHANGE)} ({verdict})"] if text else []
+            lines += [f"{sign} {shorten(text, MAX_CHANGE_LENGTH)} ({verdict})"] if text else []
     for source in changes.sources:
         reason = f" ({source.reason})" if source.reason else ""
         lines.append(f"source {source.kind.value}{reason}: {source.title} {source.url}")
-        lines += [f"archived: {shorten(' '.join(each.split()), LONGEST_CHANGE)}" for each in source.passages]
+        lines += [f"archived: {shorten(' '.join(passage.split()), MAX_CHANGE_LENGTH)}" for passage in source.passages]
     return lines or ["no difference"]
 
 
-def change_words(changes: ReportChanges) -> str:
+def change_summary(changes: ReportChanges) -> str:
     """Summarize the differences from an earlier report in one line."""
-    claims = {CHANGED_CLAIMS[kind]: sum(one.kind is kind for one in changes.claims) for kind in ChangeKind}
-    sources = {kind.value: sum(one.kind is kind for one in changes.sources) for kind in SourceChangeKind}
-    parts = [f"{number} {words}" for words, number in claims.items() if number]
-    parts += [f"{plural(number, 'source')} {words}" for words, number in sources.items() if number]
+    claims = {CHANGED_CLAIMS[kind]: sum(change.kind is kind for change in changes.claims) for kind in ChangeKind}
+    sources = {kind.value: sum(change.kind is kind for change in changes.sources) for kind in SourceChangeKind}
+    parts = [f"{number} {label}" for label, number in claims.items() if number]
+    parts += [f"{plural(number, 'source')} {label}" for label, number in sources.items() if number]
     return ", ".join(parts) or "nothing"
 
 
@@ -237,15 +237,15 @@ def event_lines(events: Iterable[Event]) -> list[str]:
     """Return the lines of these events, each prefixed with its local time."""
     lines = []
     for event in events:
-        words = shorten(printable(event_words(event)), LONGEST_LINE)
-        if words:
+        text = shorten(printable(event_text(event)), MAX_LINE_LENGTH)
+        if text:
             # Only waits name commands; titles may contain the word research.
-            words = pasteable(words) if event.type.startswith("wait.") else words
-            lines.append(f"{local_time(event.time, CLOCK)} {words}".lstrip())
+            text = pasteable(text) if event.type.startswith("wait.") else text
+            lines.append(f"{local_time(event.time, CLOCK)} {text}".lstrip())
     return lines
 
 
-def event_words(event: Event) -> str:
+def event_text(event: Event) -> str:
     """Return the text of an event: empty if it repeats another, its type if it has no text."""
     data = event.data
     repeats = {

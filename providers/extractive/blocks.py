@@ -44,9 +44,9 @@ class PassageBlock:
 @lru_cache(maxsize=16)
 def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     """Cut a text. Headings become paths of the blocks below them; tables of contents and indexes are skipped."""
-    found = _Cutter(text).cut()
-    titles = {title.casefold() for block in found for title in block.path}
-    return tuple(block for block in found if not _lists_links(text, block, titles))
+    blocks = _Cutter(text).cut()
+    titles = {title.casefold() for block in blocks for title in block.path}
+    return tuple(block for block in blocks if not _lists_links(text, block, titles))
 
 
 @lru_cache(maxsize=16)
@@ -74,24 +74,24 @@ class _Cutter:
         for line in self.text.splitlines(keepends=True):
             start, plain = offset, line.rstrip()
             offset += len(line)
-            opened = LINE.match(plain)
+            match = LINE.match(plain)
             if fence >= 0:
-                if opened and opened["fence"]:
+                if match and match["fence"]:
                     self._add(Kind.CODE, fence, start + len(plain))
                     fence = -1
-            elif opened and opened["fence"]:
+            elif match and match["fence"]:
                 self._close()
                 fence = start
             elif not plain:
                 self._close()
                 self.header = None
-            elif opened and opened["level"]:
+            elif match and match["level"]:
                 self._close()
-                self._head(len(opened["level"]), opened["title"].strip("# \t"))
-            elif opened and opened["row"]:
+                self._head(len(match["level"]), match["title"].strip("# \t"))
+            elif match and match["row"]:
                 self._close()
                 self._row(start, plain)
-            elif opened and opened["item"]:
+            elif match and match["item"]:
                 self._close()
                 self.kind, self.run = Kind.ITEM, [(start, plain)]
             else:
@@ -104,7 +104,7 @@ class _Cutter:
         self.found.append(PassageBlock(kind, start, end, (*path, self.label) if self.label else path, lead))
 
     def _head(self, level: int, title: str) -> None:
-        self.headings = [*(above for above in self.headings if above[0] < level), (level, title)]
+        self.headings = [*(heading for heading in self.headings if heading[0] < level), (level, title)]
         self.label, self.lead = "", None
 
     def _row(self, start: int, line: str) -> None:
@@ -153,12 +153,12 @@ def _is_label(line: str) -> bool:
 
 def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
     """Return true for lines of an index or of a table of contents."""
-    words = text[block.start : block.end]
-    if "....." in words or ". . . ." in words:
+    content = text[block.start : block.end]
+    if "....." in content or ". . . ." in content:
         return True
     if block.kind is Kind.ITEM:
-        return words.lstrip("-*+•.) \t0123456789").casefold() in titles
-    lines = words.split("\n")
+        return content.lstrip("-*+•.) \t0123456789").casefold() in titles
+    lines = content.split("\n")
     if block.kind is not Kind.PROSE or len(lines) < LINES_OF_AN_INDEX:
         return False
     return 3 * sum(_is_label(line.rstrip()) for line in lines if line.strip()) > 2 * len(lines)
@@ -166,14 +166,14 @@ def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
 
 def _together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
     """Yield short neighbouring blocks of a section merged into one, so that a list comes with its introduction."""
-    for place, first in enumerate(blocks):
+    for index, first in enumerate(blocks):
         start = first.lead[0] if first.lead else first.start
-        last = place
+        last = index
         while (
             last + 1 < len(blocks)
             and blocks[last + 1].path[: len(first.path)] == first.path
             and blocks[last + 1].end - start <= TOGETHER_CHARACTERS
         ):
             last += 1
-        if first.end - start <= TOGETHER_CHARACTERS and (last > place or start < first.start):
+        if first.end - start <= TOGETHER_CHARACTERS and (last > index or start < first.start):
             yield replace(first, start=start, end=blocks[last].end, lead=None)

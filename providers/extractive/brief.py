@@ -18,7 +18,7 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.texts import shorten
-from providers.extractive.ranking import FLOOR, Passage, Ranking
+from providers.extractive.ranking import COVERAGE_FLOOR, Passage, Ranking
 from providers.text import language_data, meaning_words, sentence_spans, stem
 
 FIRST_PASSAGES: Final = 10
@@ -39,12 +39,12 @@ ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     """Quote the passages for one sub-query whose coverage reaches the floor."""
     ranking = Ranking(task, documents, task.sub_query.text)
-    passages = [one for one in ranking.passages() if one.coverage >= FLOOR]
+    passages = [passage for passage in ranking.passages() if passage.coverage >= COVERAGE_FLOOR]
     text = shorten(task.sub_query.text, TITLE_CHARACTERS)
-    silent = not passages and task.sub_query.facet != OTHER_FORM
+    has_gap = not passages and task.sub_query.facet != OTHER_FORM
     return AnalyzerAnswer(
-        findings=[_finding(one, ranking.text(one)) for one in ranking.distinct(passages, task.max_findings)],
-        gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if silent else [],
+        findings=[_finding(item, ranking.text(item)) for item in ranking.distinct(passages, task.max_findings)],
+        gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if has_gap else [],
     )
 
 
@@ -67,26 +67,26 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
     say = language_data(task.language).brief
     ranking = Ranking(task, documents, task.query)
     ids = {(item.source_id, item.start, item.end): item.id for item in task.evidence if item.source_id in ranking.texts}
-    found = ranking.distinct(
-        sorted((ranking.at(*place) for place in ids), key=lambda one: (-one.score, one.source.id, one.start)),
+    passages = ranking.distinct(
+        sorted((ranking.at(*position) for position in ids), key=lambda item: (-item.score, item.source.id, item.start)),
         FIRST_PASSAGES + MORE_PASSAGES,
     )
     counts = say["counts"].format(
         searched=f"{task.documents_searched or task.source_count:,}",
         read=task.source_count,
-        cited=len({one.source.id for one in found}),
+        cited=len({passage.source.id for passage in passages}),
     )
     lines = [f"# {_escape(' '.join(task.query.split()))}", ""]
-    note = "note" if found else "note_empty" if task.source_count else "note_unread"
+    note = "note" if passages else "note_empty" if task.source_count else "note_unread"
     lines += [f"> {say[note]}", ">", f"> {counts}", ""]
-    for heading, part in (("passages", found[:FIRST_PASSAGES]), ("more", found[FIRST_PASSAGES:])):
+    for heading, part in (("passages", passages[:FIRST_PASSAGES]), ("more", passages[FIRST_PASSAGES:])):
         if part:
             lines += [f"## {say[heading]}", ""]
-            for one in part:
-                place = (one.source.id, one.start, one.end)
-                lines += [_caption(one), "", *_quote(ranking.text(one), f"[{ids[place]}]"), ""]
-    uncovered = _uncovered(task, ranking, found, say)
-    if uncovered or not found:
+            for passage in part:
+                position = (passage.source.id, passage.start, passage.end)
+                lines += [_caption(passage), "", *_quote(ranking.text(passage), f"[{ids[position]}]"), ""]
+    uncovered = _uncovered(task, ranking, passages, say)
+    if uncovered or not passages:
         lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered)]
     return SynthesizerAnswer(markdown="\n".join(lines).rstrip() + "\n")
 
@@ -100,7 +100,7 @@ def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnsw
         item, text = next((passages[key] for key in finding.evidence_ids if key in passages), (None, ""))
         if item is None or not text.strip():
             continue
-        shown = next((each for each in _beginnings(text, f"[{item.id}]") if len(each) + QUOTE_MARGIN <= room), "")
+        shown = next((quote for quote in _beginnings(text, f"[{item.id}]") if len(quote) + QUOTE_MARGIN <= room), "")
         if shown:
             operations.append(Operation(text=shown))
             room -= len(shown) + QUOTE_MARGIN
@@ -115,17 +115,17 @@ def _beginnings(text: str, marker: str) -> Iterator[str]:
             yield "\n".join(_quote(text[:end].rstrip(), marker))
 
 
-def _uncovered(task: WriteInput, ranking: Ranking, found: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
+def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
     """Return the words that no document has, with their nearest spelling, and those that no shown passage has."""
     words = dict.fromkeys(meaning_words(task.query, task.language))
     keys = {word: stem(word, task.language) for word in words}
     absent = [word for word in words if task.term_documents.get(keys[word]) == 0]
-    shown = {key for one in found for key in (*ranking.keys(one), *one.above)}
+    shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.above)}
     missing = [word for word in words if keys[word] not in shown and word not in absent]
     lines = []
     if absent:
         near = {word: task.spellings.get(keys[word]) for word in absent}
-        named = [f"{word} ({say['nearest'].format(word=each)})" if each else word for word, each in near.items()]
+        named = [f"{word} ({say['nearest'].format(word=hint)})" if hint else word for word, hint in near.items()]
         count = f"{task.documents_searched or task.source_count:,}"
         lines.append(say["nowhere"].format(count=count, words=_escape(", ".join(named))))
     if missing and task.source_count:
@@ -175,4 +175,4 @@ def _quote(text: str, marker: str) -> list[str]:
 
 def _escape(text: str) -> str:
     """Escape one line of a source so that Markdown shows it literally; inline code stays code."""
-    return MARKUP.sub(lambda found: found[0] if found["code"] else f"\\{found[0]}", text)
+    return MARKUP.sub(lambda match: match[0] if match["code"] else f"\\{match[0]}", text)

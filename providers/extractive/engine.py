@@ -18,29 +18,29 @@ from providers.errors import InvalidCall
 from providers.extractive import brief, roles
 from providers.interfaces import EngineAnswer, EngineTask
 
-Work = Callable[[Any, Any], inputs.RoleAnswer]
+RoleFunction = Callable[[Any, Any], inputs.RoleAnswer]
 
 
-def _alone(work: Callable[[Any], inputs.RoleAnswer]) -> Work:
-    return lambda given, _: work(given)
+def _without_documents(function: Callable[[Any], inputs.RoleAnswer]) -> RoleFunction:
+    return lambda task, _: function(task)
 
 
-WORK: Final[Mapping[type[inputs.RoleInput], Work]] = {
-    inputs.ClarifyInput: _alone(roles.clarify),
-    inputs.PlanInput: _alone(roles.plan),
-    inputs.ReflectInput: _alone(roles.reflect),
-    inputs.RefineInput: _alone(roles.refine),
-    reflective.ClassifyInput: _alone(roles.classify),
-    reflective.InvestigateInput: _alone(roles.investigate),
-    reflective.PlanStepsInput: _alone(roles.plan_steps),
-    reflective.ResearchStepInput: _alone(roles.search_for_step),
-    reflective.ReflectOnStepInput: _alone(roles.reflect_on_step),
-    orchestrator.OutlineInput: _alone(roles.outline),
-    living.DecomposeInput: _alone(roles.decompose),
-    recursive.ScopeInput: _alone(roles.judge_scope),
-    recursive.LibrarianInput: _alone(roles.propose_searches),
-    recursive.TreeInput: _alone(roles.plan_tree),
-    recursive.SelfCheckInput: _alone(roles.check_node),
+ROLE_FUNCTIONS: Final[Mapping[type[inputs.RoleInput], RoleFunction]] = {
+    inputs.ClarifyInput: _without_documents(roles.clarify),
+    inputs.PlanInput: _without_documents(roles.plan),
+    inputs.ReflectInput: _without_documents(roles.reflect),
+    inputs.RefineInput: _without_documents(roles.refine),
+    reflective.ClassifyInput: _without_documents(roles.classify),
+    reflective.InvestigateInput: _without_documents(roles.investigate),
+    reflective.PlanStepsInput: _without_documents(roles.plan_steps),
+    reflective.ResearchStepInput: _without_documents(roles.search_for_step),
+    reflective.ReflectOnStepInput: _without_documents(roles.reflect_on_step),
+    orchestrator.OutlineInput: _without_documents(roles.outline),
+    living.DecomposeInput: _without_documents(roles.decompose),
+    recursive.ScopeInput: _without_documents(roles.judge_scope),
+    recursive.LibrarianInput: _without_documents(roles.propose_searches),
+    recursive.TreeInput: _without_documents(roles.plan_tree),
+    recursive.SelfCheckInput: _without_documents(roles.check_node),
     recursive.ExtractInput: brief.extract,
     inputs.AnalyzeInput: brief.analyze,
     inputs.WriteInput: brief.write,
@@ -62,24 +62,24 @@ class ExtractiveEngine:
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Perform a role. Raises `InvalidCall` for a role that this engine does not support."""
-        work = work_of(type(task.input), task.role.module)
-        if work is None:
+        function = function_of(type(task.input), task.role.module)
+        if function is None:
             raise InvalidCall(f"the role {task.role.name} cannot be done without a model")
-        answer = await asyncio.to_thread(_do, work, task.input, task.documents)
+        answer = await asyncio.to_thread(_do, function, task.input, task.documents)
         return EngineAnswer(content=answer, engine=self.kind)
 
     async def close(self) -> None:
         """Do nothing: the engine has no connections."""
 
 
-def work_of(kind: type[inputs.RoleInput], module: str | None) -> Work | None:
+def function_of(kind: type[inputs.RoleInput], module: str | None) -> RoleFunction | None:
     """Return the function of a role: `draft` of its own module, else the one for its input; None if it has none."""
-    own: Work | None = getattr(import_module(module), "draft", None) if module is not None else None
-    return own or next((WORK[base] for base in kind.__mro__ if base in WORK), None)
+    own: RoleFunction | None = getattr(import_module(module), "draft", None) if module is not None else None
+    return own or next((ROLE_FUNCTIONS[base] for base in kind.__mro__ if base in ROLE_FUNCTIONS), None)
 
 
-def _do(work: Work, given: inputs.RoleInput, documents: Mapping[str, str]) -> inputs.RoleAnswer:
-    if not isinstance(given, ToolTurnInput):
-        return work(given, documents)
-    past = given.transcript
-    return work(given, Transcript.model_validate_json(documents[past.hash]) if past else Transcript(opening=""))
+def _do(function: RoleFunction, task: inputs.RoleInput, documents: Mapping[str, str]) -> inputs.RoleAnswer:
+    if not isinstance(task, ToolTurnInput):
+        return function(task, documents)
+    past = task.transcript
+    return function(task, Transcript.model_validate_json(documents[past.hash]) if past else Transcript(opening=""))

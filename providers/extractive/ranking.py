@@ -26,22 +26,22 @@ from providers.text import (
     words,
 )
 
-FLOOR: Final = 0.4
+COVERAGE_FLOOR: Final = 0.4
 """Weighted share of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
-DUPLICATE: Final = 0.7  # passages that share this much of the content words of the shorter one count as the same
-ABOVE: Final = 0.5  # weight of a word found only in the heading path, the title or the introduction
-CLOSE: Final = 0.15
+DUPLICATE_SHARE: Final = 0.7  # passages that share this much of the content words of the shorter one count as the same
+CONTEXT_WEIGHT: Final = 0.5  # of a word found only in the heading path, the title or the introduction
+PROXIMITY_BONUS: Final = 0.15
 """Bonus for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
-HEADING: Final = 0.2  # bonus for question words in the nearest heading
+HEADING_BONUS: Final = 0.2  # for question words in the nearest heading
 CHARACTER_COST: Final = 0.00006
 """Penalty per character: of two passages with equal coverage, the shorter one comes first."""
-MOST_SENTENCES: Final = 4
+MAX_SENTENCES: Final = 4
 PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 ANNOUNCED_CHARACTERS: Final = 900
 """Up to this length, a listing, a list or a table is quoted with the sentence that announces it."""
-WHOLE_DOCUMENT: Final = 150_000
+MAX_WHOLE_CHARACTERS: Final = 150_000
 """Up to this many characters, a document is ranked whole; of a longer one, the sections that the search named."""
-CUT: Final = 60  # number of passages that are cut to their best sentences
+MAX_CUT_PASSAGES: Final = 60  # passages that are cut to their best sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +68,24 @@ class Question:
     @classmethod
     def of(cls, text: str, language: str, counts: Mapping[str, int], documents: int) -> "Question":
         """Weigh by inverse document frequency, as in BM25, to a sum of 1; `counts` are documents by stem."""
-        order = question_stems(text, language)
-        weights = {key: inverse_document_frequency(counts.get(key, 0), documents) for key in order}
-        whole = sum(weights.values()) or 1.0
-        return cls({key: weight / whole for key, weight in weights.items()}, list(pairwise(order)))
+        stems = question_stems(text, language)
+        weights = {key: inverse_document_frequency(counts.get(key, 0), documents) for key in stems}
+        total = sum(weights.values()) or 1.0
+        return cls({key: weight / total for key, weight in weights.items()}, list(pairwise(stems)))
 
     def coverage(self, body: Iterable[str], above: Iterable[str] = ()) -> float:
         """Return the covered share of the weights; words found only above the passage count half."""
         inside = self.weights.keys() & set(body)
         outside = (self.weights.keys() & set(above)) - inside
-        return sum(self.weights[key] for key in inside) + ABOVE * sum(self.weights[key] for key in outside)
+        return sum(self.weights[key] for key in inside) + CONTEXT_WEIGHT * sum(self.weights[key] for key in outside)
 
-    def closeness(self, found: Sequence[tuple[int, str]]) -> float:
+    def closeness(self, numbered_keys: Sequence[tuple[int, str]]) -> float:
         """Return the share of neighbouring question words that are at most three words apart in a passage."""
-        places: dict[str, list[int]] = {}
-        for place, key in found:
-            places.setdefault(key, []).append(place)
+        positions: dict[str, list[int]] = {}
+        for position, key in numbered_keys:
+            positions.setdefault(key, []).append(position)
         near = (
-            any(abs(here - there) <= 3 for here in places.get(one, ()) for there in places.get(other, ()))
+            any(abs(here - there) <= 3 for here in positions.get(one, ()) for there in positions.get(other, ()))
             for one, other in self.pairs
         )
         return sum(near) / len(self.pairs) if self.pairs else 0.0
@@ -105,29 +105,29 @@ class Ranking:
         tokens = {key: _tokens(text, self._language) for key, text in self.texts.items()}
         counts, total = task.term_documents, task.documents_searched
         if not total:
-            counts, total = Counter(key for each in tokens.values() for key in set(each[1])), len(tokens)
+            counts, total = Counter(key for columns in tokens.values() for key in set(columns[1])), len(tokens)
         self.question = Question.of(query, self._language, counts, total)
         weights = self.question.weights
         # The question's words in each source: offset, number of the word, key.
         self._found = {
             name: [
-                (start, number, key) for number, (start, key) in enumerate(zip(*each, strict=True)) if key in weights
+                (start, number, key) for number, (start, key) in enumerate(zip(*columns, strict=True)) if key in weights
             ]
-            for name, each in tokens.items()
+            for name, columns in tokens.items()
         }
         self._known: dict[tuple[str, ...], frozenset[str]] = {}
 
     def passages(self) -> list[Passage]:
         """Return every passage that shares a word with the question, best first; ties by position."""
-        rough = [
+        candidates = [
             (passage, block)
             for source in self._sources.values()
             for block in self._blocks(source)
             if (passage := self.measure(source, block.start, block.end, block)).coverage
         ]
-        rough.sort(key=lambda pair: _order(pair[0]))
-        cut = [self._cut(passage, block) for passage, block in rough[:CUT]]
-        return sorted((one for one in cut if not mentions_any(self.text(one), self._exclude)), key=_order)
+        candidates.sort(key=lambda pair: _order(pair[0]))
+        cut = [self._cut(passage, block) for passage, block in candidates[:MAX_CUT_PASSAGES]]
+        return sorted((passage for passage in cut if not mentions_any(self.text(passage), self._exclude)), key=_order)
 
     def text(self, passage: Passage) -> str:
         """Return the text of a passage."""
@@ -139,26 +139,26 @@ class Ranking:
 
     def at(self, source_id: str, start: int, end: int) -> Passage:
         """Return a range of a source as a passage."""
-        inside = next(
-            (each for each in blocks_of(self.texts[source_id]) if each.start < end and start < each.end), None
+        enclosing = next(
+            (block for block in blocks_of(self.texts[source_id]) if block.start < end and start < block.end), None
         )
-        return self.measure(self._sources[source_id], start, end, inside)
+        return self.measure(self._sources[source_id], start, end, enclosing)
 
     def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
         """Score a range that starts in a block."""
-        every = self._found[source.id]
-        found = every[bisect_left(every, (start, 0, "")) : bisect_left(every, (end, 0, ""))]
+        occurrences = self._found[source.id]
+        inside = occurrences[bisect_left(occurrences, (start, 0, "")) : bisect_left(occurrences, (end, 0, ""))]
         path = block.path if block else ()
         lead = self.texts[source.id][slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
-        if not found:
+        if not inside:
             return Passage(source, start, end, path, lead, frozenset(), 0.0, 0.0)
         above = self._above((source.title, lead, *path))
-        coverage = self.question.coverage((key for _, _, key in found), above)
+        coverage = self.question.coverage((key for _, _, key in inside), above)
         nearest = self._above((path[-1] if path else source.title,))
         score = (
             coverage
-            + CLOSE * self.question.closeness([(number, key) for _, number, key in found])
-            + HEADING * self.question.coverage(nearest)
+            + PROXIMITY_BONUS * self.question.closeness([(number, key) for _, number, key in inside])
+            + HEADING_BONUS * self.question.coverage(nearest)
             - CHARACTER_COST * (end - start)
         )
         return Passage(source, start, end, path, lead, above, coverage, score)
@@ -172,9 +172,9 @@ class Ranking:
 
     def _blocks(self, source: SourceExtract) -> Iterable[PassageBlock]:
         text, hints = self.texts[source.id], source.sections
-        if len(text) <= WHOLE_DOCUMENT or not hints:
+        if len(text) <= MAX_WHOLE_CHARACTERS or not hints:
             return candidates_of(text)
-        return (each for each in candidates_of(text) if any(hint.start <= each.start < hint.end for hint in hints))
+        return (block for block in candidates_of(text) if any(hint.start <= block.start < hint.end for hint in hints))
 
     def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
         """Cut a long paragraph to its best sentences, and add the context that they need."""
@@ -195,15 +195,15 @@ class Ranking:
         windows = [
             (first, last)
             for first in range(len(spans))
-            for last in range(first, min(first + MOST_SENTENCES, len(spans)))
+            for last in range(first, min(first + MAX_SENTENCES, len(spans)))
             if last == first or spans[last][1] - spans[first][0] <= PASSAGE_CHARACTERS
         ]
         first, last = max(
-            windows, key=lambda each: self.measure(passage.source, spans[each[0]][0], spans[each[1]][1], block).score
+            windows, key=lambda pair: self.measure(passage.source, spans[pair[0]][0], spans[pair[1]][1], block).score
         )
-        while first > 0 and last - first < MOST_SENTENCES and _opens_with(text, spans[first][0], data.openings):
+        while first > 0 and last - first < MAX_SENTENCES and _opens_with(text, spans[first][0], data.openings):
             first -= 1
-        for start, _ in spans[last + 1 : first + MOST_SENTENCES + 1]:
+        for start, _ in spans[last + 1 : first + MAX_SENTENCES + 1]:
             if not _opens_with(text, start, data.corrections):
                 break
             last += 1
@@ -215,29 +215,29 @@ class Ranking:
         if block.kind is not Kind.PROSE or not _opens_with(text, start, language_data(self._language).openings):
             return start
         blocks = blocks_of(text)
-        place = bisect_right(blocks, start, key=lambda each: each.start) - 1
-        before = blocks[place - 1] if place > 0 else None
-        if before is None or before.kind is not Kind.PROSE or before.path != block.path:
+        index = bisect_right(blocks, start, key=lambda item: item.start) - 1
+        previous = blocks[index - 1] if index > 0 else None
+        if previous is None or previous.kind is not Kind.PROSE or previous.path != block.path:
             return start
-        spans = sentence_spans(text[before.start : before.end])
-        return before.start + spans[-1][0] if spans else start
+        spans = sentence_spans(text[previous.start : previous.end])
+        return previous.start + spans[-1][0] if spans else start
 
-    def distinct(self, passages: Iterable[Passage], most: int) -> list[Passage]:
+    def distinct(self, passages: Iterable[Passage], limit: int) -> list[Passage]:
         """Return the best passages, without those that overlap a better one or repeat it without new figures."""
         kept: list[tuple[Passage, frozenset[str]]] = []
-        for one in passages:
-            if len(kept) == most:
+        for passage in passages:
+            if len(kept) == limit:
                 break
-            words = self.keys(one)
+            words = self.keys(passage)
             keys = words - _stop_keys(self._language) or words
             figures = {key for key in keys if any(map(str.isdecimal, key))}
             if not any(
-                (one.source.id == other.source.id and one.start < other.end and other.start < one.end)
-                or (len(keys & known) >= DUPLICATE * min(len(keys), len(known)) and figures <= known)
+                (passage.source.id == other.source.id and passage.start < other.end and other.start < passage.end)
+                or (len(keys & known) >= DUPLICATE_SHARE * min(len(keys), len(known)) and figures <= known)
                 for other, known in kept
             ):
-                kept.append((one, keys))
-        return [one for one, _ in kept]
+                kept.append((passage, keys))
+        return [passage for passage, _ in kept]
 
 
 def _order(passage: Passage) -> tuple[float, str, int, int]:
@@ -254,21 +254,21 @@ def _with_announced(text: str, end: int) -> int:
     if text[end - 1] != ":":
         return end
     blocks = blocks_of(text)
-    place, last = bisect_right(blocks, end - 1, key=lambda each: each.start), end
-    kind = blocks[place].kind if place < len(blocks) else Kind.PROSE
-    while place < len(blocks) and blocks[place].kind is kind is not Kind.PROSE:
+    index, last = bisect_right(blocks, end - 1, key=lambda block: block.start), end
+    kind = blocks[index].kind if index < len(blocks) else Kind.PROSE
+    while index < len(blocks) and blocks[index].kind is kind is not Kind.PROSE:
         # The rule below a table header separates nothing.
-        if text[last : blocks[place].start].strip("|-: \t\n") or blocks[place].end - end > ANNOUNCED_CHARACTERS:
+        if text[last : blocks[index].start].strip("|-: \t\n") or blocks[index].end - end > ANNOUNCED_CHARACTERS:
             break
-        last = blocks[place].end
-        place += 1
+        last = blocks[index].end
+        index += 1
     return last
 
 
 @lru_cache(maxsize=16)
 def _tokens(text: str, language: str) -> tuple[list[int], list[str]]:
     """Return offsets and keys of a text, one for each word and each part of a compound."""
-    pairs = [(found.start(), key) for found in WORD.finditer(text) for key in word_keys(found[0], language)]
+    pairs = [(match.start(), key) for match in WORD.finditer(text) for key in word_keys(match[0], language)]
     return [start for start, _ in pairs], [key for _, key in pairs]
 
 

@@ -21,7 +21,7 @@ from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
 QUERY_CHARACTERS: Final = 400
-SHORTEST_QUERY: Final = 10  # characters; the gate after planning requires them of all but the question itself
+MIN_QUERY_CHARACTERS: Final = 10  # the gate after planning requires them of all but the question itself
 GUIDED: Final = "guidance"  # facet of a query requested by a person or the operator
 SUBJECT_WORDS: Final = 8
 FEW_WORDS, MANY_WORDS = 4, 14  # content words up to which a question is simple, and above which it is complex
@@ -41,25 +41,25 @@ def plan(task: roles.PlanInput) -> roles.PlannerAnswer:
     )
 
 
-def _queries(task: roles.BriefedInput, most: int, tried: Iterable[str] = ()) -> list[tuple[str, str, str]]:
+def _queries(task: roles.BriefedInput, limit: int, tried: Iterable[str] = ()) -> list[tuple[str, str, str]]:
     """Return queries with reasons and facets, without duplicates and queries already tried."""
-    known = set(map(normalized_text, tried))
+    seen = set(map(normalized_text, tried))
     question = " ".join(task.query.split())[:QUERY_CHARACTERS]
     subject = " ".join(meaning_words(question, task.language)[:SUBJECT_WORDS]) or question
-    guided = [each.text for each in task.guidance if each.origin != "rules"]
+    guided = [item.text for item in task.guidance if item.origin != "rules"]
     proposed = [
         (question, "The question in its own words.", "question"),
         *((text, "A person or the operator wants it looked at.", GUIDED) for text in guided),
         *((f"{subject} {form}", "The words of the question in another form.", OTHER_FORM)
           for form in language_data(task.language).forms),
     ]  # fmt: skip
-    found: list[tuple[str, str, str]] = []
+    queries: list[tuple[str, str, str]] = []
     for text, rationale, facet in proposed:
         query = text.strip()[:QUERY_CHARACTERS]
-        if (words := normalized_text(query)) not in known:
-            known.add(words)
-            found.append((query, rationale, facet))
-    return found[: max(1, most)]
+        if (words := normalized_text(query)) not in seen:
+            seen.add(words)
+            queries.append((query, rationale, facet))
+    return queries[: max(1, limit)]
 
 
 def decompose(task: living.DecomposeInput) -> living.DecomposerAnswer:
@@ -113,14 +113,14 @@ def refine(task: roles.RefineInput) -> roles.RefinerAnswer:
     """Recommend another iteration only for gaps with a suggested query that was not tried yet."""
     tried = {normalized_text(text) for text in (*task.asked, task.query)}
     judged = [_judge(gap, tried) for gap in sorted(task.gaps, key=lambda gap: (gap.priority, gap.id))]
-    worth = [each.gap_id for each in judged if each.addressable]
-    go_on = bool(worth) and task.remaining_iterations > 0
+    addressable = [assessment.gap_id for assessment in judged if assessment.addressable]
+    should_iterate = bool(addressable) and task.remaining_iterations > 0
     return roles.RefinerAnswer(
         gap_analysis=judged,
         iteration_recommendation=roles.Recommendation(
-            should_iterate=go_on,
-            rationale=f"{len(worth)} of {plural(len(judged), 'open gap')} have a search that was not tried yet.",
-            priority_gaps=worth if go_on else [],
+            should_iterate=should_iterate,
+            rationale=f"{len(addressable)} of {plural(len(judged), 'open gap')} have a search that was not tried yet.",
+            priority_gaps=addressable if should_iterate else [],
         ),
     )
 
@@ -129,7 +129,7 @@ def _judge(gap: Gap, tried: set[str]) -> roles.GapAssessment:
     fresh = [
         " ".join(text.split())[:QUERY_CHARACTERS]
         for text in gap.suggested_queries
-        if normalized_text(text) not in tried and (len(text) >= SHORTEST_QUERY or gap.origin == ASKED_BY_PERSON)
+        if normalized_text(text) not in tried and (len(text) >= MIN_QUERY_CHARACTERS or gap.origin == ASKED_BY_PERSON)
     ]
     tried.update(map(normalized_text, fresh))
     return roles.GapAssessment(
@@ -280,9 +280,9 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
 # --- sources and trees of the strategy recursive ---------------------------------------------------------------------
 def judge_scope(task: recursive.ScopeInput) -> recursive.ManagerAnswer:
     """Return the question and requests of people as queries; their width is computed elsewhere."""
-    found = [query for query, _, facet in _queries(task, task.most_queries) if facet != OTHER_FORM]
+    queries = [query for query, _, facet in _queries(task, task.most_queries) if facet != OTHER_FORM]
     reason = "Only its size was judged, without a model."
-    judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or found]
+    judged = [recursive.JudgedQuery(query=query, feasible=True, reason=reason) for query in task.edited or queries]
     return recursive.ManagerAnswer(queries=judged)
 
 
@@ -291,8 +291,8 @@ def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswe
     tried = {normalized_text(text) for text in task.asked}
     need = roles.PlanInput(query=task.need, language=task.language)
     works = [text for text in task.works if normalized_text(text) not in tried]
-    found = [query for query, _, _ in _queries(need, recursive.MOST_SEARCHES, task.asked)]
-    return recursive.LibrarianAnswer(searches=[*found[:1], *works, *found[1:]][: recursive.MOST_SEARCHES])
+    queries = [query for query, _, _ in _queries(need, recursive.MOST_SEARCHES, task.asked)]
+    return recursive.LibrarianAnswer(searches=[*queries[:1], *works, *queries[1:]][: recursive.MOST_SEARCHES])
 
 
 def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
@@ -300,15 +300,15 @@ def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
     detail, task_type = task.goal[:DETAIL_CHARACTERS], TaskType.EXTRACT_KEY_FACTS
     sources = task.vetted[: task.most_leaves]
     return recursive.TreeAnswer(
-        leaves=[recursive.ProposedLeaf(source=one.id, task_type=task_type, task_detail=detail) for one in sources]
+        leaves=[recursive.ProposedLeaf(source=source.id, task_type=task_type, task_detail=detail) for source in sources]
     )
 
 
 def check_node(task: recursive.SelfCheckInput) -> recursive.SelfCheckAnswer:
     """Judge a node sufficient once something was found for its goal; else each of its gaps matters."""
-    found = task.draft is not None or bool(task.statements)
+    has_result = task.draft is not None or bool(task.statements)
     return recursive.SelfCheckAnswer(
-        sufficient=found,
-        reason="Something was found for the goal." if found else "Nothing was found for the goal.",
+        sufficient=has_result,
+        reason="Something was found for the goal." if has_result else "Nothing was found for the goal.",
         gaps=[recursive.JudgedGap(gap_id=gap.id) for gap in task.gaps],
     )

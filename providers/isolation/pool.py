@@ -52,7 +52,7 @@ class SubprocessPool:
         self._cpu_seconds = cpu_seconds
         self._memory_bytes = memory_bytes
         self._recycle_after = recycle_after
-        self._places = asyncio.Semaphore(size)
+        self._slots = asyncio.Semaphore(size)
         self._idle: list[_Child] = []
 
     async def __aenter__(self) -> Self:
@@ -79,10 +79,10 @@ class SubprocessPool:
 
     async def _call(self, call: tuple[Any, ...], wall_seconds: float, returns: TypeAdapter[T]) -> T:
         """Make a call in any child."""
-        async with self._places:
+        async with self._slots:
             child = await self._take()
             try:
-                found = read_answer(await child.call(call, wall_seconds), returns)
+                result = read_answer(await child.call(call, wall_seconds), returns)
             except BaseException:
                 await child.kill()
                 raise
@@ -90,9 +90,9 @@ class SubprocessPool:
                 self._idle.append(child)
             else:
                 await child.kill()
-        if isinstance(found, ProviderError):
-            raise found
-        return found
+        if isinstance(result, ProviderError):
+            raise result
+        return result
 
     async def close(self) -> None:
         """End all children and wait for them. The owners of running calls have to cancel them first."""
@@ -167,10 +167,10 @@ def read_answer(answer: bytes, returns: TypeAdapter[T]) -> T | ProviderError:
     try:
         if kind == b"value":
             return returns.validate_json(content)
-        name, *words = STRINGS.validate_json(content)
+        name, *details = STRINGS.validate_json(content)
         if kind == b"raised":
-            return {error.__name__: error for error in RAISED}[name](*words)
-        return InputUnprocessable("failed", f"work on a text from outside raised {name} at {words[0]}")
+            return {error.__name__: error for error in RAISED}[name](*details)
+        return InputUnprocessable("failed", f"work on a text from outside raised {name} at {details[0]}")
     except (AttributeError, LookupError, TypeError, ValueError):
         raise ended_by("crash") from None
 

@@ -70,16 +70,16 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
 
 def read_usage(usage: Any) -> tuple[Usage, list[str]]:
     """Read the token counts of an answer, with a warning for absent or absurd ones; those of caches may be missing."""
-    given = usage if isinstance(usage, dict) else {}
+    usage_fields = usage if isinstance(usage, dict) else {}
     fields = {
-        "input": given.get("input_tokens"),
-        "output": given.get("output_tokens"),
-        "cache_read": given.get("cache_read_input_tokens") or 0,
-        "cache_write": given.get("cache_creation_input_tokens") or 0,
+        "input": usage_fields.get("input_tokens"),
+        "output": usage_fields.get("output_tokens"),
+        "cache_read": usage_fields.get("cache_read_input_tokens") or 0,
+        "cache_write": usage_fields.get("cache_creation_input_tokens") or 0,
     }
     counts = {name: count for name, count in fields.items() if is_count(count)}
-    wrong = [name for name in fields if name not in counts]
-    warnings = [f"the endpoint gave no usable number of tokens for {', '.join(wrong)}"] if wrong else []
+    unusable = [name for name in fields if name not in counts]
+    warnings = [f"the endpoint gave no usable number of tokens for {', '.join(unusable)}"] if unusable else []
     read, written = counts.get("cache_read", 0), counts.get("cache_write", 0)
     spent = Usage(
         model_calls=1,
@@ -87,7 +87,7 @@ def read_usage(usage: Any) -> tuple[Usage, list[str]]:
         output_tokens=counts.get("output", 0),
         cached_tokens=read,
         cache_write_tokens=written,
-        cost_usd=None if wrong else 0.0,
+        cost_usd=None if unusable else 0.0,
     )
     return spent, warnings
 
@@ -139,8 +139,8 @@ def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
             raise AnswerCut("the endpoint did not say that the answer was complete")
         text_field = next(name for name in role.answer.model_fields if name not in RoleAnswer.model_fields)
         return _validated(role, {text_field: _without_fence(text)}), warnings
-    answer, liberties = _from_text(role, text, may_close=complete and role.has_fallback)
-    return answer, [*warnings, *liberties]
+    answer, notes = _from_text(role, text, may_close=complete and role.has_fallback)
+    return answer, [*warnings, *notes]
 
 
 def check_end(reply: ChatReply) -> None:
@@ -180,24 +180,24 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
 
 def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
     """Yield the JSON objects of a text in order, with warnings about how each was read; the last may be repaired."""
-    decoder, place = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
+    decoder, position = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
     for _ in range(20):  # more objects than any answer needs
-        start = OBJECT_START.search(text, place)
+        start = OBJECT_START.search(text, position)
         if start is None:
             return
         try:
-            value, place = decoder.raw_decode(text, start.start())
+            value, position = decoder.raw_decode(text, start.start())
         except json.JSONDecodeError as error:
             # Only whole answers are repaired, not mere beginnings: at the end, only closing brackets may be missing.
             at_end = error.pos >= len(text)
-            whole = may_close and error.msg == "Expecting ',' delimiter" if at_end else "}" in text[-200:]
-            if whole and not error.msg.startswith("Unterminated string"):
+            is_complete = may_close and error.msg == "Expecting ',' delimiter" if at_end else "}" in text[-200:]
+            if is_complete and not error.msg.startswith("Unterminated string"):
                 yield json_repair.loads(text[start.start() :], skip_json_loads=True), ["faulty JSON was repaired"]
             return
         except RecursionError:  # nesting beyond every schema
             return
-        around = len(text) > place - start.start()
-        yield value, ["text around the JSON was ignored"] if around else []
+        has_other_text = len(text) > position - start.start()
+        yield value, ["text around the JSON was ignored"] if has_other_text else []
 
 
 def _validated(role: Role, value: Any) -> RoleAnswer:
@@ -221,8 +221,8 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
     warnings: list[str] = []
     for block in reply.blocks:
         if block.get("type") == "text" and isinstance(block.get("text"), str):
-            text, liberties = without_thoughts(block["text"])
-            warnings += liberties
+            text, notes = without_thoughts(block["text"])
+            warnings += notes
             content += [{"type": "text", "text": text}] if text else []
         elif block.get("type") in ("tool_use", *THOUGHTS):
             content.append(block)
@@ -260,7 +260,7 @@ def answer_from_json(text: str, role: Role) -> EngineAnswer:
         if "unusable" not in entry:
             content = role.answer.model_validate(entry["content"])
             return TypeAdapter(EngineAnswer).validate_python({**entry, "content": content})
-        kind = next(each for each in (InvalidOutput, AnswerCut, AnswerRefused) if each.__name__ == entry["unusable"])
+        kind = next(leaf for leaf in (InvalidOutput, AnswerCut, AnswerRefused) if leaf.__name__ == entry["unusable"])
         error = kind(str(entry["problem"]), usage=Usage.model_validate(entry["usage"]), model=entry["model"])
     except (ValueError, KeyError, TypeError, StopIteration, RecursionError):
         raise ContentCorrupt("an answer in the journal cannot be read") from None

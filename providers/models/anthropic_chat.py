@@ -18,11 +18,11 @@ from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import read_reply
 from providers.models.chat import (
     ANSWER_TOOL,
-    DEFAULT_PLACES,
+    DEFAULT_SETTING_NAMES,
     ChatMode,
     ChatReply,
     ChatRequest,
-    EndpointPlaces,
+    SettingNames,
     error_for_status,
 )
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
@@ -68,24 +68,24 @@ class AnthropicChat:
         *,
         api_key: str | None,
         base_url: str = DEFAULT_BASE_URL,
-        places: EndpointPlaces = DEFAULT_PLACES,
+        names: SettingNames = DEFAULT_SETTING_NAMES,
         silence_seconds: float | None = None,
     ) -> None:
-        """Open the pool; `places` name the settings for messages, `silence_seconds` is the timeout for silence.
+        """Open the pool; messages name settings by `names`; `silence_seconds` is the timeout for silence.
 
         Without it each request has its own. Raises `NotConfigured` if the public API has no key, if the key or the
         address is invalid, or if the key would be sent unencrypted.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
-            raise NotConfigured(f"the model endpoint needs a key: set {places.credential}")
+            raise NotConfigured(f"the model endpoint needs a key: set {names.credential}")
         if not base_url.startswith(("https://", "http://")):
-            raise NotConfigured(f"{places.address} must begin with https:// or http://")
+            raise NotConfigured(f"{names.address} must begin with https:// or http://")
         if api_key:
-            ensure_key(api_key, places.credential)
-            ensure_confidential(api_key, base_url, places.address, places.credential)
+            ensure_key(api_key, names.credential)
+            ensure_confidential(api_key, base_url, names.address, names.credential)
         # At debug level the SDK logs whole requests, page text included.
         logging.getLogger("anthropic").setLevel(logging.WARNING)
-        self._places = places
+        self._names = names
         self._silence_seconds = silence_seconds
         connections = httpx2.AsyncClient(
             trust_env=False,
@@ -146,21 +146,21 @@ class AnthropicChat:
             raise Unavailable(f"the model endpoint gave no answer in {request.timeout_seconds:.0f} s") from None
         except StreamError as error:
             status = STATUS_OF_STREAM_ERROR.get(error.kind, 500)
-            raise error_for_status(status, [], error.kind, request.model, self._places) from None
+            raise error_for_status(status, [], error.kind, request.model, self._names) from None
         except APIStatusError as error:
             headers = error.response.headers.multi_items()
-            raise error_for_status(error.status_code, headers, str(error.body), request.model, self._places) from None
+            raise error_for_status(error.status_code, headers, str(error.body), request.model, self._names) from None
         except httpx2.InvalidURL:
             raise self._no_address() from None
         except (APIConnectionError, httpx2.HTTPError) as error:
             if isinstance(error.__cause__ or error, httpx2.ReadTimeout) and silence < request.timeout_seconds:
                 message = f"the model endpoint sent nothing for {silence:.0f} s: if it is slow, raise"
-                raise Unavailable(f"{message} {self._places.silence}", retry_after=RETRY_SECONDS) from None
+                raise Unavailable(f"{message} {self._names.silence}", retry_after=RETRY_SECONDS) from None
             reason = type(error.__cause__ or error).__name__
             raise Unavailable(f"no connection to the model endpoint ({reason})") from None
 
     def _no_address(self) -> NotConfigured:
-        return NotConfigured(f"{self._places.address} is no usable address")
+        return NotConfigured(f"{self._names.address} is no usable address")
 
 
 def _prompt(request: ChatRequest) -> list[MessageParam]:
@@ -185,8 +185,8 @@ def _conversation(request: ChatRequest) -> list[MessageParam]:
     messages = [opening, *({"role": one["role"], "content": list(one["content"])} for one in request.messages)]
     if request.cache:
         for message in [one for one in messages if one["role"] == "user"][-2:]:
-            *before, last = message["content"]
-            message["content"] = [*before, {**last, "cache_control": EPHEMERAL}]
+            *earlier, last = message["content"]
+            message["content"] = [*earlier, {**last, "cache_control": EPHEMERAL}]
     return cast("list[MessageParam]", messages)
 
 
@@ -251,9 +251,9 @@ def message_of(stream: bytes) -> bytes:
                 case "error":
                     raise StreamError(str(event["error"]["type"]))
                 case "message_stop":
-                    for (place, name), texts in pieces.items():
-                        blocks[place][name] = blocks[place].get(name, "") + "".join(texts)
-                    content = [_closed(blocks[place]) for place in sorted(blocks)]
+                    for (index, name), texts in pieces.items():
+                        blocks[index][name] = blocks[index].get(name, "") + "".join(texts)
+                    content = [_closed(blocks[index]) for index in sorted(blocks)]
                     return json.dumps(message | {"content": content}).encode()
                 case _:
                     pass  # pings, ends of blocks, and additions of later versions of the API

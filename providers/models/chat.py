@@ -101,7 +101,7 @@ ODD_IN_NAMES: Final = re.compile(r"[^\w.:/@-]")
 
 
 @dataclass(frozen=True)
-class EndpointPlaces:
+class SettingNames:
     """Names of the settings that an operator changes for an endpoint."""
 
     credential: str = "ANTHROPIC_API_KEY"
@@ -109,26 +109,26 @@ class EndpointPlaces:
     silence: str = "models.endpoints.default.silence_seconds"
 
 
-DEFAULT_PLACES: Final = EndpointPlaces()
+DEFAULT_SETTING_NAMES: Final = SettingNames()
 
 
 def error_for_status(
-    status: int, headers: Iterable[tuple[str, str]], detail: str, model: str, places: EndpointPlaces
+    status: int, headers: Iterable[tuple[str, str]], detail: str, model: str, names: SettingNames
 ) -> ProviderError:
     """Translate an error response; `detail`, the endpoint's own wording, is searched but never repeated."""
-    said = detail[:4_000].lower()
+    lowered = detail[:4_000].lower()
     if status == 429:
         return RateLimited("the model endpoint asks to wait (429)", retry_after=retry_after_seconds(headers))
     if status in PASSING_STATUSES or status >= 500:
         wait = retry_after_seconds(headers)
         return Unavailable(f"the model endpoint is not available ({status})", retry_after=wait)
     if status in {401, 403}:
-        return NotConfigured(f"the model endpoint refuses the credentials ({status}): set {places.credential}")
-    if status == 402 or (status == 400 and any(word in said for word in ("credit balance", "billing", "quota"))):
-        return NotConfigured(f"the account behind {places.credential} cannot pay for the call ({status})")
+        return NotConfigured(f"the model endpoint refuses the credentials ({status}): set {names.credential}")
+    if status == 402 or (status == 400 and any(word in lowered for word in ("credit balance", "billing", "quota"))):
+        return NotConfigured(f"the account behind {names.credential} cannot pay for the call ({status})")
     if 300 <= status < 400:
-        return NotConfigured(f"the model endpoint has moved ({status}): set {places.address} to its new address")
-    return _invalid_call(status, said, shown_name(model), places)
+        return NotConfigured(f"the model endpoint has moved ({status}): set {names.address} to its new address")
+    return _invalid_call(status, lowered, shown_name(model), names)
 
 
 def shown_name(model: str) -> str:
@@ -136,19 +136,19 @@ def shown_name(model: str) -> str:
     return ODD_IN_NAMES.sub("?", model)[:80]
 
 
-def _invalid_call(status: int, said: str, name: str, places: EndpointPlaces) -> InvalidCall:
-    kind = next((kind for kind, pattern in REFUSALS.items() if re.search(pattern, said)), "refused")
+def _invalid_call(status: int, detail: str, model: str, names: SettingNames) -> InvalidCall:
+    kind = next((kind for kind, pattern in REFUSALS.items() if re.search(pattern, detail)), "refused")
     if status == 413:
         kind = "context_too_long"
     elif status == 404 and kind != "unknown_model":
         kind = "unknown_address"
     messages = {
-        "context_too_long": f"the prompt is too long for the model {name}",
-        "output_too_long": f"the model {name} allows no answer as long as that",
+        "context_too_long": f"the prompt is too long for the model {model}",
+        "output_too_long": f"the model {model} allows no answer as long as that",
         "unsupported_caching": "the model endpoint does not accept cache marks",
-        "unsupported_parameter": f"the model {name} lacks a parameter for tools or answers of a schema",
-        "unknown_model": f"the model endpoint does not know the model {name}: see {MODEL_VARIABLE}",
-        "unknown_address": f"nothing speaks the Messages API at {places.address}: it is written without /v1",
+        "unsupported_parameter": f"the model {model} lacks a parameter for tools or answers of a schema",
+        "unknown_model": f"the model endpoint does not know the model {model}: see {MODEL_VARIABLE}",
+        "unknown_address": f"nothing speaks the Messages API at {names.address}: it is written without /v1",
         "refused": "the model endpoint refuses the request",
     }
     return InvalidCall(f"{messages[kind]} ({status})", kind=kind)

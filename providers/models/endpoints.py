@@ -34,11 +34,11 @@ class ModelDirectory:
 
     def candidates(self, named: str | None, tier: Tier) -> list["ModelCandidate"]:
         """List the models for a role of this tier: the one named by the call first, then the configured ones."""
-        written = dict.fromkeys([*([named] if named else []), *self.tiers.get(tier, ())])
-        places = [split_name(name, self.endpoints) for name in written]
+        names = dict.fromkeys([*([named] if named else []), *self.tiers.get(tier, ())])
+        pairs = [split_name(name, self.endpoints) for name in names]
         return [
-            ModelCandidate(self.endpoints[place], model, self.endpoints[place].capabilities(model))
-            for place, model in places
+            ModelCandidate(self.endpoints[endpoint], model, self.endpoints[endpoint].capabilities(model))
+            for endpoint, model in pairs
         ]
 
 
@@ -81,11 +81,11 @@ class ModelCandidate:
         return shown_name(self.name)
 
 
-def split_name(written: str, endpoints: Collection[str]) -> tuple[str, str]:
+def split_name(name: str, endpoints: Collection[str]) -> tuple[str, str]:
     """Return endpoint and model of `NAME` or `endpoint:NAME`; a model's own name may contain a colon."""
-    head, colon, rest = written.partition(":")
-    known = head == DEFAULT_ENDPOINT or head in endpoints
-    return (head, rest) if colon and rest and known else (DEFAULT_ENDPOINT, written)
+    endpoint, colon, model = name.partition(":")
+    known = endpoint == DEFAULT_ENDPOINT or endpoint in endpoints
+    return (endpoint, model) if colon and model and known else (DEFAULT_ENDPOINT, name)
 
 
 class EndpointCapabilities(StrictContract):
@@ -121,26 +121,26 @@ CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(
 def capabilities_of(base_url: str, model: str = "", own: EndpointCapabilities | None = None) -> EndpointCapabilities:
     """Merge the table's entries for the endpoint's host and for the model; values set in `own` override them."""
     name = without_date(model).lower()
-    known: dict[str, Any] = dict(CAPABILITIES["hosts"].get(urlsplit(base_url).hostname or "", {}))
+    values: dict[str, Any] = dict(CAPABILITIES["hosts"].get(urlsplit(base_url).hostname or "", {}))
     for entry in CAPABILITIES["models"]:
         if any(fnmatchcase(name, pattern) for pattern in entry["names"]):
-            known |= {key: value for key, value in entry.items() if key != "names"}
+            values |= {key: value for key, value in entry.items() if key != "names"}
     if own is not None:
-        known |= own.model_dump(exclude_unset=True, exclude_none=True, include=set(EndpointCapabilities.model_fields))
-    return EndpointCapabilities.model_validate(known)
+        values |= own.model_dump(exclude_unset=True, exclude_none=True, include=set(EndpointCapabilities.model_fields))
+    return EndpointCapabilities.model_validate(values)
 
 
-def weakened(known: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
+def weakened(capabilities: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
     """Return the capabilities after a refusal of this kind; None if no weaker request is left to try."""
     if kind == "unsupported_caching" and request.cache:
-        return known.model_copy(update={"caching": False})
+        return capabilities.model_copy(update={"caching": False})
     if kind != "unsupported_parameter":
         return None
     if request.mode is ChatMode.NATIVE:
-        return known.model_copy(update={"mode": ChatMode.TOOL})
+        return capabilities.model_copy(update={"mode": ChatMode.TOOL})
     if request.must_call:
-        return known.model_copy(update={"tools": ToolUse.OFFERED})
-    return known.model_copy(update={"mode": ChatMode.TEXT}) if request.mode is ChatMode.TOOL else None
+        return capabilities.model_copy(update={"tools": ToolUse.OFFERED})
+    return capabilities.model_copy(update={"mode": ChatMode.TEXT}) if request.mode is ChatMode.TOOL else None
 
 
 # --- prices -----------------------------------------------------------------------------------------------------------
@@ -162,11 +162,11 @@ class PriceTable:
     def __init__(self, configured: Mapping[str, ModelPrice] = MappingProxyType({})) -> None:
         self._configured = configured
 
-    def cost_usd(self, model: str, usage: Usage, *, written: str | None = None) -> float | None:
-        """Return the cost of a call, or None; a price for `written`, `endpoint:NAME`, precedes the model's own."""
+    def cost_usd(self, model: str, usage: Usage, *, full_name: str | None = None) -> float | None:
+        """Return the cost of a call, or None; a price for `full_name`, `endpoint:NAME`, precedes the model's own."""
         if usage.cost_usd is None:
             return None
-        own = self._own(model, written)
+        own = self._own(model, full_name)
         if own is None:
             prices = _library_prices(model, usage)
             return None if prices is None else sum(prices)
@@ -174,9 +174,9 @@ class PriceTable:
         weighed = usage.input_tokens - read - write + read * CACHE_READ_FACTOR + write * CACHE_WRITE_FACTOR
         return (weighed * own.input + usage.output_tokens * own.output) / MILLION
 
-    def highest(self, model: str, *, written: str | None = None) -> ModelPrice | None:
+    def highest(self, model: str, *, full_name: str | None = None) -> ModelPrice | None:
         """Return the highest prices of a call, long prompts and cache writes included; None if unknown."""
-        own = self._own(model, written)
+        own = self._own(model, full_name)
         if own is not None:
             return ModelPrice(input=own.input * CACHE_WRITE_FACTOR, output=own.output)
         millions = 10  # beyond the threshold of every price list
@@ -184,8 +184,8 @@ class PriceTable:
         prices = _library_prices(model, Usage(input_tokens=tokens, cache_write_tokens=tokens, output_tokens=tokens))
         return None if prices is None else ModelPrice(input=prices[0] / millions, output=prices[1] / millions)
 
-    def _own(self, model: str, written: str | None) -> ModelPrice | None:
-        names = (written or model, model, without_date(model))
+    def _own(self, model: str, full_name: str | None) -> ModelPrice | None:
+        names = (full_name or model, model, without_date(model))
         return next((self._configured[name] for name in names if name in self._configured), None)
 
 
@@ -201,7 +201,7 @@ def _library_prices(model: str, usage: Usage) -> tuple[float, float] | None:
         output_tokens=usage.output_tokens,
     )
     try:
-        found = genai_prices.calc_price(billed, model, provider_id=PROVIDER)
+        price = genai_prices.calc_price(billed, model, provider_id=PROVIDER)
     except LookupError:
         return None
-    return float(found.input_price), float(found.output_price)
+    return float(price.input_price), float(price.output_price)

@@ -18,8 +18,8 @@ from providers.models.answers import schema_text, tool_definitions
 from providers.models.chat import ChatMode, ChatRequest, ToolUse
 from providers.models.endpoints import ModelCandidate
 from providers.tokens.allotment import (
-    LARGEST_OUTPUT,
-    SMALLEST_OUTPUT,
+    MAX_OUTPUT_SHARE,
+    REDUCED_OUTPUT_SHARE,
     ContentItem,
     ContextBudgetExceeded,
     allot,
@@ -67,22 +67,22 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
         mode = ChatMode.TEXT
     schema = "" if plain else schema_text(task.role.answer)
-    end = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
+    ending = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
     repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
-    besides = task.system + schema + end + (json.dumps(tools) if tools else "")
-    shown, levels, used, (room, output) = _fit(task, candidate, besides, repair)
+    surroundings = task.system + schema + ending + (json.dumps(tools) if tools else "")
+    shown, levels, used, (room, output) = _fit(task, candidate, surroundings, repair)
     warnings, needed = list[str](), task.role.output_tokens + capabilities.reasoning_tokens
     if output < needed // 2:
-        end = BREVITY.format(words=task.role.output_tokens * output // needed // 2) + end
+        ending = BREVITY.format(words=task.role.output_tokens * output // needed // 2) + ending
         warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")
-    end += repair
+    ending += repair
     messages = messages_for(candidate.key, shown.messages)
-    if messages and end:
-        messages[-1]["content"].append({"type": "text", "text": end.strip()})
+    if messages and ending:
+        messages[-1]["content"].append({"type": "text", "text": ending.strip()})
     request = ChatRequest(
         model=candidate.model,
         system=task.system,
-        prompt=shown.prompt if messages else shown.prompt + end,
+        prompt=shown.prompt if messages else shown.prompt + ending,
         max_tokens=output,
         timeout_seconds=task.input.time_limit_seconds,
         json_schema=json.loads(schema) if schema else None,
@@ -102,25 +102,25 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
 
 
 def _fit(
-    task: EngineTask, candidate: ModelCandidate, besides: str, repair: str
+    task: EngineTask, candidate: ModelCandidate, surroundings: str, repair: str
 ) -> tuple[RenderedPrompt, dict[str, Level], int, tuple[int, int]]:
-    """Show the content whole, or its items at the levels that fit; `besides` and `repair` are the text around it.
+    """Show the content whole, or its items at the levels that fit; `surroundings` and `repair` are the text around it.
 
     Returns the prompt, the levels of shortened items, the total tokens, and the room for them and for the answer. A
     first call reserves room for the reasons of a repair, so that the repair shows the same content.
     """
-    whole, factor, others = task.whole, candidate.capabilities.token_factor, estimated_tokens(besides + repair)
+    whole, factor, overhead = task.whole, candidate.capabilities.token_factor, estimated_tokens(surroundings + repair)
 
     def tokens_of(shown: RenderedPrompt) -> int:
         messages = messages_for(candidate.key, shown.messages)
         content = shown.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
-        return int(factor * (others + BREVITY_TOKENS + estimated_tokens(content)))
+        return int(factor * (overhead + BREVITY_TOKENS + estimated_tokens(content)))
 
     spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair)) if whole.items else 0.0
     shown, used, (room, output) = whole, tokens_of(whole), room_for(task, candidate)
     levels: dict[str, Level] = {}
     if used + spare > room:
-        room, output = room_for(task, candidate, SMALLEST_OUTPUT)
+        room, output = room_for(task, candidate, REDUCED_OUTPUT_SHARE)
     if used + spare > room:
         for _ in range(FITTING_ROUNDS if task.render else 0):
             # The marks of a prompt depend on its content, so the overhead around the items differs a little each time.
@@ -162,24 +162,24 @@ def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list
         return list(candidates)
     schema = "" if task.role.plain_text else schema_text(task.role.answer)
     text = task.system + schema + task.whole.prompt
-    text += json.dumps([tool_definitions(task), *(one.content for one in task.whole.messages)], ensure_ascii=False)
+    text += json.dumps([tool_definitions(task), *(item.content for item in task.whole.messages)], ensure_ascii=False)
     tokens = estimated_tokens(text) + REPAIR_TOKENS
 
     def is_too_small(candidate: ModelCandidate) -> bool:
-        return tokens * candidate.capabilities.token_factor > room_for(task, candidate, SMALLEST_OUTPUT)[0]
+        return tokens * candidate.capabilities.token_factor > room_for(task, candidate, REDUCED_OUTPUT_SHARE)[0]
 
     return sorted(candidates, key=is_too_small)
 
 
 def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> InvalidCall:
     """Return the error for a prompt that does not fit: need, room and remedy."""
-    (room, _), settings = room_for(task, candidate, SMALLEST_OUTPUT), task.input.tokens
-    managed = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
-    fewer = "protect fewer sources" if task.input.protected_source_ids else "lower limits.max_sources_per_query"
-    lower = "" if task.role.tools else f", or {fewer}"
+    (room, _), settings = room_for(task, candidate, REDUCED_OUTPUT_SHARE), task.input.tokens
+    margin = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
+    remedy = "protect fewer sources" if task.input.protected_source_ids else "lower limits.max_sources_per_query"
+    advice = "" if task.role.tools else f", or {remedy}"
     return InvalidCall(
-        f"the prompt needs about {needed} tokens and {candidate.shown} has {managed}room for {room} "
-        f"(window {window_of(task, candidate)}): use a model with a larger window{lower}",
+        f"the prompt needs about {needed} tokens and {candidate.shown} has {margin}room for {room} "
+        f"(window {window_of(task, candidate)}): use a model with a larger window{advice}",
         kind="context_too_long",
     )
 
@@ -190,7 +190,7 @@ def window_of(task: EngineTask, candidate: ModelCandidate) -> int:
     return own.get(candidate.name) or own.get(candidate.model) or candidate.capabilities.window
 
 
-def room_for(task: EngineTask, candidate: ModelCandidate, share: float = LARGEST_OUTPUT) -> tuple[int, int]:
+def room_for(task: EngineTask, candidate: ModelCandidate, share: float = MAX_OUTPUT_SHARE) -> tuple[int, int]:
     """Divide a model's window into tokens for the prompt and for all output of a task, which gets `share`."""
     needed = task.role.output_tokens + candidate.capabilities.reasoning_tokens
     window = window_of(task, candidate)

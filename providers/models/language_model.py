@@ -20,8 +20,8 @@ from providers.models.endpoints import EndpointCapabilities, ModelCandidate, Mod
 from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
 from providers.shared.limits import Limiter
 
-SHORTEST_SECONDS: Final = 0.05  # with less time left, no other model is tried
-SHARE_OF_ONE: Final = 0.7  # share of the remaining time for a model if another one can be tried after it
+MIN_SECONDS: Final = 0.05  # with less time left, no other model is tried
+TIME_SHARE: Final = 0.7  # share of the remaining time for a model if another one can be tried after it
 FAILURES_OF_ONE_MODEL: Final = {"unknown_model", "unknown_address", "unsupported_parameter"}
 NARROWED: Final = "less text of each source was considered: use a model with a larger window"
 Failures = list[tuple[ModelCandidate, ProviderError]]
@@ -53,10 +53,10 @@ class LanguageModelEngine:
         failures: Failures = []
         while waiting:
             candidate, *waiting = waiting
-            left = deadline - time.monotonic()
-            if failures and left < SHORTEST_SECONDS:
+            seconds_left = deadline - time.monotonic()
+            if failures and seconds_left < MIN_SECONDS:
                 break
-            until = deadline - (left * (1 - SHARE_OF_ONE) if waiting else 0)
+            until = deadline - (seconds_left * (1 - TIME_SHARE) if waiting else 0)
             replaceable = any(other.endpoint is not candidate.endpoint for other in waiting)
             silence = FAILOVER_SILENCE_SECONDS if replaceable else SILENCE_SECONDS
             try:
@@ -109,7 +109,7 @@ class LanguageModelEngine:
             expected = fitted.estimate + fitted.request.max_tokens // 4  # few answers come near their cap
             try:
                 async with self._limiter.permit(candidate.endpoint.service, expected):
-                    left = max(SHORTEST_SECONDS, until - time.monotonic())
+                    left = max(MIN_SECONDS, until - time.monotonic())
                     reply = await chat.complete(replace(fitted.request, timeout_seconds=left, silence_seconds=silence))
             except InvalidCall as error:
                 weaker = weakened(candidate.capabilities, fitted.request, error.kind)
@@ -124,34 +124,34 @@ class LanguageModelEngine:
         self, task: EngineTask, candidate: ModelCandidate, reply: ChatReply, fitted: FittedRequest, failures: Failures
     ) -> EngineAnswer:
         # Priced by the requested name.
-        cost = self._prices.cost_usd(candidate.model, reply.usage, written=candidate.name)
+        cost = self._prices.cost_usd(candidate.model, reply.usage, full_name=candidate.name)
         usage = reply.usage.model_copy(update={"cost_usd": cost})
         try:
             # Repairing the JSON of a long text takes up to two seconds, in which other calls continue.
             read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)
-            content, liberties = await asyncio.to_thread(read, reply)
+            content, notes = await asyncio.to_thread(read, reply)
         except AnswerUnusable as error:
             error.usage, error.model = usage, reply.model
             raise
         skipped = [
-            f"model {one.shown} did not answer ({type(error).__name__}): {candidate.shown} did"
-            for one, error in failures
+            f"model {failed.shown} did not answer ({type(error).__name__}): {candidate.shown} did"
+            for failed, error in failures
         ]
-        warnings = [*skipped, *fitted.warnings, *reply.warnings, *liberties]
+        warnings = [*skipped, *fitted.warnings, *reply.warnings, *notes]
         return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity)
 
 
 def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, fitted: FittedRequest) -> InvalidCall:
     """Return the refusal with its figures and the setting that remedies it."""
-    place = f"models.endpoints.{candidate.endpoint.name}"
+    setting = f"models.endpoints.{candidate.endpoint.name}"
     message = str(error)
     if error.kind == "context_too_long":
         reason = too_long(task, candidate, fitted.estimate)
-        message = f"the endpoint has a smaller window than is known: set {place}.window; {reason}"
+        message = f"the endpoint has a smaller window than is known: set {setting}.window; {reason}"
     elif error.kind == "output_too_long":
-        message += f": the request allows {fitted.request.max_tokens} tokens: set {place}.output_limit"
+        message += f": the request allows {fitted.request.max_tokens} tokens: set {setting}.output_limit"
     elif error.kind == "unsupported_parameter" and fitted.request.tools:
-        message = f'the model {candidate.shown} takes no tools: name another one, and set {place}.tools = "none"'
+        message = f'the model {candidate.shown} takes no tools: name another one, and set {setting}.tools = "none"'
     return InvalidCall(message, kind=error.kind)
 
 

@@ -31,19 +31,19 @@ class SummarizingEngine:
         """
         if not isinstance(task.input, SummarizeInput):
             return await self._engine.answer(task)
-        made: list[EngineAnswer] = []
+        answers: list[EngineAnswer] = []
 
         async def make() -> str:
-            made.append(await self._engine.answer(task))
-            return checked_summary(task, made[0])
+            answers.append(await self._engine.answer(task))
+            return checked_summary(task, answers[0])
 
-        tokens, order = task.input.tokens, summary_key(task.input.text.hash, task.input.level)
+        tokens, key = task.input.tokens, summary_key(task.input.text.hash, task.input.level)
         if tokens.summarization_cache_enabled:
-            wanted = f"{task.prompt_version} {tokens.summarization_provider} {tokens.summarization_providers} {order}"
-            summary = (await self._cache.get_or_make(SUMMARY, task.input.tenant, wanted, make, _Texts())).value
+            request = f"{task.prompt_version} {tokens.summarization_provider} {tokens.summarization_providers} {key}"
+            summary = (await self._cache.get_or_make(SUMMARY, task.input.tenant, request, make, _Texts())).value
         else:
             summary = await make()
-        return made[0] if made else EngineAnswer(SummarizerAnswer(summary=summary), self.kind)
+        return answers[0] if answers else EngineAnswer(SummarizerAnswer(summary=summary), self.kind)
 
     async def close(self) -> None:
         """Close the engine."""
@@ -72,7 +72,7 @@ def checked_summary(task: EngineTask, answer: EngineAnswer) -> str:
         problem = STEERED
     elif not 0 < len(summary) <= request.most_characters:
         problem = f"$: the summary has {len(summary)} characters; it may have 1 to {request.most_characters}"
-    elif any(found[0] not in original for found in CITATION.finditer(summary)):
+    elif any(citation[0] not in original for citation in CITATION.finditer(summary)):
         problem = "$: the summary has a citation that its text does not have"
     if problem:
         raise InvalidOutput(problem, usage=answer.usage, model=answer.model)

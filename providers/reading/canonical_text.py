@@ -32,7 +32,7 @@ PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """Line before each page. A document that contains such marks itself only misplaces its own pages and terms."""
 
 TEXT_LIMIT: Final = 2_000_000  # characters of a document's text; whole blocks beyond it are dropped
-LIST_DEPTH: Final = 5
+MAX_LIST_DEPTH: Final = 5
 
 MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
 LINE: Final = re.compile(
@@ -108,11 +108,11 @@ def canonical_text(
     writer = _Writer(limit, escaped=escaped)
     writer.write(markdown)
     text = "".join(writer.parts)
-    given = facts.facts() | {"media_type": media_type, "pages": writer.pages}
-    given["title"] = facts.title or next((text[one.start : one.end] for one in writer.blocks if one.level), "")
+    fields = facts.facts() | {"media_type": media_type, "pages": writer.pages}
+    fields["title"] = facts.title or next((text[block.start : block.end] for block in writer.blocks if block.level), "")
     if writer.cut:
-        given["warnings"] = [cut_warning(text)]
-    return Extraction(text=text, blocks=writer.blocks, **given)
+        fields["warnings"] = [cut_warning(text)]
+    return Extraction(text=text, blocks=writer.blocks, **fields)
 
 
 def cut_warning(text: str) -> str:
@@ -135,19 +135,19 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def plain_inline(words: str) -> str:
+def plain_inline(text: str) -> str:
     """Drop the inline markup of Markdown, except for code."""
-    return INLINE.sub(_plain, words) if any(sign in words for sign in "\\`*[~<^") else words
+    return INLINE.sub(_plain, text) if any(character in text for character in "\\`*[~<^") else text
 
 
-def _plain(found: re.Match[str]) -> str:
-    if found["code"]:
-        return found["code"]
-    if found["emphasis"]:
-        return plain_inline(found["emphasis"])
-    if found["raised"]:
-        return "^" + found["raised"]
-    return found["escaped"] or plain_inline(found["label"] or "") or found["address"] or ""
+def _plain(match: re.Match[str]) -> str:
+    if match["code"]:
+        return match["code"]
+    if match["emphasis"]:
+        return plain_inline(match["emphasis"])
+    if match["raised"]:
+        return "^" + match["raised"]
+    return match["escaped"] or plain_inline(match["label"] or "") or match["address"] or ""
 
 
 class _Writer:
@@ -169,61 +169,61 @@ class _Writer:
         """Write all lines."""
         lines = iter(markdown.split("\n"))
         for line in lines:
-            words = line.removeprefix("> ")
-            found = LINE.match(words)
-            if not words.strip():
+            text = line.removeprefix("> ")
+            match = LINE.match(text)
+            if not text.strip():
                 self._close()
                 self._after_term = self._in_table = False
-            elif found is None:
-                self._continue(words.strip())
+            elif match is None:
+                self._continue(text.strip())
             else:
                 self._close()
-                self._line(lines, found)
+                self._line(lines, match)
             if self.cut:
                 break
         self._close()
 
-    def _line(self, lines: Iterator[str], found: re.Match[str]) -> None:
+    def _line(self, lines: Iterator[str], match: re.Match[str]) -> None:
         """Write a line that is a block, or starts a list item or a fenced block."""
-        if found["fence"]:
+        if match["fence"]:
             self._in_table = False
-            self._code(lines, found["fence"])
-        elif found["heading"]:
-            words = one_line(self._plain(found["title"])).rstrip("¶# ")
-            self._add(words, before=found["heading"] + " ", level=len(found["heading"]))
-        elif found["row"]:
-            self._row(found["row"])
-        elif found["item"]:
-            depth = min(len(found["indent"]) // 2, LIST_DEPTH)
-            self._bullet = "  " * depth + (found["item"] if found["item"][:1].isdecimal() else "-") + " "
-            self._open = [found["words"]]
+            self._code(lines, match["fence"])
+        elif match["heading"]:
+            text = one_line(self._plain(match["title"])).rstrip("¶# ")
+            self._add(text, prefix=match["heading"] + " ", level=len(match["heading"]))
+        elif match["row"]:
+            self._row(match["row"])
+        elif match["item"]:
+            depth = min(len(match["indent"]) // 2, MAX_LIST_DEPTH)
+            self._bullet = "  " * depth + (match["item"] if match["item"][:1].isdecimal() else "-") + " "
+            self._open = [match["words"]]
 
-    def _continue(self, words: str) -> None:
-        if words[:1] == "\ue000" and (number := words.strip("\ue000")).isdecimal() and number.isascii():
+    def _continue(self, text: str) -> None:
+        if text[:1] == "\ue000" and (number := text.strip("\ue000")).isdecimal() and number.isascii():
             self._close()
             # Unmarked pages before it begin here, too.
             start = self._length + 2 if self.blocks else 0
             self.pages += [start] * min(int(number) - len(self.pages), 1_000)
-        elif words.startswith(TERM_MARK):
+        elif text.startswith(TERM_MARK):
             self._close()
-            term = one_line(self._plain(words))
+            term = one_line(self._plain(text))
             self._add(MARKUP.sub(r"\\\1", term))
             self._after_term = bool(term)
         else:
-            self._open.append(words)
+            self._open.append(text)
 
     def _close(self) -> None:
         """Write the open paragraph or item."""
         lines, bullet = [one_line(self._plain(line)) for line in self._open], self._bullet
         self._open, self._bullet = [], ""
-        words = MARKUP.sub(r"\\\1", "\n".join(filter(None, lines)))
-        if words:
-            follows = self._after_item if bullet else self._after_term
-            self._add(words, before=bullet, close=follows)
+        text = MARKUP.sub(r"\\\1", "\n".join(filter(None, lines)))
+        if text:
+            close = self._after_item if bullet else self._after_term
+            self._add(text, prefix=bullet, close=close)
             self._after_item, self._after_term = bool(bullet), False
 
-    def _plain(self, words: str) -> str:
-        return MARKS.sub("", plain_inline(words) if self._escaped else words)
+    def _plain(self, text: str) -> str:
+        return MARKS.sub("", plain_inline(text) if self._escaped else text)
 
     def _row(self, line: str) -> None:
         """Write a row of a table; the rule below its header belongs to no block."""
@@ -233,8 +233,8 @@ class _Writer:
             return
         cells = [one_line(MARKS.sub("", plain_inline(cell))) for cell in CELL_END.split(line.strip())[1:-1]]
         if any(cells):
-            words = " | ".join(CELL_END.sub(r"\|", cell) for cell in cells)
-            self._add(f"| {words} |", close=self._in_table)
+            text = " | ".join(CELL_END.sub(r"\|", cell) for cell in cells)
+            self._add(f"| {text} |", close=self._in_table)
             self._in_table = True
 
     def _code(self, lines: Iterator[str], fence: str) -> None:
@@ -244,23 +244,23 @@ class _Writer:
         code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in block)
         code = code.strip("\n").rstrip()
         longest = max(map(len, re.findall("`+", code)), default=0)
-        own = "`" * max(3, longest + 1)
-        self._add(code, before=own + "\n", after="\n" + own)
+        own_fence = "`" * max(3, longest + 1)
+        self._add(code, prefix=own_fence + "\n", suffix="\n" + own_fence)
 
-    def _add(self, words: str, *, before: str = "", after: str = "", level: int = 0, close: bool = False) -> None:
+    def _add(self, text: str, *, prefix: str = "", suffix: str = "", level: int = 0, close: bool = False) -> None:
         """Append a block; `close` puts it on the next line, without a blank one between."""
-        if not words:
+        if not text:
             return
         gap = ("\n" if close else "\n\n") if self.blocks else ""
-        start = self._length + len(gap) + len(before)
-        room = max(0, self._limit - start - len(after))
-        if len(words) > room:
+        start = self._length + len(gap) + len(prefix)
+        room = max(0, self._limit - start - len(suffix))
+        if len(text) > room:
             self.cut = True
             if self.blocks:
                 return
-            words = words[:room].rpartition(" ")[0] or words[:room]
-        self.blocks.append(TextBlock(start, start + len(words), level))
-        self._append(f"{gap}{before}{words}{after}")
+            text = text[:room].rpartition(" ")[0] or text[:room]
+        self.blocks.append(TextBlock(start, start + len(text), level))
+        self._append(f"{gap}{prefix}{text}{suffix}")
         self._after_item = False
 
     def _append(self, part: str) -> None:
@@ -271,17 +271,17 @@ class _Writer:
 # --- dates as documents write them, as far as they go: `2024`, `2024-05`, `2024-05-17` --------------------------------
 COMPACT: Final = re.compile(r"(\d{4})(\d{2})(\d{2})(?:T|$)")
 ISO_LIKE: Final = re.compile(r"(\d{4})(?:[-/.](\d{1,2})(?:[-/.](\d{1,2}))?)?(?!\d)")
-LONGEST_DATE: Final = 100
+MAX_DATE_LENGTH: Final = 100
 YEARS: Final = range(1000, 2101)
 
 
 def iso_date(value: str | None) -> str | None:
     """Return the date at the start of a value, or None: ISO 8601 and similar, mail dates, `May 17, 2024`."""
-    written = (value or "").strip()[:LONGEST_DATE]
-    found = COMPACT.match(written) or ISO_LIKE.match(written)
+    written = (value or "").strip()[:MAX_DATE_LENGTH]
+    match = COMPACT.match(written) or ISO_LIKE.match(written)
     try:
-        if found is not None:
-            parts = [part.zfill(2) for part in found.groups() if part]
+        if match is not None:
+            parts = [part.zfill(2) for part in match.groups() if part]
         elif read := parsedate(written) or parsedate(f"{written} 00:00"):
             parts = [f"{part:02}" for part in read[:3]]
         else:

@@ -86,7 +86,7 @@ CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IG
 META_CHARSET: Final = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE
 )
-LARGEST_FILE_BYTES: Final = 20_000_000  # no larger file is opened
+MAX_FILE_BYTES: Final = 20_000_000  # no larger file is opened
 OPENING_BYTES: Final = 1_024  # bytes of a body that are compared with the declared type
 WINDOW_BYTES: Final = 4_096
 CHARSET_WINDOW_BYTES: Final = 65_536
@@ -120,30 +120,30 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
 
 def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
     """Recognise the body of a web response, as declared unless its bytes contradict that. Raises as `sniff` does."""
-    stated = None if declared is None else DECLARED[declared]
+    declared_kind = None if declared is None else DECLARED[declared]
     packed = _packed_kind(body, "")
     if packed is None:
-        agrees = stated not in {PDF, *ARCHIVES} and not _is_binary(body)
+        agrees = declared_kind not in {PDF, *ARCHIVES} and not _is_binary(body)
     else:
-        agrees = stated in {None, packed} or {stated, packed} <= ARCHIVES
+        agrees = declared_kind in {None, packed} or {declared_kind, packed} <= ARCHIVES
     if not agrees:
         raise SourceUnreadable("wrong_type", MISMATCH)
     if packed is not None:
         return packed
-    if stated is None and HTML_OPENING.match(body[:OPENING_BYTES]):
+    if declared_kind is None and HTML_OPENING.match(body[:OPENING_BYTES]):
         return HTML
-    if stated in {None, TEXT, JSON} and _is_notebook(body):
+    if declared_kind in {None, TEXT, JSON} and _is_notebook(body):
         return DocumentKind.NOTEBOOK
-    named = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
-    return named if stated in {None, TEXT} and named != HTML else stated or TEXT
+    named_kind = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
+    return named_kind if declared_kind in {None, TEXT} and named_kind != HTML else declared_kind or TEXT
 
 
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return media type and charset of a `Content-Type`. Raises `SourceUnreadable` wrong_type if unsupported."""
-    stated = MEDIA_TYPE.match(header.strip()) if header else None
-    if header and (stated is None or stated[0].lower() not in DECLARED):
+    match = MEDIA_TYPE.match(header.strip()) if header else None
+    if header and (match is None or match[0].lower() not in DECLARED):
         raise SourceUnreadable("wrong_type", f"documents of the type {header[:80]} are not read")
-    media_type = stated and stated[0].lower()
+    media_type = match and match[0].lower()
     charset = CHARSET.search(header or "")
     return media_type, charset[1].lower() if charset else None
 
@@ -180,10 +180,10 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
         raise SourceUnreadable("malformed", "a damaged archive")
     import kreuzberg  # noqa: PLC0415  the fetching process does without it
 
-    found = kreuzberg.detect_mime_type(raw)
-    if found not in ARCHIVES:
+    media_type = kreuzberg.detect_mime_type(raw)
+    if media_type not in ARCHIVES:
         raise _not_read(suffix)
-    return DocumentKind(found)
+    return DocumentKind(media_type)
 
 
 def _not_read(suffix: str) -> SourceUnreadable:

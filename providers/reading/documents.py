@@ -39,7 +39,7 @@ from providers.text import KNOWN_LANGUAGES, detect_language
 
 PAGE_BYTES: Final = 3_000_000  # limit of a page of HTML or Markdown; other documents have 20 MB
 WEB_TEXT_CHARACTERS: Final = 200_000  # limit of one web page (reliability-and-security 2.2)
-MOST_PDF_PAGES: Final = 5_000
+MAX_PDF_PAGES: Final = 5_000
 NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips deeper ones
 RENDERED: Final = 3  # multiple of the text limit that is rendered: a plain text of 20 MB would take too long
 MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethrough"])
@@ -49,47 +49,47 @@ PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable
 """Paragraphs, underlined headings, lists and code of a plain text; characters within its words are not markup."""
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n){0,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 LANGUAGE_SAMPLE: Final = 4_000  # characters used to detect the language
-LEAST_FOR_LANGUAGE: Final = 200  # characters; below that the page's own statement is more reliable
+MIN_LANGUAGE_CHARACTERS: Final = 200  # below that the page's own statement is more reliable
 
 
 def extract(raw: bytes, name: str) -> Extraction:
     """Extract a file; `name` decides between kinds of text that look alike, and is the fallback for the title."""
-    found = _extract(raw, sniff(raw, name))
-    if not found.text:
+    extraction = _extract(raw, sniff(raw, name))
+    if not extraction.text:
         raise SourceUnreadable("no_text", "the document has no text, perhaps only scanned pages")
     stem = os.fsencode(PurePosixPath(name).stem).decode("utf-8", "replace")  # a name may be of another encoding
-    return replace(found, title=found.title or stem)
+    return replace(extraction, title=extraction.title or stem)
 
 
 def read_page(body: bytes, declared: str | None, charset: str | None, url: str) -> Extraction:
     """Extract a web document, perhaps without text, up to `WEB_TEXT_CHARACTERS`."""
     kind = kind_of_page(body, declared, PurePosixPath(unquote(urlsplit(url).path)).name)
-    found = _extract(body, kind, charset=charset, limit=WEB_TEXT_CHARACTERS)
-    pages = [start for start in found.pages if start < len(found.text)]
-    return replace(found, blocks=[], pages=pages, links=web_addresses(found.links, url))
+    extraction = _extract(body, kind, charset=charset, limit=WEB_TEXT_CHARACTERS)
+    pages = [start for start in extraction.pages if start < len(extraction.text)]
+    return replace(extraction, blocks=[], pages=pages, links=web_addresses(extraction.links, url))
 
 
 def web_addresses(links: list[str], url: str) -> list[str]:
     """Return the first web addresses to which a page links, each once, without the page itself."""
-    page, found = canonical_url(url), dict[str, None]()
+    page, addresses = canonical_url(url), dict[str, None]()
     for link in links:
         with suppress(ValueError):
             address = canonical_url(urljoin(url, link.strip()))
             if host_of(address) and address != page:
-                found[address] = None
-        if len(found) == MOST_LINKS:
+                addresses[address] = None
+        if len(addresses) == MOST_LINKS:
             break
-    return list(found)
+    return list(addresses)
 
 
 def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limit: int = TEXT_LIMIT) -> Extraction:
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
         raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
     if kind in BINARY:
-        found = _convert(_without_invisible_text(raw) if kind is PDF else raw, kind, limit)
+        extraction = _convert(_without_invisible_text(raw) if kind is PDF else raw, kind, limit)
     else:
-        found = _extract_text(decode(raw, charset=charset), kind, limit)
-    return replace(found, language=_language(found.text, found.language))
+        extraction = _extract_text(decode(raw, charset=charset), kind, limit)
+    return replace(extraction, language=_language(extraction.text, extraction.language))
 
 
 def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
@@ -98,13 +98,13 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
     if kind in {DocumentKind.MARKDOWN, TEXT}:
         # The library's Markdown reader loses words of lists and joins their paragraphs; its HTML reader does not.
         text, parser = clean(text), PLAIN_TEXT if kind is TEXT else MARKDOWN
-        most, length = RENDERED * limit, len(text)
-        if length > most:  # at a line end, except within a line longer than half of it
-            text = text[: text.rfind("\n", most // 2, most) + 1 or most]
+        most_characters, length = RENDERED * limit, len(text)
+        if length > most_characters:  # at a line end, except within a line longer than half of it
+            text = text[: text.rfind("\n", most_characters // 2, most_characters) + 1 or most_characters]
         head = FRONT_MATTER.match(text) if kind is DocumentKind.MARKDOWN else None
         stated = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
-        found = _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit, stated)
-        return found if length <= most else replace(found, warnings=[cut_warning(found.text)])
+        extraction = _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit, stated)
+        return extraction if length <= most_characters else replace(extraction, warnings=[cut_warning(extraction.text)])
     if kind is DocumentKind.LOG:
         fence = "`" * 40
         return canonical_text(f"{fence}\n{clean(text)}\n{fence}", kind, escaped=True, limit=limit)
@@ -113,11 +113,11 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
 
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     is_tabs = kind is DocumentKind.CSV and raw.count(b"\t", 0, 4_096) > raw.count(b",", 0, 4_096)
-    found = _markdown(raw, "text/tab-separated-values" if is_tabs else kind)
-    text = canonical_text(clean(found.content), kind, escaped=True, limit=limit, facts=_facts_of(found))
+    document = _markdown(raw, "text/tab-separated-values" if is_tabs else kind)
+    result = canonical_text(clean(document.content), kind, escaped=True, limit=limit, facts=_facts_of(document))
     if kind is PDF:
-        return replace(text, pages=_page_offsets(text.text, [page["content"] for page in found.pages or []]))
-    return text
+        return replace(result, pages=_page_offsets(result.text, [page["content"] for page in document.pages or []]))
+    return result
 
 
 def _read_html(markup: str, kind: DocumentKind, limit: int, stated: DocumentFacts | None = None) -> Extraction:
@@ -127,16 +127,16 @@ def _read_html(markup: str, kind: DocumentKind, limit: int, stated: DocumentFact
     return canonical_text(markdown, kind, escaped=False, limit=limit, facts=facts)
 
 
-def _facts_of(found: Any) -> DocumentFacts:
+def _facts_of(document: Any) -> DocumentFacts:
     """Return the statements of a converted document about itself."""
-    stated = found.metadata
-    names = stated.get("authors") or [parseaddr(stated.get("from_email") or "")[0]]
-    title = stated.get("title") or (stated.get("subject") if stated.get("format_type") == "email" else "")
+    metadata = document.metadata
+    names = metadata.get("authors") or [parseaddr(metadata.get("from_email") or "")[0]]
+    title = metadata.get("title") or (metadata.get("subject") if metadata.get("format_type") == "email" else "")
     return DocumentFacts(
         title=one_line(clean(title or ""))[:300],
-        language=language_code(stated.get("language")),
+        language=language_code(metadata.get("language")),
         authors=[name for name in (one_line(clean(name)) for name in names) if is_name(name)],
-        published_at=iso_date(stated.get("created_at") or stated.get("modified_at")),
+        published_at=iso_date(metadata.get("created_at") or metadata.get("modified_at")),
     )
 
 
@@ -163,24 +163,24 @@ def _markdown(raw: bytes, media_type: str) -> Any:
 
 def _language(text: str, declared: str | None) -> str | None:
     """Return the language of a text, detected because templates often declare a wrong one."""
-    if declared is not None and (len(text) < LEAST_FOR_LANGUAGE or declared not in KNOWN_LANGUAGES):
+    if declared is not None and (len(text) < MIN_LANGUAGE_CHARACTERS or declared not in KNOWN_LANGUAGES):
         return declared
-    found = detect_language(text[:LANGUAGE_SAMPLE])
-    return declared if found == "und" else found
+    detected = detect_language(text[:LANGUAGE_SAMPLE])
+    return declared if detected == "und" else detected
 
 
 def _page_offsets(text: str, pages: list[str]) -> list[int]:
     """Return the offset of each page: that of its first words which occur after the previous page."""
     offsets: list[int] = []
-    place = 0
+    position = 0
     for page in pages:
         for line in page.splitlines()[:5]:
             words = re.findall(r"\w+", clean(line))[:6]
-            found = re.compile(r"\W+".join(words)).search(text, place) if len("".join(words)) > 3 else None
-            if found is not None:
-                place = found.start()
+            match = re.compile(r"\W+".join(words)).search(text, position) if len("".join(words)) > 3 else None
+            if match is not None:
+                position = match.start()
                 break
-        offsets.append(max(text.rfind("\n", 0, place) + 1, offsets[-1] if offsets else 0))
+        offsets.append(max(text.rfind("\n", 0, position) + 1, offsets[-1] if offsets else 0))
     return offsets
 
 
@@ -188,8 +188,8 @@ def _without_invisible_text(raw: bytes) -> bytes:
     """Remove text of render mode 3 from PDF pages without an image; on pages with one, it is the OCR of a scan."""
     try:
         with closing(pypdfium2.PdfDocument(raw)) as document:
-            if len(document) > MOST_PDF_PAGES:
-                raise SourceUnreadable("too_large", f"the document has more than {MOST_PDF_PAGES} pages")
+            if len(document) > MAX_PDF_PAGES:
+                raise SourceUnreadable("too_large", f"the document has more than {MAX_PDF_PAGES} pages")
             if not sum(_remove_invisible(page) for page in document):
                 return raw
             changed = BytesIO()

@@ -15,10 +15,10 @@ from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFa
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
-MOST_TAGS: Final = 200_000
-MOST_ATTRIBUTES: Final = 1_000
+MAX_TAGS: Final = 200_000
+MAX_ATTRIBUTES: Final = 1_000
 """Per tag. Source of these figures and the next: reliability-and-security 2.2, before any parser."""
-DEEPEST: Final = 512
+MAX_DEPTH: Final = 512
 TAG: Final = re.compile(r"<[a-zA-Z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
 QUOTED: Final = re.compile(r"\"[^\"]*+\"|'[^']*+'")
 ATTRIBUTE: Final = re.compile(r"[\s/=][^\s/=]")
@@ -39,12 +39,12 @@ RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code"}
 NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
 SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
 INLINE: Final = frozenset(("code", "br"))
-DEEPEST_WRITTEN: Final = 40
+MAX_WRITTEN_DEPTH: Final = 40
 """`kreuzberg` drops elements nested deeper than 60; below this level they are written as a sequence of blocks."""
 LAYOUT: Final = ("table", "h1", "h2", "h3", "h4", "pre", "dl", "section", "article", "form")
 """Elements in table cells that mark a table as mere layout."""
 PARTS_OF_TABLES: Final = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th"))
-LONGEST_CELL: Final = 1_500  # characters in a cell of a table without headers; longer cells are columns of a page
+MAX_CELL_LENGTH: Final = 1_500  # in a table without headers, where longer cells are columns of a page
 
 NAVIGATION_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
 NAVIGATION: Final = frozenset(
@@ -65,16 +65,16 @@ BOXES: Final = frozenset(
 )
 """Classes of boxes inside a section; a heading in one begins no section."""
 TITLES: Final = frozenset(("fancy_title", "page-title", "pagetitle", "doc-title", "doctitle"))
-LEAST_MAIN_CHARACTERS: Final = 200
+MIN_MAIN_CHARACTERS: Final = 200
 READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
 FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
 ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split())
 
-LONGEST_FACT: Final = 300
-LONGEST_LINK: Final = 500
-LONGEST_NAME: Final = 70
+MAX_FACT_LENGTH: Final = 300
+MAX_LINK_LENGTH: Final = 500
+MAX_NAME_LENGTH: Final = 70
 """Limits in characters: these statements are invisible, so a message to a model must not pass for a name."""
-MOST_AUTHORS: Final = 20
+MAX_AUTHORS: Final = 20
 AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator")
 PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher")
 DATES: Final = (
@@ -110,13 +110,13 @@ def read_html(markup: str) -> tuple[str, DocumentFacts]:
 def check_size(markup: str) -> None:
     """Refuse markup that hangs parsers. Raises `SourceUnreadable` too_large."""
     tags = 0
-    for found in TAG.finditer(markup):
+    for match in TAG.finditer(markup):
         tags += 1
-        size = found.end() - found.start()
-        if size > MOST_ATTRIBUTES and len(ATTRIBUTE.findall(QUOTED.sub("=", found.group()))) > MOST_ATTRIBUTES:
-            raise SourceUnreadable("too_large", f"a tag has more than {MOST_ATTRIBUTES} attributes")
-    if tags > MOST_TAGS:
-        raise SourceUnreadable("too_large", f"the page has more than {MOST_TAGS} tags")
+        size = match.end() - match.start()
+        if size > MAX_ATTRIBUTES and len(ATTRIBUTE.findall(QUOTED.sub("=", match.group()))) > MAX_ATTRIBUTES:
+            raise SourceUnreadable("too_large", f"a tag has more than {MAX_ATTRIBUTES} attributes")
+    if tags > MAX_TAGS:
+        raise SourceUnreadable("too_large", f"the page has more than {MAX_TAGS} tags")
 
 
 class _Writer:
@@ -140,21 +140,21 @@ class _Writer:
         Links are in order, each once.
         """
         start, end, characters = self._mains[0] if len(self._mains) == 1 else (0, 0, 0)
-        if characters < LEAST_MAIN_CHARACTERS:
+        if characters < MIN_MAIN_CHARACTERS:
             start, end = 0, len(self._parts)
-        links = dict.fromkeys(address for place, address in self._links if start <= place < end)
+        links = dict.fromkeys(address for index, address in self._links if start <= index < end)
         return "".join(self._parts[start:end]), list(links)
 
     def write(self, element: Element, depth: int) -> tuple[int, int]:
         """Write an element's content; return its words and those of links. Raises `SourceUnreadable` too_large."""
-        if depth > DEEPEST:
-            raise SourceUnreadable("too_large", f"elements are nested deeper than {DEEPEST}")
-        if element.tag == "a" and 0 < len(address := element.get("href", "")) <= LONGEST_LINK:
+        if depth > MAX_DEPTH:
+            raise SourceUnreadable("too_large", f"elements are nested deeper than {MAX_DEPTH}")
+        if element.tag == "a" and 0 < len(address := element.get("href", "")) <= MAX_LINK_LENGTH:
             self._links.append((len(self._parts), address))
         words, linked = self._text(element.text), 0
         for child in element:
-            below, below_linked = self._child(child, depth + 1)
-            words, linked = words + below + self._text(child.tail), linked + below_linked
+            child_words, child_linked = self._child(child, depth + 1)
+            words, linked = words + child_words + self._text(child.tail), linked + child_linked
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
     def _child(self, element: Element, depth: int) -> tuple[int, int]:
@@ -203,14 +203,14 @@ class _Writer:
         self._boxes += boxed
         self._preformatted += written == "pre"
         self._nesting += written != ""
-        found = self.write(element, depth)
+        counts = self.write(element, depth)
         self._nesting -= written != ""
         self._preformatted -= written == "pre"
         self._boxes -= boxed
         self._add_tag(written, f"</{written}>")
         if written and written not in INLINE and not self._preformatted:
             self._parts.append(" ")  # a cell is one line: text after a block in it must not join its last word
-        return found
+        return counts
 
     def _tag_for(self, element: Element, names: list[str]) -> str:
         tag = element.tag
@@ -227,14 +227,14 @@ class _Writer:
 
     def _add_tag(self, written: str, tag: str) -> None:
         """Write a tag, or a break between blocks if elements are nested too deep to be written."""
-        if written in INLINE or (written and self._nesting < DEEPEST_WRITTEN):
+        if written in INLINE or (written and self._nesting < MAX_WRITTEN_DEPTH):
             self._parts.append(tag)
         elif written:
             self._parts.append("<hr>")
 
     def _begin_table(self, table: Element, depth: int) -> None:
         """Write the caption of a table above it, and note a table that only arranges the page."""
-        if self._nesting + 4 > DEEPEST_WRITTEN or not _is_data(table):
+        if self._nesting + 4 > MAX_WRITTEN_DEPTH or not _is_data(table):
             self._layout.add(table)
         for caption in table.iterchildren("caption"):
             if not is_hidden(caption):
@@ -298,27 +298,27 @@ def _is_data(table: Element) -> bool:
     if next(table.iter("th"), None) is not None:
         return True
     rows = [len(row) for row in table.iter("tr") if len(row)]
-    short = all(sum(map(len, cell.itertext())) <= LONGEST_CELL for cell in table.iter("td"))
+    short = all(sum(map(len, cell.itertext())) <= MAX_CELL_LENGTH for cell in table.iter("td"))
     return len(rows) > 1 and max(rows) > 1 and short
 
 
 def _facts(root: Element) -> DocumentFacts:
     """Read the title and the meta elements."""
-    stated: dict[str, list[str]] = {}
+    metadata: dict[str, list[str]] = {}
     for meta in root.iter("meta"):
         key = meta.get("name") or meta.get("property") or meta.get("itemprop") or ""
-        stated.setdefault(key.lower(), []).append(meta.get("content") or "")
-    stated["<title>"] = ["".join(title.itertext()) for title in root.iter("title")][:1]
+        metadata.setdefault(key.lower(), []).append(meta.get("content") or "")
+    metadata["<title>"] = ["".join(title.itertext()) for title in root.iter("title")][:1]
 
     def values(*keys: str) -> list[str]:
-        found = (one_line(clean(value)) for key in keys for value in stated.get(key, ()))
-        return list(dict.fromkeys(value[:LONGEST_FACT] for value in found if value))
+        texts = (one_line(clean(value)) for key in keys for value in metadata.get(key, ()))
+        return list(dict.fromkeys(value[:MAX_FACT_LENGTH] for value in texts if value))
 
     authors = (list(filter(is_name, values(key))) for key in AUTHORS)
     return DocumentFacts(
         title=next(iter(values("<title>", "og:title")), ""),
         language=language_code(root.get("lang") or root.get("{http://www.w3.org/XML/1998/namespace}lang")),
-        authors=next(filter(None, authors), [])[:MOST_AUTHORS],
+        authors=next(filter(None, authors), [])[:MAX_AUTHORS],
         publisher=next(filter(is_name, values(*PUBLISHERS)), None),
         published_at=next(filter(None, map(iso_date, values(*DATES))), None),
     )
@@ -330,7 +330,7 @@ def language_code(value: str | None) -> str | None:
     return code if code.isascii() and code.isalpha() and len(code) in {2, 3} else None
 
 
-def is_name(words: str) -> bool:
+def is_name(text: str) -> bool:
     """Return whether a text can be a name, or a list of names, rather than a message."""
-    parts = words.replace(";", ",").split(",")
-    return bool(words) and max(map(len, parts)) <= LONGEST_NAME and len(words) <= LONGEST_FACT and "://" not in words
+    parts = text.replace(";", ",").split(",")
+    return bool(text) and max(map(len, parts)) <= MAX_NAME_LENGTH and len(text) <= MAX_FACT_LENGTH and "://" not in text

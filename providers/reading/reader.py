@@ -17,17 +17,17 @@ from providers.errors import ContentMissing, InputUnprocessable, ProviderError, 
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import Extraction
-from providers.reading.document_kinds import LARGEST_FILE_BYTES, DocumentKind
+from providers.reading.document_kinds import MAX_FILE_BYTES, DocumentKind
 from providers.reading.egress.client import NOT_MODIFIED, Egress, FetchPolicy
 from providers.reading.robots import Robots
 from providers.shared.cache import PAGE, Cache
 
 DEFAULT_TENANT: Final = "default"
-LEAST_TEXT: Final = 20
+MIN_TEXT_CHARACTERS: Final = 20
 """Least characters of a page: one that needs scripts, or checks for a human, often has less."""
 POLICY: Final = FetchPolicy(
     "text/html, application/xhtml+xml, application/pdf, text/markdown, text/plain;q=0.9, */*;q=0.1",
-    most_bytes=LARGEST_FILE_BYTES,
+    max_bytes=MAX_FILE_BYTES,
     seconds=60,
 )
 """Source of these figures: reliability-and-security 2.2."""
@@ -57,9 +57,9 @@ class WebReader:
 
     async def read(self, url: str, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Fetch and extract a document. Raises as `read_again` does."""
-        found = await self.read_again(url, None, domains)
-        assert found is not None
-        return found
+        document = await self.read_again(url, None, domains)
+        assert document is not None
+        return document
 
     async def read_again(
         self, url: str, known: Validators | None, domains: Domains = ANYWHERE
@@ -86,13 +86,13 @@ class WebReader:
         if fetched.status == NOT_MODIFIED:
             return None
         arguments = fetched.body, fetched.media_type, fetched.charset, fetched.url
-        found = await extract_in_child(self._pool, "read_page", *arguments)
-        length = len(found.text.strip())
-        if length < (LEAST_TEXT if found.media_type == DocumentKind.HTML else 1):
+        extraction = await extract_in_child(self._pool, "read_page", *arguments)
+        length = len(extraction.text.strip())
+        if length < (MIN_TEXT_CHARACTERS if extraction.media_type == DocumentKind.HTML else 1):
             reason = f"too little text ({length} characters), HTTP status {fetched.status}"
             raise SourceUnreadable("too_little_text", reason)
-        given = found.facts() | {"way": way, "validators": fetched.validators}
-        return ExtractedDocument(url=fetched.url, text=found.text, raw=fetched.body, **given)
+        fields = extraction.facts() | {"way": way, "validators": fetched.validators}
+        return ExtractedDocument(url=fetched.url, text=extraction.text, raw=fetched.body, **fields)
 
 
 async def extract_in_child(pool: SubprocessPool, function: str, *arguments: object) -> Extraction:
@@ -133,12 +133,12 @@ class CachedReader:
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
         domains.check(url)
-        found = await self._cache.get_or_make(
+        page = await self._cache.get_or_make(
             PAGE, tenant, canonical_url(url), lambda: self._read_and_store(url, domains), self
         )
-        for address in (*found.value.way, found.value.url):
+        for address in (*page.value.way, page.value.url):
             domains.check(address)
-        return replace(found.value, cached=True) if found.hit else found.value
+        return replace(page.value, cached=True) if page.hit else page.value
 
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE
@@ -163,9 +163,9 @@ class CachedReader:
 
     async def decode(self, text: str) -> ExtractedDocument:
         """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
-        raw, words, facts = CACHED.validate_json(text)
+        raw, text_reference, facts = CACHED.validate_json(text)
         try:
-            stored = await asyncio.gather(self._content.get(raw), self._content.get_text(words))
+            stored = await asyncio.gather(self._content.get(raw), self._content.get_text(text_reference))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
         return DOCUMENT.validate_python(facts | dict(zip(("raw", "text"), stored, strict=True)))

@@ -17,19 +17,19 @@ from providers.reading.egress.client import Egress, FetchPolicy
 
 FRESH_SECONDS: Final = 24 * 3600.0
 FAILURE_SECONDS: Final = 30.0  # a failure is cached: a silent site costs one deadline, not one for each page
-LONGEST_DELAY_SECONDS: Final = 10.0  # maximum obeyed between two requests (reliability-and-security 2.3)
-MOST_SITES: Final = 1_000
+MAX_DELAY_SECONDS: Final = 10.0  # obeyed between two requests (reliability-and-security 2.3)
+MAX_SITES: Final = 1_000
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """Failures after which everything may be read: the site has no such file for us. After any other, nothing may be."""
 AGENT_LINE: Final = re.compile(r"[ \t]*user[ -]?agent", re.IGNORECASE)
-MOST_WORK: Final = 1_000_000
+MAX_PARSE_COST: Final = 1_000_000
 """User agents times lines: the parser's time grows with it, to minutes for a malicious file."""
 # RFC 9309 2.5 requires at least 500 KiB to be read.
-POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", most_bytes=500 * 1024, seconds=10, is_document=False)
+POLICY: Final = FetchPolicy("text/plain, */*;q=0.1", max_bytes=500 * 1024, seconds=10, is_document=False)
 
 
 @dataclass(frozen=True)
-class _Known:
+class _SiteRules:
     """Rules of a site (None: it has none), or the failure to fetch them, valid for some seconds."""
 
     seconds: float
@@ -43,43 +43,43 @@ class Robots:
     def __init__(self, egress: Egress, agent: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._egress = egress
         self._agent = agent
-        self._known: TLRUCache[str, _Known] = TLRUCache(MOST_SITES, lambda _, known, now: now + known.seconds, clock)
+        self._rules: TLRUCache[str, _SiteRules] = TLRUCache(MAX_SITES, lambda _, rules, now: now + rules.seconds, clock)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def check(self, url: httpx2.URL) -> float:
         """Return the site's delay in seconds. Raises `SourceUnreadable` robots, or the failure to fetch its rules."""
         site = f"{url.scheme}://{url.netloc.decode('ascii')}"
         async with self._locks.setdefault(site, asyncio.Lock()):
-            known = self._known.get(site)
-            if known is None:
-                known = self._known[site] = await self._fetch(site)
-        if known.failure is not None:
-            raise known.failure.with_traceback(None)
-        if known.rules is None:
+            site_rules = self._rules.get(site)
+            if site_rules is None:
+                site_rules = self._rules[site] = await self._fetch(site)
+        if site_rules.failure is not None:
+            raise site_rules.failure.with_traceback(None)
+        if site_rules.rules is None:
             return 0.0
-        if not await asyncio.to_thread(known.rules.can_fetch, str(url), self._agent):
+        if not await asyncio.to_thread(site_rules.rules.can_fetch, str(url), self._agent):
             raise SourceUnreadable("robots", "the site asks robots not to read this page")
-        delay = known.rules.crawl_delay(self._agent)
-        return 0.0 if delay is None or not delay > 0 else min(float(delay), LONGEST_DELAY_SECONDS)
+        delay = site_rules.rules.crawl_delay(self._agent)
+        return 0.0 if delay is None or not delay > 0 else min(float(delay), MAX_DELAY_SECONDS)
 
-    async def _fetch(self, site: str) -> _Known:
+    async def _fetch(self, site: str) -> _SiteRules:
         try:
             fetched = await self._egress.fetch(f"{site}/robots.txt", POLICY)
             rules = await asyncio.to_thread(parse, fetched.body.decode("utf-8", "replace"))
         except SourceUnreadable as error:
             if error.kind in NO_RULES:
-                return _Known(FRESH_SECONDS)
+                return _SiteRules(FRESH_SECONDS)
             failure = SourceUnreadable(error.kind, f"the site's robots.txt: {error}")
-            return _Known(FAILURE_SECONDS, failure=failure)
+            return _SiteRules(FAILURE_SECONDS, failure=failure)
         except Retryable as error:
-            return _Known(FAILURE_SECONDS, failure=error)
-        return _Known(FRESH_SECONDS, rules)
+            return _SiteRules(FAILURE_SECONDS, failure=error)
+        return _SiteRules(FRESH_SECONDS, rules)
 
 
 def parse(text: str) -> Protego:
     """Parse a file. Raises `SourceUnreadable` robots for one that takes too long to parse."""
     lines = text.splitlines()
     agents = sum(AGENT_LINE.match(line) is not None for line in lines)
-    if agents * len(lines) > MOST_WORK:
+    if agents * len(lines) > MAX_PARSE_COST:
         raise SourceUnreadable("robots", "the file is too large to be understood")
     return Protego.parse(text.removeprefix("\ufeff"))

@@ -33,14 +33,14 @@ def provider_choices(
     others = [one.name for one in web if one.problem(values) is None]
     choices = []
     for provider in providers:
-        own, problem = values, provider.problem(values)
+        variables, problem = values, provider.problem(values)
         available, reason = problem is None, problem or _credentials(provider, values)
         if provider.name == BY_MODEL:
-            own, available, reason = model or {}, model is not None and not others, MODEL_MISSING
+            variables, available, reason = model or {}, model is not None and not others, MODEL_MISSING
             if model is not None:
-                searching = f"not needed: {others[0]}" if others else "the model's endpoint"
-                reason = f"{searching} searches the web"
-        address = (own.get(provider.address_variable) or provider.address).replace("{language}.", "")
+                searcher = f"not needed: {others[0]}" if others else "the model's endpoint"
+                reason = f"{searcher} searches the web"
+        address = (variables.get(provider.address_variable) or provider.address).replace("{language}.", "")
         choice = ProviderChoice(
             name=provider.name,
             available=available,
@@ -63,7 +63,7 @@ def _credentials(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
 def malformed(values: Mapping[str, str]) -> set[str]:
     """Return the providers that are set up with a malformed key or address."""
     providers = [search_declaration(name) for name in declared_names() if name != BY_MODEL]
-    complete = [one for one in providers if all(map(values.get, one.required_variables))]
+    complete = [provider for provider in providers if all(map(values.get, provider.required_variables))]
     return {provider.name for provider in complete if provider.problem(values)}
 
 
@@ -93,9 +93,9 @@ def choose(
         if unknown:
             raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
         return [_with_type(known[name], source_types, source_types[:1]) for name in dict.fromkeys(names)]
-    web = [one for one in choices if one.available and SourceType.WEB in one.source_types]
-    at_large = any(not search_declaration(one.name).fallback for one in web)
-    if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not at_large:
+    web = [choice for choice in choices if choice.available and SourceType.WEB in choice.source_types]
+    has_web_provider = any(not search_declaration(choice.name).fallback for choice in web)
+    if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not has_web_provider:
         types = [SourceType.WEB]
         choices = [_with_type(one, types, types) if search_declaration(one.name).fallback else one for one in choices]
     fitting = [choice for choice in choices if set(choice.source_types) & set(source_types)]
@@ -139,7 +139,7 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
     except ssl.SSLError:
         return f"{host} has no certificate that is trusted, or does not speak TLS at port {port}"
     except OSError as error:
-        why = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "unknown host"
-        return f"{host} is not reachable at port {port} ({why}): check the network"
+        reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "unknown host"
+        return f"{host} is not reachable at port {port} ({reason}): check the network"
     writer.transport.abort()
     return None

@@ -72,8 +72,8 @@ class SearchDeclaration:
 
     def language_code(self, language: str | None) -> str | None:
         """Return its code of a language; None for an unsupported one."""
-        own = self.own_languages.get(language or "", language)
-        return own if own in {*self.languages.split(), *self.own_languages.values()} else None
+        code = self.own_languages.get(language or "", language)
+        return code if code in {*self.languages.split(), *self.own_languages.values()} else None
 
     def problem(self, values: Mapping[str, str]) -> str | None:
         """Return the reason why it cannot be used with these variables, or None; their values are not shown."""
@@ -99,10 +99,10 @@ class SearchDeclaration:
         """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""
         module, _, class_name = self.implementation.partition(":")
         try:
-            found = getattr(import_module(module), class_name)
+            provider_class = getattr(import_module(module), class_name)
         except (ImportError, AttributeError) as error:
             raise NotConfigured(f"the search provider {self.name} cannot be loaded: {type(error).__name__}") from error
-        provider: SearchProvider = found(client, self, values)
+        provider: SearchProvider = provider_class(client, self, values)
         return provider
 
 
@@ -117,14 +117,14 @@ def declare_installed() -> None:
     for entry in entry_points(group=ENTRY_POINTS):
         problem = f"the search provider {entry.name} of an installed package"
         try:
-            found = entry.load()
+            declaration = entry.load()
         except (ImportError, AttributeError) as error:
             message = f"{problem} cannot be loaded: {type(error).__name__}; mend or remove the package"
             raise ValueError(message) from None
-        if not isinstance(found, SearchDeclaration) or found.name != entry.name:
+        if not isinstance(declaration, SearchDeclaration) or declaration.name != entry.name:
             raise ValueError(f"{problem} is no SearchDeclaration of that name; mend or remove the package")
-        if _declared.setdefault(found.name, found) != found:
-            raise ValueError(f"two search providers are named {found.name}")
+        if _declared.setdefault(declaration.name, declaration) != declaration:
+            raise ValueError(f"two search providers are named {declaration.name}")
 
 
 def declared_names() -> tuple[str, ...]:

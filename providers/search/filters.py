@@ -52,10 +52,10 @@ def filters_of(request: SearchRequest) -> Filters:
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
     """List the parts of a request that the provider cannot fulfil, one line each. Every provider has web pages."""
-    typed, days = request.source_type, request.published_from or request.published_to
+    source_type, days = request.source_type, request.published_from or request.published_to
     lines = []
-    if typed is not SourceType.WEB and typed not in provider.source_types:
-        lines.append(f"has no {typed.value} search of its own")
+    if source_type is not SourceType.WEB and source_type not in provider.source_types:
+        lines.append(f"has no {source_type.value} search of its own")
     if request.domains_allow and "domains_allow" not in provider.filters:
         lines.append("cannot search the allowed domains alone: hits elsewhere were left out")
     if request.language and "language" not in provider.filters:

@@ -16,8 +16,8 @@ from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import MALFORMED, WebSearch
 
-LONGEST_PAGE = 10
-MOST_SITES = 20  # domains that fit into a query: Google reads 32 words of it
+MAX_PAGE_SIZE = 10
+MAX_SITES = 20  # domains that fit into a query: Google reads 32 words of it
 DATES = ("article:published_time", "datepublished", "dc.date", "citation_publication_date", "date")
 THREADS = ThreadPoolExecutor(16, thread_name_prefix="google-search")
 """Separate threads: a search that hangs must not delay the loop's few default ones, which read and store."""
@@ -29,16 +29,16 @@ class GoogleSearch(WebSearch):
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make one search request."""
         domains = filters.domains
-        allow = domains.allow if len(domains.allow) <= MOST_SITES else ()
-        deny = domains.deny[: MOST_SITES - len(allow)]
-        words = f" ({' OR '.join(f'site:{host}' for host in allow)})" if allow else ""
-        words += "".join(f" -site:{host}" for host in deny)
-        most = hit_limit(request) if (allow, deny) == (domains.allow, domains.deny) else LONGEST_PAGE
+        allow = domains.allow if len(domains.allow) <= MAX_SITES else ()
+        deny = domains.deny[: MAX_SITES - len(allow)]
+        site_filter = f" ({' OR '.join(f'site:{host}' for host in allow)})" if allow else ""
+        site_filter += "".join(f" -site:{host}" for host in deny)
+        limit = hit_limit(request) if (allow, deny) == (domains.allow, domains.deny) else MAX_PAGE_SIZE
         language = self.declaration.language_code(filters.language)
         parameters = {
-            "q": shorten_query(request.text, 1_500 - len(words)) + words,
+            "q": shorten_query(request.text, 1_500 - len(site_filter)) + site_filter,
             "cx": self.values["GOOGLE_CSE_ID"],
-            "num": max(1, min(most, LONGEST_PAGE)),
+            "num": max(1, min(limit, MAX_PAGE_SIZE)),
             **({"lr": f"lang_{language}"} if language else {}),
             **({"sort": "date:r:{}:{}".format(*filters.days.both()).replace("-", "")} if filters.days.given else {}),
         }

@@ -13,12 +13,12 @@ from contracts.messages import SearchRequest
 from providers.reading.canonical_text import UNSEEN, clean, iso_date, one_line
 from providers.search.filters import filters_of
 
-MOST_RESULTS: Final = 50
-LONGEST_URL: Final = 2_000
-LONGEST_TITLE: Final = 300
-LONGEST_SNIPPET: Final = 1_000
-LONGEST_NAME: Final = 120
-MOST_AUTHORS: Final = 20
+MAX_RESULTS: Final = 50
+MAX_URL_LENGTH: Final = 2_000
+MAX_TITLE_LENGTH: Final = 300
+MAX_SNIPPET_LENGTH: Final = 1_000
+MAX_NAME_LENGTH: Final = 120
+MAX_AUTHORS: Final = 20
 TAG: Final = re.compile(r"</?[A-Za-z][^<>]*>|<!--[^<>]*-->|<![A-Za-z][^<>]*>|&#[0-9]{100,};?")
 """Markup, and numeric character references too long for Python to read."""
 DOI: Final = re.compile(r"(?<![0-9.])10\.[0-9]{4,9}/[^\s\"]{1,200}(?!\S)")
@@ -41,17 +41,17 @@ class RawResult:
 
 def text_at(value: Any, *path: str) -> str | None:
     """Return the text at a path of a service's answer; None if it is missing or not text."""
-    found = _at(value, path)
-    return found if isinstance(found, str) else None
+    text = _value_at(value, path)
+    return text if isinstance(text, str) else None
 
 
 def list_at(value: Any, *path: str) -> list[Any] | None:
     """Return the list at a path of a service's answer; None if it is missing or no list."""
-    found = _at(value, path)
-    return found if isinstance(found, list) else None
+    items = _value_at(value, path)
+    return items if isinstance(items, list) else None
 
 
-def _at(value: Any, path: Iterable[str]) -> Any:
+def _value_at(value: Any, path: Iterable[str]) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -59,7 +59,7 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 def hit_limit(request: SearchRequest) -> int:
     """Return the requested number of hits, within bounds."""
-    return min(request.max_results, MOST_RESULTS)
+    return min(request.max_results, MAX_RESULTS)
 
 
 def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult | None]) -> list[SearchHit]:
@@ -79,18 +79,18 @@ def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult |
         if published is not None and filters.days.exclude(published):
             continue
         seen.add(canonical_url(url))
-        authors = (plain(name, LONGEST_NAME) for name in result.authors[:MOST_AUTHORS])
+        authors = (plain(name, MAX_NAME_LENGTH) for name in result.authors[:MAX_AUTHORS])
         doi = DOI.search(result.doi or "")
         hit = SearchHit(
             url=url,
-            title=plain(result.title, LONGEST_TITLE) or urlsplit(url).netloc,
-            snippet=plain(result.snippet, LONGEST_SNIPPET),
+            title=plain(result.title, MAX_TITLE_LENGTH) or urlsplit(url).netloc,
+            snippet=plain(result.snippet, MAX_SNIPPET_LENGTH),
             rank=rank,
             provider=provider,
             source_type=result.source_type,
             published_at=published,
             authors=[name for name in dict.fromkeys(authors) if name],
-            venue=plain(result.venue, LONGEST_TITLE) or None,
+            venue=plain(result.venue, MAX_TITLE_LENGTH) or None,
             doi=doi.group().rstrip(".,;") if doi else None,
         )
         hits.append(hit)
@@ -100,7 +100,7 @@ def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult |
 def usable_url(text: str | None) -> str | None:
     """Return an absolute http(s) address without a fragment; None for anything else, or for a misleading address."""
     url = (text or "").strip().replace(" ", "%20")
-    if len(url) > LONGEST_URL or UNSEEN.search(url) or re.search(r"[\s\\]", url):
+    if len(url) > MAX_URL_LENGTH or UNSEEN.search(url) or re.search(r"[\s\\]", url):
         return None
     try:
         parts = urlsplit(url)
@@ -112,11 +112,11 @@ def usable_url(text: str | None) -> str | None:
     return parts._replace(fragment="").geturl()
 
 
-def plain(text: str | None, longest: int) -> str:
+def plain(text: str | None, limit: int) -> str:
     """Return one line without markup, control, bidirectional or invisible characters, of limited length."""
     # Markup is removed from up to eight times the length, so that enough text remains.
-    line = one_line(clean(html.unescape(TAG.sub("", (text or "")[: longest * 8]))))
-    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
+    line = one_line(clean(html.unescape(TAG.sub("", (text or "")[: limit * 8]))))
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def shorten_query(text: str, characters: int, words: int | None = None) -> str:

@@ -13,7 +13,7 @@ from providers.search.filters import Days, Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import MALFORMED, WebSearch
 
-LONGEST_PAGE: Final = 20  # results per request, of Tavily and of Brave
+MAX_PAGE_SIZE: Final = 20  # results per request, of Tavily and of Brave
 SEARXNG_TYPES: Final = {"news": "news", "science": "academic", "scientific publications": "academic"}
 """Category of a result → source type; anything else is the web."""
 SEARXNG_CATEGORIES: Final = {SourceType.WEB: "general", SourceType.NEWS: "news", SourceType.ACADEMIC: "science"}
@@ -27,8 +27,8 @@ WIKIPEDIA_PASSING: Final = ("internal_api_error", "maxlag", "readonly", "search-
 
 def read_result(result: dict[str, Any], *, snippet: str, published: str, source_type: str) -> RawResult:
     """Read a result whose snippet and date have the given names."""
-    url, title, words, day = (text_at(result, name) for name in ("url", "title", snippet, published))
-    return RawResult(url, title, words, day, source_type=source_type)
+    url, title, text, day = (text_at(result, name) for name in ("url", "title", snippet, published))
+    return RawResult(url, title, text, day, source_type=source_type)
 
 
 class TavilySearch(WebSearch):
@@ -39,18 +39,18 @@ class TavilySearch(WebSearch):
         kind = "news" if request.source_type is SourceType.NEWS else "web"
         lists = {"include_domains": filters.domains.allow, "exclude_domains": filters.domains.deny}
         # The service takes no domain with a single label, such as `gov`: the hits are filtered afterwards.
-        taken = {name: list(hosts) for name, hosts in lists.items() if hosts and all("." in host for host in hosts)}
-        partly = len(taken) < sum(map(bool, lists.values()))
+        usable = {name: list(hosts) for name, hosts in lists.items() if hosts and all("." in host for host in hosts)}
+        is_partial = len(usable) < sum(map(bool, lists.values()))
         days = {"start_date": filters.days.first, "end_date": filters.days.last}
         body = {
             "query": shorten_query(request.text, 400),
-            "max_results": LONGEST_PAGE if partly else min(hit_limit(request), LONGEST_PAGE),
+            "max_results": MAX_PAGE_SIZE if is_partial else min(hit_limit(request), MAX_PAGE_SIZE),
             "search_depth": "basic",
             "topic": "news" if kind == "news" else "general",
             "include_answer": False,
             "include_raw_content": False,
             "include_images": False,
-            **taken,
+            **usable,
             **{name: day for name, day in days.items() if day is not None},
         }
         answer = await self.fetch("POST", f"{self.address}/search", json=body)
@@ -73,7 +73,7 @@ class BraveSearch(WebSearch):
         kind = "news" if request.source_type is SourceType.NEWS else "web"
         parameters: dict[str, str | int] = {
             "q": shorten_query(request.text, 400 - len(site), 49) + site,
-            "count": LONGEST_PAGE,
+            "count": MAX_PAGE_SIZE,
             **({"result_filter": "web", "text_decorations": "false"} if kind == "web" else {}),
             **({"search_lang": language} if language else {}),
             **({"freshness": "to".join(days.both())} if days.given else {}),
@@ -95,30 +95,30 @@ class SearxngSearch(WebSearch):
         """Make one search request."""
         allowed, academic = filters.domains.allow, request.source_type is SourceType.ACADEMIC
         site = f" site:{allowed[0]}" if len(allowed) == 1 and not academic else ""
-        back = time_range(filters.days)
+        time_range_name = time_range(filters.days)
         parameters: dict[str, str | int] = {
             "q": shorten_query(SEARXNG_COMMAND.sub("", request.text), 1_000 - len(site)) + site,
             "format": "json",
             "pageno": 1,
             "categories": SEARXNG_CATEGORIES[request.source_type],
             **({"language": filters.language} if filters.language else {}),
-            **({"time_range": back} if back else {}),
+            **({"time_range": time_range_name} if time_range_name else {}),
         }
         answer = await self.get("/search", parameters)
-        found = list_at(answer, "results")
-        if found == [] and answer.get("unresponsive_engines"):
+        results = list_at(answer, "results")
+        if results == [] and answer.get("unresponsive_engines"):
             raise self.unavailable("some of its engines gave no answer, the others found nothing")
-        rough = "keeps to dates of publication only roughly: hits without a date may lie outside"
-        warnings = [rough] if filters.days.given else []
-        return self.respond(request, found, _searxng_result, warnings)
+        warning = "keeps to dates of publication only roughly: hits without a date may lie outside"
+        warnings = [warning] if filters.days.given else []
+        return self.respond(request, results, _searxng_result, warnings)
 
 
 def time_range(days: Days) -> str | None:
     """Return the shortest range that reaches back to the first day; None if none does."""
     if days.first is None:
         return None
-    back = (datetime.now(UTC).date() - date.fromisoformat(days.first)).days
-    return next((name for name, most in (("day", 1), ("week", 7), ("month", 31), ("year", 366)) if back <= most), None)
+    age = (datetime.now(UTC).date() - date.fromisoformat(days.first)).days
+    return next((name for name, limit in (("day", 1), ("week", 7), ("month", 31), ("year", 366)) if age <= limit), None)
 
 
 def _searxng_result(result: dict[str, Any]) -> RawResult:
@@ -135,8 +135,8 @@ class WikipediaSearch(WebSearch):
         one_wiki = filters.language and LANGUAGE_PLACE not in self.address
         # All articles have one host: nothing can be found outside the domains.
         if self.address == self.declaration.address and not filters.domains.admit(address):
-            outside = f"{urlsplit(address).hostname} is outside the domains: no search was made"
-            return SearchResponse(provider=self.name, warnings=[outside])
+            warning = f"{urlsplit(address).hostname} is outside the domains: no search was made"
+            return SearchResponse(provider=self.name, warnings=[warning])
         parameters: dict[str, str | int] = {
             "action": "query",
             "format": "json",
@@ -159,12 +159,12 @@ class WikipediaSearch(WebSearch):
         server, path = (text_at(answer, "query", "general", name) for name in ("server", "articlepath"))
         if server is None or path is None:
             raise self.unavailable(MALFORMED)
-        place = urljoin(urljoin(address, server), path)
+        article_pattern = urljoin(urljoin(address, server), path)
 
         def read(article: dict[str, Any]) -> RawResult:
             title = text_at(article, "title")
             name = None if title is None else quote(title.replace(" ", "_"), safe="/:(),'!*;@", errors="replace")
-            url = None if name is None else place.replace("$1", name)
+            url = None if name is None else article_pattern.replace("$1", name)
             return RawResult(url, title, text_at(article, "snippet"))
 
         warnings = ["is one wiki: it cannot keep to a language"] if one_wiki else []

@@ -13,7 +13,7 @@ from providers.search.filters import Filters
 from providers.search.hits import RawResult, hit_limit, list_at, shorten_query, text_at
 from providers.search.web_api import WebSearch
 
-LONGEST_PAGE = 100
+MAX_PAGE_SIZE = 100
 FIELDS = "title abstract authors year publicationDate venue externalIds url openAccessPdf".split()
 
 
@@ -51,21 +51,21 @@ class SemanticScholarSearch(WebSearch):
         """Make one search request."""
         # The library puts the text into a query string unchanged; the service finds nothing for hyphenated words.
         query = quote_plus(shorten_query(request.text.replace("-", " "), 1_000))
-        most = LONGEST_PAGE if filters.domains.given else hit_limit(request)
-        sent = OneRequest(self)
+        limit = MAX_PAGE_SIZE if filters.domains.given else hit_limit(request)
+        requester = OneRequest(self)
         days = f"{filters.days.first or ''}:{filters.days.last or ''}" if filters.days.given else None
         library = Library(api_url=self.address, retry=False)
-        library._requester = sent  # noqa: SLF001 - the only way to add a timeout and typed errors
+        library._requester = requester  # noqa: SLF001 - the only way to add a timeout and typed errors
         await library.search_paper(
             query,
             fields=FIELDS,
-            limit=max(1, most),
+            limit=max(1, limit),
             publication_date_or_year=days,
         )
-        found = list_at(sent.answer, "data")
-        if sent.answer.get("total") == 0 and sent.answer.get("data") is None:
-            found = []
-        return self.respond(request, found, _result)
+        papers = list_at(requester.answer, "data")
+        if requester.answer.get("total") == 0 and requester.answer.get("data") is None:
+            papers = []
+        return self.respond(request, papers, _result)
 
 
 def _result(paper: dict[str, Any]) -> RawResult:

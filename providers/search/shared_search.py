@@ -9,7 +9,7 @@ from providers.interfaces import SearchProvider
 from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
 from providers.shared.limits import Limiter
 
-NOT_IN_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"} | {
+FIELDS_OUTSIDE_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"} | {
     "patience_seconds"
 }
 """Fields that do not affect the answer: the caller and its reason; the tenant is part of the cache's own key."""
@@ -32,12 +32,12 @@ class SharedSearch:
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return hits in rank order; of callers waiting for one answer, one pays. Raises `ProviderError`."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
-        key = request.model_dump(mode="json", exclude=NOT_IN_KEY)
+        key = request.model_dump(mode="json", exclude=FIELDS_OUTSIDE_KEY)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
         # Services with the same name may be at several addresses.
         identity = json.dumps([self.name, getattr(self._provider, "instance", ""), key], sort_keys=True)
-        found = await self._cache.get_or_make(kind, request.tenant, identity, lambda: self._ask(request), self)
-        return found.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if found.hit else found.value
+        cached = await self._cache.get_or_make(kind, request.tenant, identity, lambda: self._ask(request), self)
+        return cached.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if cached.hit else cached.value
 
     async def _ask(self, request: SearchRequest) -> SearchResponse:
         async with self._limiter.permit(self._service):

@@ -21,8 +21,8 @@ from providers.service_calls import retry_after_seconds
 
 ANSWER_SECONDS: Final = 10.0  # a slower search fails, and the run tries its next provider
 CONNECT_SECONDS: Final = 5.0
-MOST_BYTES: Final = 8_000_000  # per answer, unpacked: enough for 10,000 results
-MOST_CONNECTIONS: Final = 50
+MAX_ANSWER_BYTES: Final = 8_000_000  # per answer, unpacked: enough for 10,000 results
+MAX_CONNECTIONS: Final = 50
 MALFORMED: Final = "the answer is cut or not of the documented form"
 QUOTA: Final = re.compile(r"quota|rate.?limit|daily.?limit|limit exceeded|resource_exhausted|too many requests")
 BAD_KEY: Final = re.compile(
@@ -39,7 +39,7 @@ def web_client(user_agent: str) -> httpx2.AsyncClient:
         trust_env=False,
         follow_redirects=False,
         headers={"user-agent": user_agent, "accept": "application/json", "accept-encoding": "gzip"},
-        limits=httpx2.Limits(max_connections=MOST_CONNECTIONS),
+        limits=httpx2.Limits(max_connections=MAX_CONNECTIONS),
         verify=trusted_certificates(),
     )
 
@@ -82,18 +82,18 @@ class WebSearch(ABC):
 
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
         """Send exactly one request; return the JSON object of an answer with status 200. Raises as `search` does."""
-        waiting = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
+        timeout = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
         body, response, failure = bytearray(), None, ""
         try:
             # Timeouts of the transport measure silence; a body that trickles needs a limit on the whole.
             async with (
                 asyncio.timeout(self.answer_seconds),
-                self.client.stream(method, url, headers=self.headers, timeout=waiting, **sent) as response,
+                self.client.stream(method, url, headers=self.headers, timeout=timeout, **sent) as response,
             ):
-                async for piece in response.aiter_bytes():
-                    body += piece
-                    if len(body) > MOST_BYTES:
-                        failure = f"the answer exceeds {MOST_BYTES // 1_000_000} MB"
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > MAX_ANSWER_BYTES:
+                        failure = f"the answer exceeds {MAX_ANSWER_BYTES // 1_000_000} MB"
                         break
         except httpx2.InvalidURL:
             raise NotConfigured(f"{self.declaration.address_variable} is no usable address") from None
@@ -127,12 +127,12 @@ class WebSearch(ABC):
         """
         if results is None:
             raise self.unavailable(MALFORMED)
-        found = [read(result) if isinstance(result, dict) else None for result in results]
-        if found and not any(result and result.url for result in found):
+        raw_results = [read(result) if isinstance(result, dict) else None for result in results]
+        if raw_results and not any(result and result.url for result in raw_results):
             raise self.unavailable(MALFORMED)
         return SearchResponse(
             provider=self.name,
-            hits=hits_of(request, self.name, found),
+            hits=hits_of(request, self.name, raw_results),
             cost_usd=None if self.declaration.paid else 0.0,
             warnings=[*unmet(request, self.declaration), *warnings],
         )
@@ -150,10 +150,10 @@ class WebSearch(ABC):
             return RateLimited(f"{service.label} asks to wait, or its quota is used up ({status})", retry_after=wait)
         if status in {408, 409, 425, 499} or status >= 500 or status < 300:
             return Unavailable(f"{service.label} is not available ({status})", retry_after=wait)
-        see = service.refused_hint or f"see {service.address_variable}"
+        hint = service.refused_hint or f"see {service.address_variable}"
         if status in {401, 402, 403} or (status in {400, 422} and BAD_KEY.search(reason)):
-            remedy = f"see {service.key_variable}" if service.key_variable else see
+            remedy = f"see {service.key_variable}" if service.key_variable else hint
             return NotConfigured(f"{service.label} refuses the key, the account or this client ({status}): {remedy}")
         if status < 400 or status in {404, 405}:
-            return NotConfigured(f"{service.label} is not at this address ({status}): {see}")
-        return InvalidCall(f"{service.label} refuses the search ({status}): {see}")
+            return NotConfigured(f"{service.label} is not at this address ({status}): {hint}")
+        return InvalidCall(f"{service.label} refuses the search ({status}): {hint}")

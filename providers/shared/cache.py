@@ -20,7 +20,7 @@ LEASE: Final = b"making "  # beginning of a lease, stored in place of a value; n
 LEASE_SECONDS: Final = 10.0  # time after which the lease of a killed worker expires
 RENEW_SECONDS: Final = 2.0
 FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
-MOST_BYTES: Final = 1_000_000  # larger values are not stored: the shared store is for small ones
+MAX_VALUE_BYTES: Final = 1_000_000  # larger values are not stored: the shared store is for small ones
 
 log = structlog.get_logger()
 
@@ -82,12 +82,12 @@ class Cache:
         key, lease = f"cache/{quote_part(tenant)}/{kind.name}/{digest}", LEASE + secrets.token_hex(8).encode()
         pause = FIRST_POLL_SECONDS
         while True:
-            known = await self._get(key)
-            if known is None or not known.startswith(LEASE):
+            stored = await self._get(key)
+            if stored is None or not stored.startswith(LEASE):
                 with suppress(ValueError):  # an invalid value is a miss
-                    if known is not None:
-                        return Cached(await codec.decode(known.decode("utf-8", "surrogatepass")), hit=True)
-                if await self._swap(key, known, lease, self._lease_seconds):
+                    if stored is not None:
+                        return Cached(await codec.decode(stored.decode("utf-8", "surrogatepass")), hit=True)
+                if await self._swap(key, stored, lease, self._lease_seconds):
                     return await self._make(kind, key, lease, make, codec)
             await asyncio.sleep(pause)
             pause = min(LAST_POLL_SECONDS, pause * 1.5)
@@ -102,14 +102,14 @@ class Cache:
                 await asyncio.sleep(self._renew_seconds)
                 await self._swap(key, lease, lease, self._lease_seconds)
 
-        written = False
+        is_stored = False
         try:
             async with running(renew()):
                 value = await make()
                 data = (await codec.encode(value)).encode("utf-8", "surrogatepass")
-                written = len(data) <= MOST_BYTES and await self._swap(key, lease, data, kind.fresh_seconds)
+                is_stored = len(data) <= MAX_VALUE_BYTES and await self._swap(key, lease, data, kind.fresh_seconds)
         finally:
-            if not written:
+            if not is_stored:
                 await self._swap(key, lease, None)
         return Cached(value, hit=False)
 

@@ -19,12 +19,12 @@ from providers.shared.shared_value import SharedValue, quote_part
 
 BURST_SECONDS: Final = 6.0  # a tenth of a minute's calls may come at once; the others are evenly spaced
 SLEEP_SECONDS: Final = 5.0  # a shorter wait is slept through: a retry by Temporal costs four events and a queue
-LONGEST_PAUSE_SECONDS: Final = (
+MAX_PAUSE_SECONDS: Final = (
     20.0  # after failures that named no time: 1 s, 2 s, 4 s, … up to this; 30 s cost runs too much
 )
-LONGEST_NAMED_SECONDS: Final = 3_600.0  # longest Retry-After of a service that is obeyed
+MAX_RETRY_AFTER_SECONDS: Final = 3_600.0
 PROBE_SECONDS: Final = 1.0  # while a service fails, one call a second probes whether it answers again
-STORED_SECONDS: Final = LONGEST_NAMED_SECONDS + 900.0
+STORED_SECONDS: Final = MAX_RETRY_AFTER_SECONDS + 900.0
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class ServiceState(BaseModel):
 
 def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceState, float]:
     """Return the state and the seconds that a call must wait; up to `SLEEP_SECONDS`, its place is taken."""
-    wait = min(max(0.0, state.blocked_until - now), LONGEST_NAMED_SECONDS)
-    due = min(max(state.due, now), now + LONGEST_NAMED_SECONDS)  # a clock that was set back must not block for years
+    wait = min(max(0.0, state.blocked_until - now), MAX_RETRY_AFTER_SECONDS)
+    due = min(max(state.due, now), now + MAX_RETRY_AFTER_SECONDS)  # a clock that was set back must not block for years
     if spacing:
         wait = max(wait, due - now - BURST_SECONDS)
     if wait > SLEEP_SECONDS or (state.failures and wait > 0):
@@ -68,8 +68,8 @@ def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceS
 
 def record_failure(state: ServiceState, now: float, retry_after: float | None) -> ServiceState:
     """Pause a service for the time that it names, else longer with each failure."""
-    pause = min(LONGEST_PAUSE_SECONDS, 2.0 ** min(state.failures, 10)) if retry_after is None else retry_after
-    until = now + min(max(0.0, pause), LONGEST_NAMED_SECONDS)
+    pause = min(MAX_PAUSE_SECONDS, 2.0 ** min(state.failures, 10)) if retry_after is None else retry_after
+    until = now + min(max(0.0, pause), MAX_RETRY_AFTER_SECONDS)
     return state.model_copy(update={"failures": state.failures + 1, "blocked_until": until})
 
 
@@ -87,7 +87,7 @@ class Limiter:
         A `RateLimited` or `Unavailable` raised in the block makes all workers wait; an answer ends the pause.
         """
         key, limits = f"limits/{quote_part(service)}", self._limits.get(service, ServiceLimits())
-        before = await self._take(key, service, limits.spacing(tokens))
+        earlier_state = await self._take(key, service, limits.spacing(tokens))
         try:
             yield
         except StoreUnavailable:
@@ -98,15 +98,15 @@ class Limiter:
             if isinstance(error, RateLimited):
                 error.service = service
             raise
-        if before.failures:
+        if earlier_state.failures:
             await self._services.update(key, lambda state, _: (ServiceState(due=state.due), None))
 
     async def _take(self, key: str, service: str, spacing: float) -> ServiceState:
         """Return the state before the call, once the call may start."""
 
         def decide(state: ServiceState, now: float) -> tuple[ServiceState, tuple[ServiceState, float]]:
-            after, wait = take_turn(state, now, spacing)
-            return after, (state, wait)
+            new_state, wait = take_turn(state, now, spacing)
+            return new_state, (state, wait)
 
         while True:
             state, wait = await self._services.update(key, decide)
@@ -119,7 +119,7 @@ class Limiter:
 
 
 # --- politeness towards sites -----------------------------------------------------------------------------------------
-MOST_AT_ONCE: Final = 2  # concurrent requests to one host, by all workers together
+MAX_CONCURRENT_REQUESTS: Final = 2  # to one host, by all workers together
 LEASE_SECONDS: Final = 60.0  # longer than a request takes; the lease of a killed worker expires after this
 WAIT_SECONDS: Final = 1.0  # between two checks whether a host is free; a page takes about a second
 
@@ -136,18 +136,18 @@ class HostState(BaseModel):
 
 def start_request(state: HostState, now: float, lease: str, delay_seconds: float) -> tuple[HostState, float]:
     """Return the state and the seconds that the request must wait: 0 if it starts now."""
-    leases = {name: until for name, until in state.leases.items() if now < until <= now + LEASE_SECONDS}
+    leases = {other: until for other, until in state.leases.items() if now < until <= now + LEASE_SECONDS}
     since = now - state.last_start
     if 0 <= since < delay_seconds:
         return state, delay_seconds - since
-    if len(leases) >= (1 if delay_seconds else MOST_AT_ONCE):
+    if len(leases) >= (1 if delay_seconds else MAX_CONCURRENT_REQUESTS):
         return state, WAIT_SECONDS
     return HostState(last_start=now, leases=leases | {lease: now + LEASE_SECONDS}), 0.0
 
 
 def end_request(state: HostState, lease: str) -> HostState:
     """Return the state after a request."""
-    return state.model_copy(update={"leases": {name: at for name, at in state.leases.items() if name != lease}})
+    return state.model_copy(update={"leases": {other: end for other, end in state.leases.items() if other != lease}})
 
 
 class Politeness:

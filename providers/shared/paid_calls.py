@@ -61,8 +61,8 @@ class CallStore:
 
     async def renew(self, lease: CallLease, lease_seconds: float) -> None:
         """Extend the lease, even one that expired unnoticed; no effect if another attempt has the call."""
-        lapsed = not await self._leases.swap(lease.lease_key, lease.owner, lease.owner, lease_seconds)
-        if lapsed and not await self._is_forgotten(lease.research_id):
+        has_expired = not await self._leases.swap(lease.lease_key, lease.owner, lease.owner, lease_seconds)
+        if has_expired and not await self._is_forgotten(lease.research_id):
             await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
 
     async def finish(self, lease: CallLease, answer: str) -> None:
@@ -83,11 +83,11 @@ class CallStore:
 
         Raises `SharedStateUnavailable`.
         """
-        answers = f"{_prefix(research_id)}answer/"
-        answered = await self._store.remove(answers)  # first, to make room for the mark in a full store
+        prefix = f"{_prefix(research_id)}answer/"
+        removed = await self._store.remove(prefix)  # first, to make room for the mark in a full store
         await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
         await self._leases.remove(f"{_prefix(research_id)}lease/")
-        return answered + await self._store.remove(answers)  # an answer written before the mark
+        return removed + await self._store.remove(prefix)  # an answer written before the mark
 
     async def _answer(self, lease: CallLease) -> str | None:
         stored = (await self._store.get(lease.answer_key)).value

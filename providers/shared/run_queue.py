@@ -18,12 +18,12 @@ from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue
 
 KEY: Final = "runs/queue"
-LONGEST_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after this time
+MAX_RUN_SECONDS: Final = 90_000.0  # a run lasts a day at most; an admitted run is forgotten after this time
 GRACE_SECONDS: Final = 30.0
 """Time allowed for a waiting run to poll again, and for the server to list a new run."""
-LOOKED_EVERY_SECONDS: Final = 10.0
-SHORTEST_PAUSE_SECONDS: Final = 1.0
-LONGEST_PAUSE_SECONDS: Final = 15.0
+OPEN_RUNS_INTERVAL_SECONDS: Final = 10.0
+MIN_PAUSE_SECONDS: Final = 1.0
+MAX_PAUSE_SECONDS: Final = 15.0
 
 OpenRuns = Callable[[], Awaitable[Collection[str]]]
 """Returns the ids of all open runs. Raises `ProviderError` if the server does not answer."""
@@ -61,50 +61,50 @@ class QueueState(BaseModel):
 
 def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, now: float) -> QueueTurn:
     """Admit a run or return its place, changing the state. An active run is admitted again."""
-    state.running = [one for one in state.running if one.until > now]
-    state.waiting = [one for one in state.waiting if one.until > now]
-    if any(one.id == research_id for one in state.running):
+    state.running = [run for run in state.running if run.until > now]
+    state.waiting = [run for run in state.waiting if run.until > now]
+    if any(run.id == research_id for run in state.running):
         return QueueTurn()
-    mine = next((one for one in state.waiting if one.id == research_id), None)
-    if mine is None:
-        mine = QueuedRun(id=research_id, tenant=tenant, since=now, until=now)
-        state.waiting.append(mine)
+    own = next((run for run in state.waiting if run.id == research_id), None)
+    if own is None:
+        own = QueuedRun(id=research_id, tenant=tenant, since=now, until=now)
+        state.waiting.append(own)
     ranks = ranks_of(state, limits)
     place = sorted(ranks.values()).index(ranks[research_id]) + 1
     has_room = not ranks[research_id][0]
     if has_room and place <= limits.at_once - len(state.running):
-        state.waiting.remove(mine)
-        state.running.append(mine.model_copy(update={"since": now, "until": now + LONGEST_RUN_SECONDS}))
+        state.waiting.remove(own)
+        state.running.append(own.model_copy(update={"since": now, "until": now + MAX_RUN_SECONDS}))
         return QueueTurn()
     # The first in line poll often, so that no room stays unused.
-    pause = min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, place / 4))
-    mine.until = now + pause + GRACE_SECONDS
+    pause = min(MAX_PAUSE_SECONDS, max(MIN_PAUSE_SECONDS, place / 4))
+    own.until = now + pause + GRACE_SECONDS
     return QueueTurn(place=place, waiting=len(state.waiting), pause_seconds=pause)
 
 
 def ranks_of(state: QueueState, limits: QueueLimits) -> dict[str, tuple[bool, int, float, str]]:
     """Rank waiting runs: those whose tenant has room first, then by the number of runs of the tenant before them."""
-    of_tenant = limits.at_once if limits.at_once_per_tenant is None else limits.at_once_per_tenant
+    tenant_limit = limits.at_once if limits.at_once_per_tenant is None else limits.at_once_per_tenant
     counts = Counter(run.tenant for run in state.running)
     ranks = {}
-    for run in sorted(state.waiting, key=lambda one: (one.since, one.id)):
-        before = counts[run.tenant]
+    for run in sorted(state.waiting, key=lambda run: (run.since, run.id)):
+        ahead = counts[run.tenant]
         counts[run.tenant] += 1
-        ranks[run.id] = (before >= of_tenant, before, run.since, run.id)
+        ranks[run.id] = (ahead >= tenant_limit, ahead, run.since, run.id)
     return ranks
 
 
 def release(state: QueueState, research_id: str) -> QueueState:
     """Remove a run that has ended, and return the same state."""
-    state.running = [one for one in state.running if one.id != research_id]
-    state.waiting = [one for one in state.waiting if one.id != research_id]
+    state.running = [run for run in state.running if run.id != research_id]
+    state.waiting = [run for run in state.waiting if run.id != research_id]
     return state
 
 
 def forget_lost(state: QueueState, open_runs: Collection[str], now: float) -> list[str]:
     """Remove active runs that are not open, except those that just began; return their ids."""
-    lost = [one.id for one in state.running if one.id not in open_runs and now - one.since > GRACE_SECONDS]
-    state.running = [one for one in state.running if one.id not in lost]
+    lost = [run.id for run in state.running if run.id not in open_runs and now - run.since > GRACE_SECONDS]
+    state.running = [run for run in state.running if run.id not in lost]
     return lost
 
 
@@ -112,7 +112,7 @@ class RunQueue:
     """The queue in a shared store."""
 
     def __init__(self, store: SharedStore, limits: QueueLimits, open_runs: OpenRuns) -> None:
-        self._queue = SharedValue(store, QueueState, LONGEST_RUN_SECONDS)
+        self._queue = SharedValue(store, QueueState, MAX_RUN_SECONDS)
         self._limits = limits
         self._open_runs = open_runs
 
@@ -121,12 +121,12 @@ class RunQueue:
 
         def step(state: QueueState, now: float) -> tuple[QueueState, tuple[QueueTurn, bool]]:
             turn = ask(state, research_id, tenant, self._limits, now)
-            look = turn.place > 0 and now - state.looked >= LOOKED_EVERY_SECONDS
-            state.looked = now if look else state.looked
-            return state, (turn, look)
+            is_due = turn.place > 0 and now - state.looked >= OPEN_RUNS_INTERVAL_SECONDS
+            state.looked = now if is_due else state.looked
+            return state, (turn, is_due)
 
-        turn, look = await self._queue.update(KEY, step)
-        if not look:
+        turn, is_due = await self._queue.update(KEY, step)
+        if not is_due:
             return turn
         try:
             open_runs = await self._open_runs()

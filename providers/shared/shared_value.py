@@ -16,8 +16,8 @@ from providers.interfaces import SharedStore
 S = TypeVar("S", bound=BaseModel)
 T = TypeVar("T")
 
-MOST_TRIES: Final = 40
-LONGEST_PAUSE_SECONDS: Final = 0.02  # maximum between tries; a swap takes about a millisecond
+MAX_TRIES: Final = 40
+MAX_PAUSE_SECONDS: Final = 0.02  # between tries; a swap takes about a millisecond
 CONTENDED_SECONDS: Final = 1.0
 CANCELLED_AGAIN_SECONDS: Final = 0.2
 
@@ -65,7 +65,7 @@ class SharedValue(Generic[S]):
         """
         lock = self._locks.setdefault(key, asyncio.Lock())
         async with lock:  # tasks of this process need not race each other
-            for number in range(MOST_TRIES):
+            for number in range(MAX_TRIES):
                 stored = await self._store.get(key)
                 state, result = step(self._parse(stored.value), stored.now)
                 changed = state.model_dump_json(exclude_defaults=True).encode()
@@ -73,7 +73,7 @@ class SharedValue(Generic[S]):
                     return result
                 if await self._store.swap(key, stored.value, changed, self._ttl_seconds):
                     return result
-                await asyncio.sleep(random.uniform(0, min(0.001 * 2**number, LONGEST_PAUSE_SECONDS)))  # noqa: S311
+                await asyncio.sleep(random.uniform(0, min(0.001 * 2**number, MAX_PAUSE_SECONDS)))  # noqa: S311
         raise RateLimited("too many workers change one value at once", retry_after=CONTENDED_SECONDS)
 
     def _parse(self, value: bytes | None) -> S:

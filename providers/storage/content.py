@@ -32,7 +32,7 @@ NO_SPACE: Final = re.compile(
     r"os error (?:27|28|122)\b|StorageFull|QuotaExceeded|EntityTooLarge|InsufficientStorage"  # EFBIG, ENOSPC, EDQUOT
 )
 """Full disks and exceeded quotas in obstore's error messages."""
-DATED_EVERY: Final = timedelta(hours=1)  # precision of the date of a document's last put
+DATE_PRECISION: Final = timedelta(hours=1)  # of the date of a document's last put
 SCHEME: Final = "sha256:"
 NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")  # of documents; records may be in the same store
 
@@ -90,7 +90,7 @@ def name_of(reference: DocumentRef) -> str:
 
 
 class ObstoreContentStore:
-    """`ContentStore` over any object store; a document's date is that of its last put, within `DATED_EVERY`.
+    """`ContentStore` over any object store; a document's date is that of its last put, within `DATE_PRECISION`.
 
     Every method raises `StoreUnavailable`, and `NotConfigured` if the store refuses access.
     """
@@ -128,13 +128,13 @@ class ObstoreContentStore:
 
     def get_file(self, reference: DocumentRef, path: Path) -> None:
         """Write a document to a file, completely or not at all. Blocks. Raises `StorageFull`, and as `get` does."""
-        aside = path.with_suffix(".part")
-        with translated_errors(), aside.open("wb") as file:
+        temporary = path.with_suffix(".part")
+        with translated_errors(), temporary.open("wb") as file:
             for chunk in obstore.get(self._store, name_of(reference)).stream():
                 file.write(chunk)
-        if hash_of_file(aside) != reference.hash:
+        if hash_of_file(temporary) != reference.hash:
             raise ContentCorrupt("a stored document does not match its hash")
-        aside.replace(path)
+        temporary.replace(path)
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
         """Remove a document; true if it is gone, even if it already was."""
@@ -154,7 +154,7 @@ class ObstoreContentStore:
                 stored = None
             if stored is None or stored["size"] != len(data):
                 obstore.put(self._store, name, data)
-            elif datetime.now(UTC) - stored["last_modified"] > DATED_EVERY:
+            elif datetime.now(UTC) - stored["last_modified"] > DATE_PRECISION:
                 if isinstance(self._store, LocalStore) and self._store.prefix is not None:
                     os.utime(Path(self._store.prefix) / name)  # without rewriting it, because the disk may be full
                 else:
@@ -171,7 +171,7 @@ class ObstoreContentStore:
     def _delete(self, name: str, unless_put_since: datetime | None) -> bool:
         with suppress(ContentMissing), translated_errors():
             put_at = obstore.head(self._store, name)["last_modified"]
-            if unless_put_since is not None and put_at >= unless_put_since - DATED_EVERY:
+            if unless_put_since is not None and put_at >= unless_put_since - DATE_PRECISION:
                 return False
             obstore.delete(self._store, name)
         return True

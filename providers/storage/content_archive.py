@@ -20,8 +20,8 @@ from providers.storage.stored_records import Records
 
 FOLDER: Final = "archive"  # of the records in a home and in an object store
 DIGITS: Final = re.compile("[0-9a-f]{64}")
-DATED_EVERY: Final = timedelta(hours=1)  # precision of the time at which a run archived a text
-OF_OTHER_HOMES: Final = timedelta(days=7)
+DATE_PRECISION: Final = timedelta(hours=1)  # of the time at which a run archived a text
+OTHER_HOMES_GRACE: Final = timedelta(days=7)
 """Time allowed for another home to remove its expired records itself, and the texts with them."""
 
 Change = Callable[[str, ArchiveRecord | None], ArchiveRecord | None]  # from hash and record to the new record
@@ -36,15 +36,15 @@ class RecordArchive:
         self._own = "" if folder is None else f"{short_hash(content_url or str(home.absolute()))}/"
         self.folder = folder or (None if shared else home / FOLDER)
         self._lock = threading.Lock()
-        self._place = (str(content_url), FOLDER) if self.folder is None else (self.folder, "")
+        self._location = (str(content_url), FOLDER) if self.folder is None else (self.folder, "")
 
     async def put(self, records: Sequence[ArchiveRecord]) -> None:
         """Write records, each completely or not at all, merged with those of other runs."""
-        given = {}
+        new = {}
         for record in records:
             runs = {self._own + run: until for run, until in record.runs.items()}
-            given[record.content_hash] = record.model_copy(update={"runs": runs})
-        await asyncio.to_thread(self._change, given, lambda digest, before: _joined(given[digest], before))
+            new[record.content_hash] = record.model_copy(update={"runs": runs})
+        await asyncio.to_thread(self._change, new, lambda digest, existing: _merged(new[digest], existing))
 
     async def read(self) -> dict[str, ArchiveRecord | None]:
         """Return all records by hash; None for a damaged one."""
@@ -52,8 +52,8 @@ class RecordArchive:
 
     async def pinned(self, now: datetime) -> frozenset[str]:
         """Return the hashes of this home's texts that must stay, including those of damaged records."""
-        found = (await self.read()).items()
-        return frozenset(digest for digest, record in found if record is None or self.is_own(record, now))
+        records = (await self.read()).items()
+        return frozenset(digest for digest, record in records if record is None or self.is_own(record, now))
 
     def is_own(self, record: ArchiveRecord, now: datetime | None = None) -> bool:
         """Return whether runs of this home archived the text, one of them at least until later than `now`."""
@@ -65,48 +65,48 @@ class RecordArchive:
 
     async def expire(self, now: datetime) -> frozenset[str]:
         """Remove expired runs from the records; return the hashes of the changed records."""
-        late = now - OF_OTHER_HOMES
+        late = now - OTHER_HOMES_GRACE
         return await self._reduce(lambda run, until: until > (now if run.startswith(self._own) else late))
 
-    async def _reduce(self, stays: Callable[[str, datetime], bool]) -> frozenset[str]:
+    async def _reduce(self, is_retained: Callable[[str, datetime], bool]) -> frozenset[str]:
         def reduced(record: ArchiveRecord | None) -> ArchiveRecord | None:
-            runs = {run: until for run, until in record.runs.items() if stays(run, until)} if record else {}
+            runs = {run: until for run, until in record.runs.items() if is_retained(run, until)} if record else {}
             return record.model_copy(update={"runs": runs}) if record and runs else None
 
-        fewer = [digest for digest, record in (await self.read()).items() if record and reduced(record) != record]
-        await asyncio.to_thread(self._change, fewer, lambda _, before: reduced(before))
-        return frozenset(fewer)
+        changed = [digest for digest, record in (await self.read()).items() if record and reduced(record) != record]
+        await asyncio.to_thread(self._change, changed, lambda _, existing: reduced(existing))
+        return frozenset(changed)
 
     def _read(self) -> dict[str, ArchiveRecord | None]:
         with _with_setting():
             exists = self.folder is None or self.folder.exists()
-            found = Records(*self._place).first_lines() if exists else []
-        return {SCHEME + each.name: _parsed(each.name, each.lines) for each in found if DIGITS.fullmatch(each.name)}
+            records = Records(*self._location).first_lines() if exists else []
+        return {SCHEME + item.name: _parsed(item.name, item.lines) for item in records if DIGITS.fullmatch(item.name)}
 
     def _change(self, digests: Collection[str], change: Change) -> None:
         if not digests:
             return
         with _with_setting():
-            records = Records(*self._place)
+            records = Records(*self._location)
             with self._lock if self.folder is None else (self.folder / ".lock").open("w") as lock:
                 if not isinstance(lock, bool):
                     fcntl.flock(lock, fcntl.LOCK_EX)
                 for digest in digests:
                     name = digest.removeprefix(SCHEME)
-                    before = _parsed(name, records.read(name) or b"")
-                    after = change(digest, before)
-                    if after is None:
+                    existing = _parsed(name, records.read(name) or b"")
+                    changed = change(digest, existing)
+                    if changed is None:
                         records.remove(name)
-                    elif after != before:
-                        records.write(name, f"{after.model_dump_json()}\n".encode())
+                    elif changed != existing:
+                        records.write(name, f"{changed.model_dump_json()}\n".encode())
 
 
-def _joined(record: ArchiveRecord, before: ArchiveRecord | None) -> ArchiveRecord:
+def _merged(record: ArchiveRecord, existing: ArchiveRecord | None) -> ArchiveRecord:
     """Return the record with the runs of an earlier one, or the earlier one if these runs wrote it recently."""
-    known = before.runs if before else {}
-    if all(run in known and until - known[run] < DATED_EVERY for run, until in record.runs.items()):
-        return before or record
-    return record.model_copy(update={"runs": known | record.runs})
+    existing_runs = existing.runs if existing else {}
+    if all(run in existing_runs and until - existing_runs[run] < DATE_PRECISION for run, until in record.runs.items()):
+        return existing or record
+    return record.model_copy(update={"runs": existing_runs | record.runs})
 
 
 def _parsed(name: str, data: bytes) -> ArchiveRecord | None:

@@ -15,7 +15,7 @@ from contracts.state import SCHEMA_VERSION
 from contracts.texts import DOCUMENT_HASH
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
-from providers.storage.stored_records import ENDING, FirstLines, Records
+from providers.storage.stored_records import SUFFIX, FirstLines, Records
 
 T = TypeVar("T")
 
@@ -45,13 +45,13 @@ class RecordSessionStore:
 
     async def list(self) -> list[StoredSession]:
         """Return all sessions, newest first; a damaged one has the status `unreadable`."""
-        found = [_list_one(lines) for lines in await _in_thread(self._records.first_lines)]
-        return sorted(found, key=lambda session: session.saved_at, reverse=True)
+        sessions = [_listed_session(lines) for lines in await _in_thread(self._records.first_lines)]
+        return sorted(sessions, key=lambda session: session.saved_at, reverse=True)
 
     async def documents(self) -> dict[str, frozenset[str] | None]:
         """Return the document hashes of each session by id; None for a session that cannot be read."""
-        found = await _in_thread(lambda: self._records.first_lines(2))
-        return {record.name: _second_line(record.lines) for record in found}
+        records = await _in_thread(lambda: self._records.first_lines(2))
+        return {record.name: _second_line(record.lines) for record in records}
 
     async def delete(self, research_id: str) -> None:
         """Remove a session; no error if it is gone."""
@@ -88,7 +88,7 @@ def documents_of(state: dict[str, Any]) -> frozenset[str]:
     """Return the hashes of a run's documents: its state and notebook, originals, and newest texts of a live report."""
     originals = [source.get("content_hash") for source in state.get("sources", {}).values()]
     hashes = [*state.get("notebook", []), *state.get("revisions", []), *originals, *_references(state)]
-    return frozenset(each for each in hashes if each and HASH.fullmatch(each))
+    return frozenset(value for value in hashes if value and HASH.fullmatch(value))
 
 
 def _references(value: Any) -> Iterator[str]:
@@ -97,8 +97,8 @@ def _references(value: Any) -> Iterator[str]:
         yield from [digest] if isinstance(digest := value.get("hash"), str) else []
         value = list(value.values())
     if isinstance(value, list):
-        for inner in value:
-            yield from _references(inner)
+        for item in value:
+            yield from _references(item)
 
 
 def _second_line(lines: bytes) -> frozenset[str] | None:
@@ -112,21 +112,21 @@ def _second_line(lines: bytes) -> frozenset[str] | None:
 
 def _state(research_id: str, data: bytes) -> str:
     """Return the state of a stored document. Raises `ContentCorrupt`."""
-    name = research_id + ENDING
+    name = research_id + SUFFIX
     try:
         document = json.loads(data.decode("utf-8"))
         head, state = StoredSession.model_validate(document["head"]), document["state"]
-        version, own = state["schema_version"], head.research_id == research_id
+        version, is_own = state["schema_version"], head.research_id == research_id
     except (ValueError, KeyError, TypeError):
-        own, state, version = False, None, None
-    if not own:
+        is_own, state, version = False, None, None
+    if not is_own:
         raise ContentCorrupt(f"the session file {name} is damaged")
     if version != SCHEMA_VERSION:
         raise ContentCorrupt(f"the session file {name} is of version {version}, which this one cannot read")
     return json.dumps(state, ensure_ascii=False)
 
 
-def _list_one(first: FirstLines) -> StoredSession:
+def _listed_session(first: FirstLines) -> StoredSession:
     try:
         document = json.loads(first.lines.rstrip().removesuffix(b",") + b"}")
         return StoredSession.model_validate(document["head"])

@@ -43,13 +43,13 @@ N = TypeVar("N", Evidence, Finding)
 
 CACHED_ENTRIES: Final = 2_000  # per process; most have a few kilobytes
 READS_AT_ONCE: Final = 16
-MOST_SECTIONS: Final = 6
+MAX_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19  # characters of a hash in messages: `sha256:` and twelve digits
 EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text", "links")
 JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
 """Fields of a hit by which a web page is judged."""
 SOURCE_DEFAULTS: Final = {name: field.get_default() for name, field in Source.model_fields.items()}
-LOST: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
+REMEDY: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
 
 
 class Notebooks:
@@ -63,25 +63,25 @@ class Notebooks:
     async def write(self, entry: BaseModel) -> str:
         """Store an entry; return its hash. Raises `StorageFull`, `StoreUnavailable`."""
         text = entry.model_dump_json(exclude_defaults=True)
-        written = (await self._content.put_text(text, ENTRY_TYPE)).hash
-        self._entries[written, type(entry)] = entry
-        return written
+        entry_hash = (await self._content.put_text(text, ENTRY_TYPE)).hash
+        self._entries[entry_hash, type(entry)] = entry
+        return entry_hash
 
     async def read(self, entry: str, kind: type[E]) -> E:
         """Read an entry of the given kind."""
-        known: E | None = self._entries.get((entry, kind))
-        if known is not None:
-            return known
+        cached: E | None = self._entries.get((entry, kind))
+        if cached is not None:
+            return cached
         problem = f"the notebook's entry {entry[:SHOWN_DIGITS]} is"
         try:
             async with self._loading:
                 text = await self._content.get_text(DocumentRef(hash=entry))
-            read = self._entries[entry, kind] = kind.model_validate_json(text)
+            parsed = self._entries[entry, kind] = kind.model_validate_json(text)
         except (ValidationError, ContentCorrupt):
-            raise ContentCorrupt(f"{problem} damaged: {LOST}") from None
+            raise ContentCorrupt(f"{problem} damaged: {REMEDY}") from None
         except ContentMissing:
-            raise ContentMissing(f"{problem} gone: {LOST}") from None
-        return read
+            raise ContentMissing(f"{problem} gone: {REMEDY}") from None
+        return parsed
 
     async def read_all(self, entries: Iterable[str], kind: type[E]) -> list[E]:
         """Read entries of one kind, in order."""
@@ -89,8 +89,8 @@ class Notebooks:
 
     async def _by_hash(self, entries: Iterable[str | None], kind: type[E]) -> dict[str, E]:
         """Return entries by hash, each once."""
-        named = list(dict.fromkeys(entry for entry in entries if entry))
-        return dict(zip(named, await self.read_all(named, kind), strict=True))
+        hashes = list(dict.fromkeys(entry for entry in entries if entry))
+        return dict(zip(hashes, await self.read_all(hashes, kind), strict=True))
 
     async def complete_input(self, request: I, role: roles.RoleSpec[Any, Any]) -> I:
         """Complete a role's input from its entries."""
@@ -101,8 +101,8 @@ class Notebooks:
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
         if isinstance(request, roles.BriefedInput) and request.hits:
-            found = [hit_of(await self.read_all(hit.entries, HitsEntry), hit.url, hit.doi) for hit in request.hits]
-            update["hits"] = [known or hit for known, hit in zip(found, request.hits, strict=True)]
+            hits = [hit_of(await self.read_all(hit.entries, HitsEntry), hit.url, hit.doi) for hit in request.hits]
+            update["hits"] = [complete or hit for complete, hit in zip(hits, request.hits, strict=True)]
         if isinstance(request, roles.AnalyzeInput):
             update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
         if isinstance(request, CheckInput | CorrectInput) and request.entry:
@@ -113,15 +113,15 @@ class Notebooks:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
 
-    async def _complete_extract(self, given: roles.SourceExtract) -> roles.SourceExtract:
-        if given.entry is None:
-            return given
-        entry = await self.read(given.entry, SourceEntry)
+    async def _complete_extract(self, extract: roles.SourceExtract) -> roles.SourceExtract:
+        if extract.entry is None:
+            return extract
+        entry = await self.read(extract.entry, SourceEntry)
         update: dict[str, Any] = {name: getattr(entry, name) for name in EXTRACT_DETAILS}
         update["id"] = entry.source_id
-        update["quality"] = entry.quality if given.quality is Quality.UNKNOWN else given.quality
-        update["sections"] = await self._sections(entry, given.hit_entries)
-        return given.model_copy(update=update)
+        update["quality"] = entry.quality if extract.quality is Quality.UNKNOWN else extract.quality
+        update["sections"] = await self._sections(entry, extract.hit_entries)
+        return extract.model_copy(update=update)
 
     async def _sections(self, entry: SourceEntry, hit_entries: list[str]) -> list[SectionHint]:
         """Return the sections in which searches found something, if they searched this very text."""
@@ -130,9 +130,9 @@ class Notebooks:
             hit = hit_of([searched], entry.url)
             if hit is None or entry.text is None or hit.content_hash not in (None, entry.text.hash):
                 continue
-            known = {(part.start, part.end) for part in sections}
-            sections += [part for part in hit.sections if (part.start, part.end) not in known]
-        return sections[: max(MOST_SECTIONS, len(entry.sections))]
+            ranges = {(part.start, part.end) for part in sections}
+            sections += [part for part in hit.sections if (part.start, part.end) not in ranges]
+        return sections[: max(MAX_SECTIONS, len(entry.sections))]
 
     async def _complete_writing(self, request: roles.FindingsInput) -> dict[str, Any]:
         """Return the findings, evidence and sources of the stored analyses."""
@@ -142,12 +142,12 @@ class Notebooks:
             evidence.update({item.id: item for item in entry.evidence})
             findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}
             sources |= {source.id: source for source in entry.sources}
-        for given in request.sources:  # their quality has changed
-            sources[given.id] = sources[given.id].model_copy(update={"quality": given.quality})
+        for extract in request.sources:  # their quality has changed
+            sources[extract.id] = sources[extract.id].model_copy(update={"quality": extract.quality})
         if isinstance(request, UpdateInput):  # an update covers some of them, in the order of the request
             findings = {key: _find(findings.values(), key) for key in request.finding_ids}
-            named = {key for finding in findings.values() for key in finding.evidence_ids}
-            evidence = {key: item for key, item in evidence.items() if key in named}
+            cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
+            evidence = {key: item for key, item in evidence.items() if key in cited_ids}
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {
             # A writer needs the offsets of passages, not their hashes: the audit has those from the session.
@@ -163,7 +163,7 @@ class Notebooks:
         entries = await self.read_all(request.hit_entries, HitsEntry)
         hit = hit_of(entries, request.url)
         if hit is None:
-            raise ContentCorrupt(f"the notebook knows no hit of this address: {LOST}")
+            raise ContentCorrupt(f"the notebook knows no hit of this address: {REMEDY}")
         resolved = await self.read(entries[0].resolved_entry, ResolvedResearch)
         update: dict[str, Any] = {"title": hit.title, "tenant": resolved.tenant}
         # The quality of a corpus is declared; a web page is judged, and limited to the request's domains.
@@ -174,16 +174,16 @@ class Notebooks:
 
     async def complete_state(self, state: ResearchState) -> ResearchState:
         """Complete a state from its entries, for a report, an audit or a person; unread hits are sources, too."""
-        found = {**state.sources, **state.not_fetched()}
-        sources = await asyncio.gather(*map(self._complete_source, found.values()))
-        named = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
-        analyses = await self._by_hash(named, AnalysisEntry)
+        known_sources = {**state.sources, **state.not_fetched()}
+        sources = await asyncio.gather(*map(self._complete_source, known_sources.values()))
+        entries = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
+        analyses = await self._by_hash(entries, AnalysisEntry)
         cited = {item.source_id for item in state.evidence.values()}
-        paged = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
-        texts = await asyncio.gather(*map(self._content.get_text, paged.values()))
-        starts = {key: json.loads(text) for key, text in zip(paged, texts, strict=True)}  # offsets of pages or slides
+        pages = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
+        texts = await asyncio.gather(*map(self._content.get_text, pages.values()))
+        offsets = {key: json.loads(text) for key, text in zip(pages, texts, strict=True)}  # offsets of pages or slides
         evidence = {
-            key: _complete_evidence(item, analyses, starts.get(item.source_id)) for key, item in state.evidence.items()
+            key: _complete_evidence(item, analyses, offsets.get(item.source_id)) for key, item in state.evidence.items()
         }
         findings = [_complete_finding(finding, analyses) for finding in state.findings]
         update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
@@ -197,47 +197,47 @@ class Notebooks:
         analyses = await self._by_hash((finding.get("entry") for finding in findings), AnalysisEntry)
         for key, source in sources.items():
             if source.get("entry"):
-                known = read[source["entry"]]
-                text = known.text.model_dump(mode="json", exclude_defaults=True) if known.text else None
-                same = known.model_dump(mode="json", include={"url", "title", "media_type"})
-                raw = known.raw.hash if known.raw else None
-                sources[key] = source | same | {"text": text, "content_hash": raw}
+                stored = read[source["entry"]]
+                text = stored.text.model_dump(mode="json", exclude_defaults=True) if stored.text else None
+                details = stored.model_dump(mode="json", include={"url", "title", "media_type"})
+                raw = stored.raw.hash if stored.raw else None
+                sources[key] = source | details | {"text": text, "content_hash": raw}
             for url in (sources[key]["url"], *source.get("aliases", ())):
                 aliases.setdefault(canonical_url(url), key)
         for number, finding in enumerate(findings):
             if finding.get("entry"):
-                found = _find(analyses[finding["entry"]].findings, finding["id"])
-                findings[number] = finding | found.model_dump(mode="json", include=set(FINDING_FIELDS_OF_ENTRY))
+                full = _find(analyses[finding["entry"]].findings, finding["id"])
+                findings[number] = finding | full.model_dump(mode="json", include=set(FINDING_FIELDS_OF_ENTRY))
         for entry, analysis in analyses.items():
             for item in analysis.evidence:
-                place = {"id": item.id, "source_id": item.source_id, "start": item.start, "end": item.end}
-                evidence.setdefault(item.id, place | {"entry": entry})
+                position = {"id": item.id, "source_id": item.source_id, "start": item.start, "end": item.end}
+                evidence.setdefault(item.id, position | {"entry": entry})
         return state | {"sources": sources, "aliases": aliases, "findings": findings, "evidence": evidence}
 
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
             hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
-            known = {} if hit is None else {name: getattr(hit, name) for name in SourceDetails.model_fields}
+            details = {} if hit is None else {name: getattr(hit, name) for name in SourceDetails.model_fields}
         else:
             entry = await self.read(source.entry, SourceEntry)
-            known = {name: getattr(entry, name) for name in ReadDetails.model_fields}
-            known["sections"] = await self._sections(entry, source.hit_entries)
-        missing = [name for name in known if getattr(source, name) in ("", SOURCE_DEFAULTS[name])]
-        return source.model_copy(update={name: known[name] for name in missing})
+            details = {name: getattr(entry, name) for name in ReadDetails.model_fields}
+            details["sections"] = await self._sections(entry, source.hit_entries)
+        missing = [name for name in details if getattr(source, name) in ("", SOURCE_DEFAULTS[name])]
+        return source.model_copy(update={name: details[name] for name in missing})
 
 
-def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], starts: list[int] | None) -> Evidence:
-    """Complete a passage; its page is the one on which it starts, given the offsets of the pages in `starts`."""
+def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], offsets: list[int] | None) -> Evidence:
+    """Complete a passage; its page is the one on which it starts, given the `offsets` of the pages."""
     if item.entry is not None:
         item = _find(analyses[item.entry].evidence, item.id).model_copy(update={"entry": item.entry})
-    return item if starts is None else item.model_copy(update={"page": bisect_right(starts, item.start)})
+    return item if offsets is None else item.model_copy(update={"page": bisect_right(offsets, item.start)})
 
 
 def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -> Finding:
     if finding.entry is None:
         return finding
-    found = _find(analyses[finding.entry].findings, finding.id)
-    return finding.model_copy(update={"category": found.category, "contradicts": found.contradicts})
+    stored = _find(analyses[finding.entry].findings, finding.id)
+    return finding.model_copy(update={"category": stored.category, "contradicts": stored.contradicts})
 
 
 def _find(items: Iterable[N], key: str) -> N:
@@ -245,4 +245,4 @@ def _find(items: Iterable[N], key: str) -> N:
     for item in items:
         if item.id == key:
             return item
-    raise ContentCorrupt(f"the notebook has no {key}: {LOST}")
+    raise ContentCorrupt(f"the notebook has no {key}: {REMEDY}")

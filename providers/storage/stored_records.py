@@ -21,7 +21,7 @@ from providers.storage.content import is_on_this_host, open_store, translated_er
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
-ENDING: Final = ".json"
+SUFFIX: Final = ".json"
 FIRST_BYTES: Final = 16_384  # size of the first read for a record's first lines; longer ones cost a second read
 CALLS_AT_ONCE: Final = 16
 
@@ -37,8 +37,8 @@ class FirstLines:
 
 def open_records(content_url: str | None, home: Path, kind: str) -> "Records":
     """Open records of a kind: objects below `content_url` if hosts share it, else files below the home."""
-    place = home if content_url is None or is_on_this_host(content_url) else content_url
-    return Records(place, kind)
+    address = home if content_url is None or is_on_this_host(content_url) else content_url
+    return Records(address, kind)
 
 
 def has_sole_sessions(content_url: str | None) -> bool:
@@ -71,8 +71,8 @@ class Records:
     def first_lines(self, count: int = 1) -> list[FirstLines]:
         """Return the first lines of all records, by one small read for each, several at a time."""
         with ThreadPoolExecutor(CALLS_AT_ONCE) as threads:
-            found = threads.map(partial(self._first_lines, count=count), self._list())
-            return [lines for lines in found if lines is not None]
+            results = threads.map(partial(self._first_lines, count=count), self._list())
+            return [lines for lines in results if lines is not None]
 
     def write(self, name: str, data: bytes) -> None:
         """Replace the record, or leave the earlier one intact."""
@@ -89,20 +89,20 @@ class Records:
         if isinstance(self._store, LocalStore):
             return "overwrite"  # files have no conditional writes; the workers of one host have one dev server
         try:
-            found = obstore.head(self._store, self._key(name))
+            metadata = obstore.head(self._store, self._key(name))
         except FileNotFoundError:
             return "create"
-        return {key: value for key in ("e_tag", "version") if (value := found[key]) is not None}
+        return {key: value for key in ("e_tag", "version") if (value := metadata[key]) is not None}
 
     def _list(self) -> list[tuple[str, "ObjectMeta"]]:
         with translated_errors():
-            found = [meta for chunk in obstore.list(self._store, prefix=self._kind or None) for meta in chunk]
-        named = [(meta["path"].removeprefix(f"{self._kind}/"), meta) for meta in found]
-        ours = [(name.removesuffix(ENDING), meta) for name, meta in named if name.endswith(ENDING) and "/" not in name]
+            objects = [meta for chunk in obstore.list(self._store, prefix=self._kind or None) for meta in chunk]
+        pairs = [(meta["path"].removeprefix(f"{self._kind}/"), meta) for meta in objects]
+        ours = [(name.removesuffix(SUFFIX), meta) for name, meta in pairs if name.endswith(SUFFIX) and "/" not in name]
         return sorted(ours, key=lambda pair: pair[0])
 
-    def _first_lines(self, found: tuple[str, "ObjectMeta"], count: int) -> FirstLines | None:
-        name, meta = found
+    def _first_lines(self, record: tuple[str, "ObjectMeta"], count: int) -> FirstLines | None:
+        name, meta = record
         end = min(FIRST_BYTES, meta["size"])
         with suppress(ContentMissing), translated_errors():
             start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end)) if end else b""
@@ -112,4 +112,4 @@ class Records:
         return None
 
     def _key(self, name: str) -> str:
-        return f"{self._kind}/{name}{ENDING}".removeprefix("/")
+        return f"{self._kind}/{name}{SUFFIX}".removeprefix("/")

@@ -13,9 +13,9 @@ from typing import Final
 
 from contracts.tokens import RATIOS, CallFidelity, ItemFidelity, Level, TokenSettings
 
-LARGEST_OVERHEAD: Final = 0.25  # largest share of a window for the overhead
-LARGEST_OUTPUT: Final = 0.5
-SMALLEST_OUTPUT: Final = 0.25
+MAX_OVERHEAD_SHARE: Final = 0.25  # of a window
+MAX_OUTPUT_SHARE: Final = 0.5
+REDUCED_OUTPUT_SHARE: Final = 0.25
 """Largest shares of the remainder for the answer: the smaller one if the content would not fit otherwise."""
 UNKNOWN: Final = 0.5  # value of an unknown part of a priority
 LETTERS: Final = f"{string.ascii_letters} \n".encode()
@@ -49,8 +49,8 @@ class ContentItem:
     def ladder(self) -> list[Level]:
         """Return the levels of the item, full first. No item is both cut and dropped."""
         ratio = RATIOS[self.last]
-        above = [level for level in self.levels if RATIOS[level] > ratio and level not in (Level.FULL, Level.TRUNCATED)]
-        return [Level.FULL, *above, *([self.last] if self.last is not Level.FULL else [])]
+        upper = [level for level in self.levels if RATIOS[level] > ratio and level not in (Level.FULL, Level.TRUNCATED)]
+        return [Level.FULL, *upper, *([self.last] if self.last is not Level.FULL else [])]
 
     @cached_property
     def _sizes(self) -> dict[Level, float]:
@@ -146,7 +146,7 @@ def available_tokens(
     The room for the prompt is (window - overhead - output) x (1 - margin); a smaller overhead, a smaller margin or a
     larger window never makes it smaller.
     """
-    free = window - min(settings.runtime_overhead, int(window * LARGEST_OVERHEAD))
+    free = window - min(settings.runtime_overhead, int(window * MAX_OVERHEAD_SHARE))
     output = min(needed_output, output_limit or needed_output, int(free * output_share))
     margin = settings.token_safety_margin if settings.token_management_enabled else 0.0
     return int((free - output) * (1 - margin)), output
@@ -161,5 +161,5 @@ def estimated_tokens(text: str) -> float:
     """
     data = text.encode("utf-8", "replace")
     letters = len(data) - len(data.translate(None, LETTERS))
-    beyond = len(data) - len(data.translate(None, BEYOND_ASCII))
-    return letters * 0.27 + (len(data) - letters - beyond) * 0.7 + beyond * 0.5
+    other_bytes = len(data) - len(data.translate(None, BEYOND_ASCII))
+    return letters * 0.27 + (len(data) - letters - other_bytes) * 0.7 + other_bytes * 0.5

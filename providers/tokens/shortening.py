@@ -19,8 +19,8 @@ SEARCHED_CHARACTERS: Final = 60_000
 PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
 SEPARATORS: Final = ("\n", ". ", "。", " ")
 GAP: Final = "\n[…]\n"
-LONGEST_PIECE: Final = 300  # characters of a sentence that is included or excluded as a whole
-SHORTEST_BEGINNING: Final = 80  # least characters shown of a text that is cut to its beginning
+MAX_PIECE_CHARACTERS: Final = 300  # of a sentence that is included or excluded as a whole
+MIN_BEGINNING_CHARACTERS: Final = 80  # shown of a text that is cut to its beginning
 
 
 # --- levels -----------------------------------------------------------------------------------------------------------
@@ -49,27 +49,27 @@ def shortened(text: str, level: Level, question: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    limit = max(SHORTEST_BEGINNING, int(RATIOS[Level.TRUNCATED] * len(text)))
+    limit = max(MIN_BEGINNING_CHARACTERS, int(RATIOS[Level.TRUNCATED] * len(text)))
     return text if len(text) <= limit else f"{text[:limit].rstrip()} […]"
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the lines of a text, and the sentences of a long line; a sentence that is too long is cut at a space."""
-    place = 0
+    offset = 0
     for line in text.splitlines(keepends=True):
-        spans = sentence_spans(line) if len(line) > LONGEST_PIECE else [(0, len(line))]
+        spans = sentence_spans(line) if len(line) > MAX_PIECE_CHARACTERS else [(0, len(line))]
         for start, end in spans:
-            yield from _cut(text, place + start, place + end, LONGEST_PIECE)
-        place += len(line)
+            yield from _cut(text, offset + start, offset + end, MAX_PIECE_CHARACTERS)
+        offset += len(line)
 
 
 @lru_cache(maxsize=128)  # for the levels of the texts of a call
 def _ranked(text: str, question: str) -> list[tuple[int, int]]:
     """Return the sentences of a text: first those with words of the question that are rare in it, then by position."""
     pieces, stems = list(_sentences(text)), question_stems(question)
-    found = {piece: {stem for stem in stems if stem in text[slice(*piece)].casefold()} for piece in pieces}
-    rarity = {stem: math.log(1 + len(pieces) / (1 + sum(stem in one for one in found.values()))) for stem in stems}
-    return sorted(pieces, key=lambda piece: (-sum(rarity[stem] for stem in sorted(found[piece])), piece[0]))
+    terms = {piece: {stem for stem in stems if stem in text[slice(*piece)].casefold()} for piece in pieces}
+    rarity = {stem: math.log(1 + len(pieces) / (1 + sum(stem in group for group in terms.values()))) for stem in stems}
+    return sorted(pieces, key=lambda piece: (-sum(rarity[stem] for stem in sorted(terms[piece])), piece[0]))
 
 
 # --- excerpts ---------------------------------------------------------------------------------------------------------
@@ -106,12 +106,12 @@ def _joined(text: str, taken: Sequence[tuple[int, int]]) -> str:
     return shown
 
 
-def _cut(text: str, start: int, end: int, longest: int) -> Iterator[tuple[int, int]]:
-    """Yield a part of a text in pieces of at most `longest` characters, cut at a line, a sentence or a space."""
-    while end - start > longest:
-        half, most = start + longest // 4, start + longest // 2
-        cuts = (text.rfind(sign, half, most) + len(sign) for sign in SEPARATORS if sign in text[half:most])
-        cut = next(cuts, most)
+def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+    """Yield a part of a text in pieces of at most `limit` characters, cut at a line, a sentence or a space."""
+    while end - start > limit:
+        low, high = start + limit // 4, start + limit // 2
+        cuts = (text.rfind(mark, low, high) + len(mark) for mark in SEPARATORS if mark in text[low:high])
+        cut = next(cuts, high)
         yield start, cut
         start = cut
     yield start, end

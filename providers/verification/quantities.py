@@ -56,7 +56,7 @@ UNITS: Final[dict[str, tuple[str, Readings]]] = {
 MONEY: Final = frozenset(("USD", "EUR", "GBP", "JPY", "CHF", "INR", "CNY"))
 MONEY_SUFFIXES: Final = {"k": 1e3, "m": 1e6, "b": 1e9, "bn": 1e9, "t": 1e12}
 """Letters that scale an amount of money: $5m is not in metres."""
-LONGEST_UNIT: Final = 3  # words in the longest name of a unit
+MAX_UNIT_WORDS: Final = 3  # words in the longest name of a unit
 SCALES: Final[dict[str, float]] = {
     name: factor for names, factor in _DATA["scales"].items() for name in names.split("|")
 }
@@ -150,11 +150,11 @@ def compare(claim: Quantity, source: Quantity) -> Comparison:
     may_lack_unit = not source.unit and claim.unit in ("", "%", *MONEY) and not source.noun
     if claim.unit != source.unit and not may_lack_unit:
         return Comparison.NONE
-    found = _closest(claim, source)
-    both = (claim.comparator, source.comparator)
-    if found is not Comparison.NONE and (both in OPPOSED or both[::-1] in OPPOSED):
+    comparison = _closest(claim, source)
+    comparators = (claim.comparator, source.comparator)
+    if comparison is not Comparison.NONE and (comparators in OPPOSED or comparators[::-1] in OPPOSED):
         return Comparison.OPPOSED
-    return found
+    return comparison
 
 
 def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
@@ -162,9 +162,9 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
         if set(claim.forms) & set(source.forms):
             return Comparison.EXACT
         # `in March 2024` follows from a day of that month, and a day without its year from the whole date.
-        wider = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
+        includes = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
-        return Comparison.APPROXIMATE if wider else Comparison.NONE
+        return Comparison.APPROXIMATE if includes else Comparison.NONE
     if {claim.unit, source.unit} == {CLOCK, ""}:
         return Comparison.APPROXIMATE if set(claim.values) & set(source.values) else Comparison.NONE
     if claim.is_year and source.unit == "date":
@@ -174,32 +174,32 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
 
 def _closest(claim: Quantity, source: Quantity) -> Comparison:
     best = Comparison.NONE
-    mine, others = claim.values, source.values
-    written = AMBIGUOUS.match(claim.raw)
-    if written and source.raw.startswith(written[0]):
+    claimed, stated = claim.values, source.values
+    ambiguous = AMBIGUOUS.match(claim.raw)
+    if ambiguous and source.raw.startswith(ambiguous[0]):
         # Written alike, they are read alike: 28,000 kg is not 28.000 t.
-        mine, others = mine[: (len(mine) + 1) // 2], others[: (len(others) + 1) // 2]
-    for said, true in product(mine, others):
-        if math.isclose(said, true, rel_tol=1e-9, abs_tol=1e-12):
+        claimed, stated = claimed[: (len(claimed) + 1) // 2], stated[: (len(stated) + 1) // 2]
+    for claim_value, source_value in product(claimed, stated):
+        if math.isclose(claim_value, source_value, rel_tol=1e-9, abs_tol=1e-12):
             return Comparison.EXACT
-        if _rounds_to(claim, said, source, true):
+        if _rounds_to(claim, claim_value, source, source_value):
             best = Comparison.APPROXIMATE
     return best
 
 
-def _rounds_to(claim: Quantity, said: float, source: Quantity, true: float) -> bool:
-    if claim.is_year or source.is_year or not said or not true:
+def _rounds_to(claim: Quantity, claim_value: float, source: Quantity, source_value: float) -> bool:
+    if claim.is_year or source.is_year or not claim_value or not source_value:
         return False
-    off = (true - said) / abs(said)
-    hint = claim.comparator or source.comparator
-    if hint == "about":
-        return abs(off) <= ABOUT_SHARE
+    difference = (source_value - claim_value) / abs(claim_value)
+    comparator = claim.comparator or source.comparator
+    if comparator == "about":
+        return abs(difference) <= ABOUT_SHARE
     if claim.comparator == "over":
-        return 0 <= off <= OVER_SHARE
+        return 0 <= difference <= OVER_SHARE
     if claim.comparator == "under":
-        return -OVER_SHARE <= off <= 0
-    finer = source.digits > claim.digits
-    return finer and claim.digits >= 2 and abs(true - said) <= claim.half_step * (1 + 1e-9)
+        return -OVER_SHARE <= difference <= 0
+    is_finer = source.digits > claim.digits
+    return is_finer and claim.digits >= 2 and abs(source_value - claim_value) <= claim.half_step * (1 + 1e-9)
 
 
 @dataclass(frozen=True)
@@ -220,52 +220,52 @@ class _Token:
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     """Return every number of a text, in digits or words, with its unit, in order; citation numbers must be blanked."""
     dates = list(_dates(text))
-    taken = {place for date in dates for place in range(date.start, date.end)}
-    tokens = [_Token(found[0], found.start(), found.end()) for found in TOKEN.finditer(text)]
-    rest = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
-    numbers = _numbers(text, rest, NUMBER_WORDS.get(language, {}))
+    taken = {offset for date in dates for offset in range(date.start, date.end)}
+    tokens = [_Token(match[0], match.start(), match.end()) for match in TOKEN.finditer(text)]
+    other_tokens = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
+    numbers = _numbers(text, other_tokens, NUMBER_WORDS.get(language, {}))
     return sorted([*dates, *numbers], key=lambda quantity: quantity.start)
 
 
 def _dates(text: str) -> Iterator[Quantity]:
-    for found in ISO_DATE.finditer(text):
-        year, month, _ = found.groups()
+    for match in ISO_DATE.finditer(text):
+        year, month, _ = match.groups()
         if FIRST_YEAR <= int(year) <= LAST_YEAR and 1 <= int(month) <= 12:
-            yield Quantity(found[0], *found.span(), unit="date", forms=(found[0],))
-    for found in NUMERIC_DATE.finditer(text):
-        first, second, year = int(found[1]), int(found[2]), found[3]
+            yield Quantity(match[0], *match.span(), unit="date", forms=(match[0],))
+    for match in NUMERIC_DATE.finditer(text):
+        first, second, year = int(match[1]), int(match[2]), match[3]
         forms = [f"{year}-{month:02}-{day:02}" for day, month in ((first, second), (second, first))
                  if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
         if forms:
-            yield Quantity(found[0], *found.span(), unit="date", forms=tuple(forms))
-    for found in WRITTEN_DATE.finditer(text):
-        day, year = int(found["before"] or found["after"] or 0), found["year"]
+            yield Quantity(match[0], *match.span(), unit="date", forms=tuple(forms))
+    for match in WRITTEN_DATE.finditer(text):
+        day, year = int(match["before"] or match["after"] or 0), match["year"]
         if (day or year) and day <= 31:
-            form = f"{year or '-'}-{MONTHS[found['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
-            yield Quantity(found[0], *found.span(), unit="date", forms=(form,))
-    for found in TIME.finditer(text):
-        hour, minute = int(found[1] or found[4]), int(found[2] or found[5] or 0)
-        if (found[3] or "")[:1].casefold() in ("a", "p") and found[3]:
-            hour = hour % 12 + (12 if found[3][0] in "pP" else 0)
+            form = f"{year or '-'}-{MONTHS[match['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
+            yield Quantity(match[0], *match.span(), unit="date", forms=(form,))
+    for match in TIME.finditer(text):
+        hour, minute = int(match[1] or match[4]), int(match[2] or match[5] or 0)
+        if (match[3] or "")[:1].casefold() in ("a", "p") and match[3]:
+            hour = hour % 12 + (12 if match[3][0] in "pP" else 0)
         if hour <= 24 and minute < 60:
-            yield Quantity(found[0], *found.span(), values=(float(hour),), unit=CLOCK, forms=(f"{hour}:{minute:02}",))
+            yield Quantity(match[0], *match.span(), values=(float(hour),), unit=CLOCK, forms=(f"{hour}:{minute:02}",))
 
 
 def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Iterator[Quantity]:
-    place = 0
-    while place < len(tokens):
-        token = tokens[place]
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
         if VERSION.fullmatch(token.text) and not all(len(group) == 3 for group in token.text.split(".")[1:]):
             yield Quantity(token.text, token.start, token.end, unit="version", forms=(token.text,))
-            place += 1
+            index += 1
         elif token.numeric:
-            quantity, place = _finish(text, tokens, place, *read_number(token.text))
+            quantity, index = _finish(text, tokens, index, *read_number(token.text))
             yield quantity
         elif (value := _in_words(token.word, words)) is not None:
-            quantity, place = _finish(text, tokens, place, (value,), 0.5, 1)
+            quantity, index = _finish(text, tokens, index, (value,), 0.5, 1)
             yield quantity
         else:
-            place += 1
+            index += 1
 
 
 def _in_words(word: str, words: Mapping[str, float]) -> float | None:
@@ -303,27 +303,27 @@ def _finish(
     text: str, tokens: list[_Token], first: int, values: tuple[float, ...], half_step: float, digits: int
 ) -> tuple[Quantity, int]:
     """Return a number with the scale, unit, currency and comparator around it; and where to continue."""
-    following = first + 1
-    while following < len(tokens) and (scale := SCALES.get(tokens[following].word)):
+    next_index = first + 1
+    while next_index < len(tokens) and (scale := SCALES.get(tokens[next_index].word)):
         values, half_step = tuple(value * scale for value in values), half_step * scale
-        following += 1
-    if following > first + 1 and following + 1 < len(tokens) and tokens[following].word in ("de", "di"):
-        of_unit = _unit_after(text, tokens, following + 1)  # `6 millones de euros`
-        following += 1 if of_unit[0] else 0
+        next_index += 1
+    if next_index > first + 1 and next_index + 1 < len(tokens) and tokens[next_index].word in ("de", "di"):
+        of_unit = _unit_after(text, tokens, next_index + 1)  # `6 millones de euros`
+        next_index += 1 if of_unit[0] else 0
     unit = ""
     factors: tuple[float, ...] = (1.0,)
     sign = tokens[first - 1].word if first else ""
     if sign in UNITS and UNITS[sign][0] in MONEY and tokens[first - 1].end >= tokens[first].start - 1:
         unit, factors = UNITS[sign]
-        suffix = MONEY_SUFFIXES.get(tokens[following].word) if following < len(tokens) else None
-        if suffix and tokens[following].start == tokens[following - 1].end:
+        suffix = MONEY_SUFFIXES.get(tokens[next_index].word) if next_index < len(tokens) else None
+        if suffix and tokens[next_index].start == tokens[next_index - 1].end:
             values, half_step = tuple(value * suffix for value in values), half_step * suffix
-            following += 1
+            next_index += 1
     else:
-        unit, factors, following = _unit_after(text, tokens, following)
-    end = tokens[following - 1].end
-    before = tokens[: first - (1 if unit in MONEY and sign in UNITS else 0)]
-    phrases = (" ".join(token.word for token in before[-count:]) for count in (3, 2, 1))
+        unit, factors, next_index = _unit_after(text, tokens, next_index)
+    end = tokens[next_index - 1].end
+    preceding = tokens[: first - (1 if unit in MONEY and sign in UNITS else 0)]
+    phrases = (" ".join(token.word for token in preceding[-count:]) for count in (3, 2, 1))
     quantity = Quantity(
         raw=text[tokens[first].start : end],
         start=tokens[first].start,
@@ -333,28 +333,28 @@ def _finish(
         half_step=half_step * factors[0],
         digits=digits,
         comparator=next((COMPARATORS[phrase] for phrase in phrases if phrase in COMPARATORS), ""),
-        noun=tokens[following].word if following < len(tokens) and not tokens[following].numeric else "",
+        noun=tokens[next_index].word if next_index < len(tokens) and not tokens[next_index].numeric else "",
     )
-    return quantity, following
+    return quantity, next_index
 
 
-def _unit_after(text: str, tokens: list[_Token], place: int) -> tuple[str, tuple[float, ...], int]:
+def _unit_after(text: str, tokens: list[_Token], index: int) -> tuple[str, tuple[float, ...], int]:
     """Return the unit that starts at a token, its factors, and the place of the token after it."""
-    for count in range(LONGEST_UNIT, 0, -1):
-        if place + count > len(tokens):
+    for count in range(MAX_UNIT_WORDS, 0, -1):
+        if index + count > len(tokens):
             continue
-        start, end = tokens[place].start, tokens[place + count - 1].end
+        start, end = tokens[index].start, tokens[index + count - 1].end
         name = " ".join(text[start:end].replace("-", " ").split()).casefold()
         name = name.replace("’", "'").removeprefix("d'")
         # A letter is a unit only directly after its number: `5 s`, but not `5, s`.
-        gap = " \u00a0\u202f-." if tokens[place - 1].word in SCALES else " \u00a0\u202f-"
-        near = not text[tokens[place - 1].end : start].strip(gap)
-        if near and name in UNITS:
+        gap = " \u00a0\u202f-." if tokens[index - 1].word in SCALES else " \u00a0\u202f-"
+        is_adjacent = not text[tokens[index - 1].end : start].strip(gap)
+        if is_adjacent and name in UNITS:
             unit, factors = UNITS[name]
-            return unit, factors, place + count
-    if place < len(tokens) and tokens[place].text == "°" and place + 1 < len(tokens):
-        name = "°" + tokens[place + 1].word
+            return unit, factors, index + count
+    if index < len(tokens) and tokens[index].text == "°" and index + 1 < len(tokens):
+        name = "°" + tokens[index + 1].word
         if name in UNITS:
             unit, factors = UNITS[name]
-            return unit, factors, place + 2
-    return "", (1.0,), place
+            return unit, factors, index + 2
+    return "", (1.0,), index

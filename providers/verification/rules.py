@@ -19,28 +19,28 @@ from contracts.texts import shorten
 from providers.text import language_data, sentence_spans, stem
 from providers.verification.quantities import SHARES, SIGNS, UNITS, Comparison, Quantity, compare, find_quantities
 
-MOST_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
-COPY: Final = 0.9
+MAX_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
+COPY_SHARE: Final = 0.9
 """Share of a claim's words that one sentence must have, in order, for the claim to count as its copy."""
-CLOSE: Final = 0.6
+CLOSE_SHARE: Final = 0.6
 """Share from which a claim and a sentence are about the same thing; a different number there is a contradiction."""
-UNRELATED: Final = 0.15  # share of a claim's words below which its passages are about something else
-FEWEST_WORDS: Final = 3
+UNRELATED_SHARE: Final = 0.15  # share of a claim's words below which its passages are about something else
+MIN_WORDS: Final = 3
 """Content words that a claim needs for their absence to show that the passages are about something else."""
-CANDIDATES: Final = 3  # sentences with which a claim is aligned
+MAX_CANDIDATES: Final = 3  # sentences with which a claim is aligned
 SMALL_COUNT: Final = 4  # up to this, a number in words counts what is listed ("two ways") and is no figure of a source
 NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")
 """Words between quotation marks inside a sentence."""
-CUT: Final = re.compile(r"\[?(?:…|\.\.\.)\]?")
-AGREES: Final = "Numbers, names and wording agree with the cited passages."
-UNDECIDED: Final = "The wording differs too much for rules to judge."
-ELSEWHERE: Final = "The cited passages are about something else."
+ELLIPSIS: Final = re.compile(r"\[?(?:…|\.\.\.)\]?")
+SUPPORTED_REASON: Final = "Numbers, names and wording agree with the cited passages."
+UNDECIDED_REASON: Final = "The wording differs too much for rules to judge."
+UNRELATED_REASON: Final = "The cited passages are about something else."
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
-INNER: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
+IDENTIFIER_MARK: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 """Marks of an identifier: a digit, a symbol or a capital inside a word."""
 
 SOURCE: Final = (
@@ -73,10 +73,10 @@ class ClaimJudgement:
 
 def without_lead_in(claim: str) -> str:
     """Return a statement without leading words that are not part of it, and without quotation marks around it all."""
-    while found := LEAD_IN.match(claim):
-        claim = claim[found.end() :]
-    bare = claim.rstrip(" .")
-    return bare[1:-1] if bare[:1] + bare[-1:] in QUOTATION_MARKS and len(bare) > 2 else claim
+    while match := LEAD_IN.match(claim):
+        claim = claim[match.end() :]
+    stripped = claim.rstrip(" .")
+    return stripped[1:-1] if stripped[:1] + stripped[-1:] in QUOTATION_MARKS and len(stripped) > 2 else claim
 
 
 def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> ClaimJudgement:
@@ -86,43 +86,43 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     few changes), contradicted (a different quantity), unsupported (a quantity, a name or everything is missing), or not
     enough information, with a hint as the reason.
     """
-    bare = without_lead_in(claim)
-    dated = AS_OF.match(bare)
-    said = Statement(without_lead_in(bare[dated.end() :]) if dated else bare, language)
+    claim_text = without_lead_in(claim)
+    date_prefix = AS_OF.match(claim_text)
+    statement = Statement(without_lead_in(claim_text[date_prefix.end() :]) if date_prefix else claim_text, language)
     evidence = _Evidence.of(passages, about, language)
-    closest = evidence.closest(said)
-    quotations, names = _other_quotations(claim, evidence), _missing_names(said, evidence)
-    for problem in chain(_wrong_quantities(said, evidence, closest), quotations, names):
+    closest = evidence.closest(statement)
+    quotations, names = _other_quotations(claim, evidence), _missing_names(statement, evidence)
+    for problem in chain(_wrong_quantities(statement, evidence, closest), quotations, names):
         return problem
-    if not said.content:
-        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
-    long = len(said.content) >= FEWEST_WORDS
-    shares_quantity = any(_agree(one, other) for one in said.quantities for other in evidence.whole.quantities)
-    if long and not shares_quantity and _coverage(said, evidence.whole, evidence.about) < UNRELATED:
-        return ClaimJudgement(Verdict.UNSUPPORTED, ELSEWHERE)
-    absent = (each.raw for each in said.quantities if each.unit and not _is_given(each, evidence.whole.quantities))
+    if not statement.content:
+        return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED_REASON)
+    is_long = len(statement.content) >= MIN_WORDS
+    shares_quantity = any(_agree(one, other) for one in statement.quantities for other in evidence.whole.quantities)
+    if is_long and not shares_quantity and _coverage(statement, evidence.whole, evidence.about) < UNRELATED_SHARE:
+        return ClaimJudgement(Verdict.UNSUPPORTED, UNRELATED_REASON)
+    absent = (item.raw for item in statement.quantities if item.unit and not _is_given(item, evidence.whole.quantities))
     if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
-    has_days = any(each.unit == "date" or each.is_year for each in evidence.whole.quantities)
+    has_days = any(item.unit == "date" or item.is_year for item in evidence.whole.quantities)
     # Verbatim words do not prove what a sentence says about them.
-    rest = Statement(QUOTATION.sub(" ", said.text), language)
-    is_covered = rest.text == said.text or _coverage(rest, evidence.whole, evidence.about) >= COPY
-    if closest.share >= COPY and is_covered and not (dated and has_days):
-        return ClaimJudgement(Verdict.SUPPORTED, AGREES)
-    return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED)
+    unquoted = Statement(QUOTATION.sub(" ", statement.text), language)
+    is_covered = unquoted.text == statement.text or _coverage(unquoted, evidence.whole, evidence.about) >= COPY_SHARE
+    if closest.share >= COPY_SHARE and is_covered and not (date_prefix and has_days):
+        return ClaimJudgement(Verdict.SUPPORTED, SUPPORTED_REASON)
+    return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED_REASON)
 
 
 def check_numbers(claim: str, passages: Sequence[str], language: str) -> ClaimJudgement | None:
     """Return the judgement of a quantity that the passages contradict; their words may be in another language."""
-    said, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, (), language)
-    problems = _wrong_quantities(said, evidence, evidence.closest(said))
+    statement, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, (), language)
+    problems = _wrong_quantities(statement, evidence, evidence.closest(statement))
     return next((problem for problem in problems if problem.verdict is Verdict.CONTRADICTED), None)
 
 
 def shared_words(claim: str, passages: Sequence[str], language: str) -> list[float]:
     """Return for each passage the share of the claim's words in it, from 0 to 1; names count more."""
-    said = Statement(claim, language)
-    return [_coverage(said, Statement(passage, language)) if said.content else 0.0 for passage in passages]
+    statement = Statement(claim, language)
+    return [_coverage(statement, Statement(passage, language)) if statement.content else 0.0 for passage in passages]
 
 
 @dataclass(frozen=True)
@@ -146,12 +146,12 @@ class Statement:
     @cached_property
     def quantities(self) -> list[Quantity]:
         """Numbers with their units, in order."""
-        return find_quantities(self.text, self.language)[:MOST_PARTS]
+        return find_quantities(self.text, self.language)[:MAX_PARTS]
 
     @cached_property
     def words(self) -> list[_Word]:
         """All words in order."""
-        return [self._word(found) for found in WORD.finditer(self.text)]
+        return [self._word(match) for match in WORD.finditer(self.text)]
 
     @cached_property
     def content(self) -> list[_Word]:
@@ -170,27 +170,27 @@ class Statement:
 
     def keys(self, sources: Sequence[Quantity]) -> list[str]:
         """Return the compared parts, in order: stems, signs, and quantities, each as its equal among `sources`."""
-        inside = {place for quantity in self.quantities for place in range(quantity.start, quantity.end)}
-        known = (next((other for other in sources if _agree(one, other)), one) for one in self.quantities)
-        values = [f"#{one.unit}:{one.values}:{one.forms}" for one in known]
+        inside = {offset for quantity in self.quantities for offset in range(quantity.start, quantity.end)}
+        matched = (next((other for other in sources if _agree(item, other)), item) for item in self.quantities)
+        values = [f"#{item.unit}:{item.values}:{item.forms}" for item in matched]
         keys = [(quantity.start, value) for quantity, value in zip(self.quantities, values, strict=True)]
         keys += [
             (word.start, f"({word.sign})" if word.sign else word.stem)
             for word in self.words
             if word.start not in inside and (word.sign or word.content)
         ]
-        return [key for _, key in sorted(keys)][:MOST_PARTS]
+        return [key for _, key in sorted(keys)][:MAX_PARTS]
 
-    def _word(self, found: re.Match[str]) -> _Word:
-        text, low = found[0], found[0].casefold().replace("’", "'").removesuffix("'s")
+    def _word(self, match: re.Match[str]) -> _Word:
+        text, low = match[0], match[0].casefold().replace("’", "'").removesuffix("'s")
         sign = "not" if low.endswith("n't") else SIGNS.get(low, "")
         content = not sign and low not in language_data("en").stop and not text.isdecimal() and len(text) > 1
-        before = self.text[: found.start()].rstrip(" \"'“”‘’(*_`")
-        first = not before or before[-1] in ".!?:\n|"
+        preceding = self.text[: match.start()].rstrip(" \"'“”‘’(*_`")
+        first = not preceding or preceding[-1] in ".!?:\n|"
         capital = text[0].isupper() and not first and self.language != "de"
-        identifier = INNER.search(text) is not None or (text.isupper() and len(text) > 1)
+        identifier = IDENTIFIER_MARK.search(text) is not None or (text.isupper() and len(text) > 1)
         name = content and not text[0].isdigit() and (identifier or capital)
-        return _Word(text, found.start(), stem(low, self.language), low, sign, content, name)
+        return _Word(text, match.start(), stem(low, self.language), low, sign, content, name)
 
 
 @dataclass(frozen=True)
@@ -216,77 +216,77 @@ class _Evidence:
 
     def closest(self, claim: Statement) -> _Alignment:
         """Return the alignment with the sentence that shares most with the claim."""
-        near = sorted(self.sentences, key=lambda sentence: -len(claim.stems & sentence.stems))[:CANDIDATES]
-        return max((_align(claim, sentence) for sentence in near), key=lambda one: one.share, default=_Alignment())
+        nearest = sorted(self.sentences, key=lambda sentence: -len(claim.stems & sentence.stems))[:MAX_CANDIDATES]
+        return max((_align(claim, sentence) for sentence in nearest), key=lambda item: item.share, default=_Alignment())
 
 
 def _align(claim: Statement, sentence: Statement) -> _Alignment:
-    ours, theirs = claim.keys(sentence.quantities), sentence.keys(sentence.quantities)
-    matcher = SequenceMatcher(None, theirs, ours, autojunk=False)
+    claim_keys, sentence_keys = claim.keys(sentence.quantities), sentence.keys(sentence.quantities)
+    matcher = SequenceMatcher(None, sentence_keys, claim_keys, autojunk=False)
     blocks = [block for block in matcher.get_matching_blocks() if block.size]
-    matched = Counter(key for block in blocks for key in ours[block.b : block.b + block.size])
-    share = matched.total() / max(1, len(ours))
-    if share < CLOSE:
+    matched = Counter(key for block in blocks for key in claim_keys[block.b : block.b + block.size])
+    share = matched.total() / max(1, len(claim_keys))
+    if share < CLOSE_SHARE:
         return _Alignment(share)
     # A sign just before or after the stretch governs it: "It is not true that …".
-    covered = theirs[max(0, blocks[0].a - 1) : blocks[-1].a + blocks[-1].size + 1]
+    covered = sentence_keys[max(0, blocks[0].a - 1) : blocks[-1].a + blocks[-1].size + 1]
     for sign in dict.fromkeys(SIGNS.values()):
-        said, true = ours.count(f"({sign})"), covered.count(f"({sign})")
-        if said % 2 != true % 2 if sign == "not" else said != true:
+        claim_count, sentence_count = claim_keys.count(f"({sign})"), covered.count(f"({sign})")
+        if claim_count % 2 != sentence_count % 2 if sign == "not" else claim_count != sentence_count:
             return _Alignment(share, f"Only one of the claim and its source says “{sign}” or the like.")
-    gaps = (theirs[block.a + block.size : following.a] for block, following in pairwise(blocks))
+    gaps = (sentence_keys[block.a + block.size : next_block.a] for block, next_block in pairwise(blocks))
     if any(key.startswith("#") for gap in gaps for key in gap):
         return _Alignment(share, "The claim leaves out a number of its source.")
-    elsewhere = (Counter(ours) - matched) & (Counter(theirs) - matched)
-    swapped = any(not key.startswith("(") for key in elsewhere)
+    displaced = (Counter(claim_keys) - matched) & (Counter(sentence_keys) - matched)
+    swapped = any(not key.startswith("(") for key in displaced)
     return _Alignment(share, "The parts are in another order in the source." if swapped else "")
 
 
 def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment) -> Iterator[ClaimJudgement]:
     """Judge the quantities that the passages lack or state differently."""
-    there = evidence.whole.quantities
+    evidence_quantities = evidence.whole.quantities
     for quantity in claim.quantities:
-        if _is_given(quantity, there) or (quantity.unit == "%" and SHARES & evidence.whole.low_words):
+        if _is_given(quantity, evidence_quantities) or (quantity.unit == "%" and SHARES & evidence.whole.low_words):
             continue
         in_words = not any(sign.isdecimal() for sign in quantity.raw)
-        if in_words and (closest.share < CLOSE or max(quantity.values, default=0) <= SMALL_COUNT):
+        if in_words and (closest.share < CLOSE_SHARE or max(quantity.values, default=0) <= SMALL_COUNT):
             continue
-        if any(compare(quantity, other) is Comparison.OPPOSED for other in there):
-            if closest.share >= CLOSE:
+        if any(compare(quantity, other) is Comparison.OPPOSED for other in evidence_quantities):
+            if closest.share >= CLOSE_SHARE:
                 reason = f"“{quantity.raw}” is a minimum in one and a maximum in the other."
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason)
             continue
-        alike = (each for each in there if each.unit == quantity.unit)
-        if rival := next((each for each in alike if each.unit or each.noun == quantity.noun), None):
+        same_unit = (other for other in evidence_quantities if other.unit == quantity.unit)
+        if rival := next((other for other in same_unit if other.unit or other.noun == quantity.noun), None):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
             yield ClaimJudgement(Verdict.CONTRADICTED, reason)
         else:
             yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” is in no cited passage.")
 
 
-def _is_given(quantity: Quantity, there: Sequence[Quantity]) -> bool:
+def _is_given(quantity: Quantity, source_quantities: Sequence[Quantity]) -> bool:
     """Return whether the passages have a quantity, or two of its unit whose sum or difference it is."""
-    if any(_agree(quantity, other) for other in there):
+    if any(_agree(quantity, other) for other in source_quantities):
         return True
     if not quantity.unit:
         # "Of the 95 bytes 87 are …": the unit was named before.
-        return any(other.unit and other.raw.split()[0] == quantity.raw for other in there)
-    same = [other.values[0] for other in there if other.unit == quantity.unit and other.values][:20]
-    results = {abs(one + sign * other) for one in same for other in same for sign in (1, -1)}
+        return any(other.unit and other.raw.split()[0] == quantity.raw for other in source_quantities)
+    same = [other.values[0] for other in source_quantities if other.unit == quantity.unit and other.values][:20]
+    results = {abs(first + sign * other) for first in same for other in same for sign in (1, -1)}
     return any(abs(result - value) <= 1e-9 * abs(value) for result in results for value in quantity.values if value)
 
 
-def _agree(one: Quantity, other: Quantity) -> bool:
-    return compare(one, other) in (Comparison.EXACT, Comparison.APPROXIMATE)
+def _agree(quantity: Quantity, other: Quantity) -> bool:
+    return compare(quantity, other) in (Comparison.EXACT, Comparison.APPROXIMATE)
 
 
 def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgement]:
     """Judge quotations of several words that no passage, title or heading contains, whatever the punctuation."""
-    there = _bare(f"{evidence.whole.text}\n{evidence.about.text}")
-    for found in QUOTATION.finditer(claim):
-        pieces = [_bare(piece) for piece in CUT.split(found[0][1:-1])]
-        if any(len(piece.split()) >= FEWEST_WORDS and piece not in there for piece in pieces):
-            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{shorten(found[0][1:-1], 80)}” is in no cited passage.")
+    evidence_text = _bare(f"{evidence.whole.text}\n{evidence.about.text}")
+    for match in QUOTATION.finditer(claim):
+        pieces = [_bare(piece) for piece in ELLIPSIS.split(match[0][1:-1])]
+        if any(len(piece.split()) >= MIN_WORDS and piece not in evidence_text for piece in pieces):
+            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{shorten(match[0][1:-1], 80)}” is in no cited passage.")
 
 
 def _bare(text: str) -> str:
@@ -295,9 +295,9 @@ def _bare(text: str) -> str:
 
 def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudgement]:
     """Judge names that no passage, title or heading contains."""
-    inside = {place for quantity in claim.quantities for place in range(quantity.start, quantity.end)}
+    inside_quantities = {offset for quantity in claim.quantities for offset in range(quantity.start, quantity.end)}
     for word in claim.words:
-        if word.name and word.start not in inside and word.low not in UNITS:
+        if word.name and word.start not in inside_quantities and word.low not in UNITS:
             texts = (evidence.whole, evidence.about)
             if not any(_has(text, word) or _has_name(text, word.low) for text in texts):
                 yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
@@ -322,10 +322,10 @@ def _has_name(statement: Statement, low: str) -> bool:
 
 def _coverage(claim: Statement, passage: Statement, about: Statement | None = None) -> float:
     """Return the share of the claim's content words that the passage contains; names may be in its titles."""
-    total = found = 0.0
+    total = covered = 0.0
     for word in claim.content:
         weight = NAME_WEIGHT if word.name else 1.0
-        known = _has(passage, word) or (about is not None and word.name and _has(about, word))
+        is_covered = _has(passage, word) or (about is not None and word.name and _has(about, word))
         total += weight
-        found += weight * known
-    return found / total if total else 1.0
+        covered += weight * is_covered
+    return covered / total if total else 1.0

@@ -11,7 +11,7 @@ from temporalio.worker.workflow_sandbox import SandboxRestrictions
 from temporalio.worker.workflow_sandbox._restrictions import RestrictionContext
 
 from contracts.vocabulary import Phase
-from providers.text import PLACE, language_data
+from providers.text import PLACEHOLDER, language_data
 from tests.architecture.repository import (
     PACKAGES,
     ROOT,
@@ -165,5 +165,5 @@ def test_every_translated_sentence_is_one_of_the_product() -> None:
     texts = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     texts += [f"{phase} gate" for phase in Phase]
     product = "\n".join([*texts, (ROOT / "activities/assessment/authorities.toml").read_text("utf-8")])
-    pieces = {piece for text in language_data("en").sentences.values() for piece in PLACE.split(text)[::2]}
+    pieces = {piece for text in language_data("en").sentences.values() for piece in PLACEHOLDER.split(text)[::2]}
     assert [piece for piece in pieces if piece.strip(" .:;“”()") not in product] == []

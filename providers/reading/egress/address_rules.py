@@ -40,8 +40,8 @@ INNER_NAMES: Final = (
     "localhost", "local", "internal", "localdomain", "home.arpa", "lan", "corp", "home", "intranet", "private", "onion",
 )  # fmt: skip
 
-LONGEST_URL: Final = 2_048
-LONGEST_NAME: Final = 253
+MAX_URL_LENGTH: Final = 2_048
+MAX_NAME_LENGTH: Final = 253
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 UNFIT_CATEGORIES: Final = {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}
 """Controls, invisible marks, surrogates, private and unassigned characters, spaces."""
@@ -75,10 +75,10 @@ def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> ht
     except (httpx2.InvalidURL, ValueError) as error:
         raise refused("url", "the address is malformed") from error
     try:
-        host, own = canonical_host(url.raw_host.decode("ascii")), canonical_host(written_host)
+        host, written = canonical_host(url.raw_host.decode("ascii")), canonical_host(written_host)
     except ValueError as error:
         raise refused("host", "the host is malformed") from error
-    if (own.isascii() and own != host) or url.scheme != scheme or (url.port or DEFAULT_PORTS[scheme]) != port:
+    if (written.isascii() and written != host) or url.scheme != scheme or (url.port or DEFAULT_PORTS[scheme]) != port:
         raise refused("url", "the address can be read in two ways")
     if (host, port) not in allow_hosts:
         if port != DEFAULT_PORTS[scheme]:
@@ -89,8 +89,8 @@ def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> ht
 
 def check_characters(text: str) -> None:
     """Refuse characters that no legitimate URL contains. Raises `SourceUnreadable` refused_url."""
-    if len(text) > LONGEST_URL:
-        raise refused("url", f"the address is longer than {LONGEST_URL} characters")
+    if len(text) > MAX_URL_LENGTH:
+        raise refused("url", f"the address is longer than {MAX_URL_LENGTH} characters")
     if "\\" in text or any(unicodedata.category(character) in UNFIT_CATEGORIES for character in text):
         raise refused("url", "the address contains a space, a backslash or an invisible character")
 
@@ -119,10 +119,10 @@ def hosts_and_ports(texts: Iterable[str]) -> frozenset[HostPort]:
     """Parse a list of `host:port` written by an operator. Raises ValueError."""
     hosts = set()
     for text in texts:
-        found = HOST_AND_PORT.fullmatch(text.strip().lower())
-        if found is None or int(found[2]) > 65_535:
+        match = HOST_AND_PORT.fullmatch(text.strip().lower())
+        if match is None or int(match[2]) > 65_535:
             raise ValueError("not of the form host:port")
-        hosts.add((canonical_host(found[1]), int(found[2])))
+        hosts.add((canonical_host(match[1]), int(match[2])))
     return frozenset(hosts)
 
 
@@ -131,10 +131,10 @@ def _split(text: str) -> tuple[str, str, int]:
     scheme = SCHEME.match(text)
     if scheme is None or (name := scheme[1].lower()) not in DEFAULT_PORTS:
         raise refused("scheme", "only http and https are read")
-    found = WEB_URL.match(text)
-    if found is None:
+    match = WEB_URL.match(text)
+    if match is None:
         raise refused("url", "an address begins with http:// or https:// and a host")
-    authority = found[1]
+    authority = match[1]
     if "@" in authority or "%" in authority:
         raise refused("url", "the address contains a user name or an encoded host")
     if normalize("NFKC", authority) != authority or IDEOGRAPHIC_FULL_STOP in authority:
@@ -159,7 +159,7 @@ def _check_host(host: str) -> None:
             raise refused("address", "the address is not on the public internet")
         return
     *labels, last = host.split(".")
-    if len(host) > LONGEST_NAME or not LAST_LABEL.fullmatch(last) or not all(map(LABEL.fullmatch, labels)):
+    if len(host) > MAX_NAME_LENGTH or not LAST_LABEL.fullmatch(last) or not all(map(LABEL.fullmatch, labels)):
         raise refused("host", "the host is no plain name and no plain address")
     if not labels or any(f".{host}".endswith(f".{name}") for name in INNER_NAMES):
         raise refused("host", "the host is a name of a local network")

@@ -36,25 +36,25 @@ from providers.reading.egress.address_rules import (
 )
 from providers.service_calls import retry_after_seconds
 
-MOST_REDIRECTS: Final = 5
-WAITS: Final = {"connect": 5.0, "read": 15.0, "write": 5.0, "pool": 15.0}
+MAX_REDIRECTS: Final = 5
+STEP_TIMEOUTS: Final = {"connect": 5.0, "read": 15.0, "write": 5.0, "pool": 15.0}
 """Timeout of each step in seconds; the whole has a deadline of its own, because a trickle never exceeds a step's."""
 KEEP_ALIVE_SECONDS: Final = 5.0
-MOST_CONNECTIONS: Final = 64
-BEFORE_ANY_SCHEME: Final = re.compile(r"[^/?#]*:")
+MAX_CONNECTIONS: Final = 64
+SCHEME_PREFIX: Final = re.compile(r"[^/?#]*:")
 NOT_MODIFIED: Final = 304
 SENDABLE: Final = re.compile(r"[!-~][ -~]{0,199}")
 """A validator that may be sent back: a server may choose it freely."""
-NOT_FOR_US: Final = {401, 402, 403, 407, 451}
+DENIED_STATUSES: Final = {401, 402, 403, 407, 451}
 
 GZIP_OR_ZLIB: Final = 47  # zlib's code for either header and the largest window
 COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
 CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
 """Values of `Content-Encoding`; any other, usually a character set, is a mistake of the server."""
 
-MOST_ADDRESSES: Final = 4  # addresses to try of one host, each with its share of the time
-MOST_THREADS: Final = 32
-LONGEST_WAIT: Final = 5.0  # seconds after which the look-up of a name counts as failed
+MAX_ADDRESSES: Final = 4  # addresses to try of one host, each with its share of the time
+MAX_THREADS: Final = 32
+LOOK_UP_TIMEOUT_SECONDS: Final = 5.0
 PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 LookUp = Callable[[str], Sequence[IpAddress]]
@@ -66,7 +66,7 @@ class FetchPolicy:
     """Responses accepted for a kind of request."""
 
     accept: str
-    most_bytes: int
+    max_bytes: int
     seconds: float
     """Total for look-up, redirects, rules of the site and the body."""
     is_document: bool = True
@@ -92,8 +92,8 @@ class Fetched:
 # --- connections to checked addresses
 def ask_system(host: str) -> list[IpAddress]:
     """Return all addresses of a name, each once, in the system's order. Raises `OSError`, `ValueError`."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
+    entries = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in entries))
 
 
 class GuardedBackend(httpcore2.AsyncNetworkBackend):
@@ -109,7 +109,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         self._look_up = look_up
         self._allow_hosts = allow_hosts
         self._inner = inner or httpcore2.AnyIOBackend()
-        self._threads = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="name-look-up")
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="name-look-up")
 
     async def connect_tcp(
         self,
@@ -146,12 +146,12 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
             raise refused("unresolved", "the host has no address")
         if (canonical_host(host), port) not in self._allow_hosts and not all(map(is_public, addresses)):
             raise refused("address", "the host has an address that is not on the public internet")
-        return list(addresses)[:MOST_ADDRESSES]
+        return list(addresses)[:MAX_ADDRESSES]
 
     async def _resolve(self, host: str) -> Sequence[IpAddress]:
         """Return all addresses of a name. Raises `Unavailable`, `SourceUnreadable` refused_unresolved, refused_host."""
         try:
-            async with asyncio.timeout(LONGEST_WAIT):
+            async with asyncio.timeout(LOOK_UP_TIMEOUT_SECONDS):
                 return await asyncio.get_running_loop().run_in_executor(self._threads, self._look_up, host)
         except ValueError as error:
             raise refused("host", "the host is malformed") from error
@@ -173,16 +173,16 @@ class Egress:
         look_up: LookUp = ask_system,
         network: httpcore2.AsyncNetworkBackend | None = None,
         tls: ssl.SSLContext | None = None,
-        waits: Mapping[str, float] = WAITS,
+        timeouts: Mapping[str, float] = STEP_TIMEOUTS,
     ) -> None:
         self._headers = {"User-Agent": user_agent, "Accept-Encoding": "gzip", "Accept-Language": "*"}
         self._allow_hosts = allow_hosts
-        self._waits = waits
+        self._timeouts = timeouts
         self._pool = httpcore2.AsyncConnectionPool(
             ssl_context=tls or trusted_certificates(),
-            max_connections=MOST_CONNECTIONS,
+            max_connections=MAX_CONNECTIONS,
             # The pool checks every idle connection whenever a request begins or ends.
-            max_keepalive_connections=MOST_CONNECTIONS // 4,
+            max_keepalive_connections=MAX_CONNECTIONS // 4,
             keepalive_expiry=KEEP_ALIVE_SECONDS,
             network_backend=GuardedBackend(look_up, allow_hosts, network),
         )
@@ -210,14 +210,14 @@ class Egress:
     async def _follow(
         self, target: httpx2.URL, policy: FetchPolicy, permit: Permit | None, conditions: dict[str, str]
     ) -> Fetched:
-        for _ in range(MOST_REDIRECTS + 1):
+        for _ in range(MAX_REDIRECTS + 1):
             if permit is not None:
                 await permit(target)
             sent = {"Host": target.netloc.decode("ascii")} | self._headers | {"Accept": policy.accept} | conditions
-            place = httpcore2.URL(
+            url = httpcore2.URL(
                 scheme=target.raw_scheme, host=target.raw_host, port=target.port, target=target.raw_path
             )
-            request = self._pool.stream("GET", place, headers=list(sent.items()), extensions={"timeout": self._waits})
+            request = self._pool.stream("GET", url, headers=list(sent.items()), extensions={"timeout": self._timeouts})
             with _translate_errors():
                 async with request as response:
                     headers = httpx2.Headers(response.headers)
@@ -227,12 +227,12 @@ class Egress:
                     if location is None:
                         return await _document(target, response, headers, policy)
             target, conditions = self._next(target, location), {}  # validators are only for the first address
-        raise refused("redirect", f"more than {MOST_REDIRECTS} redirects")
+        raise refused("redirect", f"more than {MAX_REDIRECTS} redirects")
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
         """Check the target of a redirect as written, before any URL is built from it."""
         check_characters(location)
-        if BEFORE_ANY_SCHEME.match(location):
+        if SCHEME_PREFIX.match(location):
             written = location
         elif location.startswith("//"):
             written = f"{current.scheme}:{location}"
@@ -256,13 +256,13 @@ def _redirection(status: int, headers: httpx2.Headers, *, is_document: bool) -> 
         if len(targets) != 1 or not targets[0]:
             raise SourceUnreadable("malformed", "a redirect to nowhere")
         return targets[0]
-    answered, wait = f"the server answered {status}", retry_after_seconds(headers.multi_items())
+    message, wait = f"the server answered {status}", retry_after_seconds(headers.multi_items())
     if status == 429:
         raise RateLimited("the server asks to wait", retry_after=wait)
     if 500 <= status <= 599 or status in {408, 425}:
-        raise Unavailable(answered, retry_after=wait)
-    kinds = {204: "empty", 404: "not_found", 410: "not_found", **dict.fromkeys(NOT_FOR_US, "permission_denied")}
-    raise SourceUnreadable(kinds.get(status, "http_status"), answered)
+        raise Unavailable(message, retry_after=wait)
+    kinds = {204: "empty", 404: "not_found", 410: "not_found", **dict.fromkeys(DENIED_STATUSES, "permission_denied")}
+    raise SourceUnreadable(kinds.get(status, "http_status"), message)
 
 
 async def _document(
@@ -281,25 +281,25 @@ async def _document(
 
 def _conditions(known: Validators | None) -> dict[str, str]:
     """Return the headers that request a document only if it differs from the known one."""
-    given = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified} if known else {}
-    return {name: value for name, value in given.items() if SENDABLE.fullmatch(value)}
+    conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified} if known else {}
+    return {name: value for name, value in conditions.items() if SENDABLE.fullmatch(value)}
 
 
 async def _read_body(response: httpcore2.Response, headers: httpx2.Headers, policy: FetchPolicy) -> bytes:
     """Return the unpacked body. Raises `SourceUnreadable` too_large, wrong_type, malformed."""
-    stated = headers.get_list("content-encoding", split_commas=True)
-    codings = [coding for coding in map(str.lower, stated) if coding in CODINGS]
+    declared = headers.get_list("content-encoding", split_commas=True)
+    codings = [coding for coding in map(str.lower, declared) if coding in CODINGS]
     if len(codings) > 1 or not COMPRESSIONS.issuperset(codings):
         raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not requested")
     unpacker = zlib.decompressobj(GZIP_OR_ZLIB) if codings else None
     body, received = bytearray(), 0
     async for data in response.aiter_stream():
         received += len(data)
-        body += data if unpacker is None else unpacker.decompress(data, policy.most_bytes + 1 - len(body))
-        if max(len(body), received) > policy.most_bytes:
+        body += data if unpacker is None else unpacker.decompress(data, policy.max_bytes + 1 - len(body))
+        if max(len(body), received) > policy.max_bytes:
             if not policy.is_document:
-                return bytes(body[: policy.most_bytes])
-            raise SourceUnreadable("too_large", f"larger than {policy.most_bytes} bytes")
+                return bytes(body[: policy.max_bytes])
+            raise SourceUnreadable("too_large", f"larger than {policy.max_bytes} bytes")
         if unpacker is not None and unpacker.eof:
             return bytes(body)
     if unpacker is not None:

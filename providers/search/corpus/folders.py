@@ -17,7 +17,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.resolved import CorpusSnapshot, SkippedFile
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT
-from providers.reading.document_kinds import DOCUMENTS, LARGEST_FILE_BYTES, NO_DOCUMENTS
+from providers.reading.document_kinds import DOCUMENTS, MAX_FILE_BYTES, NO_DOCUMENTS
 
 KEY_NAMES: Final = """
 id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
@@ -34,7 +34,7 @@ PRIVATE_KEY: Final = re.compile(
     rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
     rb'|\s*+\{(?s:.)*?"private_key"\s*+:\s*+"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----'
 )
-WHY: Final = "looks like a key or a password; a corpus holds documents"
+KEY_REFUSAL: Final = "looks like a key or a password; a corpus holds documents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
         descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             check_state(os.fstat(descriptor))
-            return file.read(LARGEST_FILE_BYTES)
+            return file.read(MAX_FILE_BYTES)
     except (OSError, RuntimeError) as error:  # pathlib raises RuntimeError for a loop of links
         raise unreadable(error) from error
 
@@ -81,23 +81,23 @@ def check_state(state: os.stat_result) -> None:
         raise SourceUnreadable("not_a_file", reason)
     if state.st_size == 0:
         raise SourceUnreadable("empty", "the file is empty")
-    if state.st_size > LARGEST_FILE_BYTES:
-        raise SourceUnreadable("too_large", f"larger than {LARGEST_FILE_BYTES} bytes")
+    if state.st_size > MAX_FILE_BYTES:
+        raise SourceUnreadable("too_large", f"larger than {MAX_FILE_BYTES} bytes")
 
 
 def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundFile], list[SkippedFile]]:
     """Return all files of a folder in the order of their paths, and those that cannot be documents with reasons."""
-    files, skipped, root, waiting = list[FoundFile](), list[SkippedFile](), root.resolve(), [""]
+    files, skipped, root, pending = list[FoundFile](), list[SkippedFile](), root.resolve(), [""]
 
     def skip(path: str, error: OSError | SourceUnreadable) -> None:
         reason = unreadable(error) if isinstance(error, OSError) else error
         skipped.append(skipped_file(path_address(path), reason))
 
-    while waiting:
-        folder = waiting.pop()
+    while pending:
+        folder = pending.pop()
         try:
-            with os.scandir(root / folder) as found:
-                entries = list(found)
+            with os.scandir(root / folder) as iterator:
+                entries = list(iterator)
         except OSError as error:
             skip(folder or ".", error)
             continue
@@ -114,30 +114,30 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
                         check_state(state)
                         files.append(FoundFile(path, path_address(path), state.st_size, state.st_mtime_ns))
                 elif entry.name != "_sources" or "objects.inv" not in names:  # Sphinx's copies of its page sources
-                    waiting.append(path)
+                    pending.append(path)
             except (OSError, SourceUnreadable) as error:
                 skip(path, error)
-    return sorted(files, key=lambda file: file.address), sorted(skipped, key=lambda one: one.path)
+    return sorted(files, key=lambda file: file.address), sorted(skipped, key=lambda file: file.path)
 
 
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
     """Return the record of a skipped file; of kind `NO_DOCUMENT` if its name is not that of a document."""
     suffix = PurePosixPath(address.lower()).suffix
-    meant = suffix in DOCUMENTS if error.kind == "binary" else error.kind == "secret" or suffix not in NO_DOCUMENTS
-    return SkippedFile(path=address, kind=error.kind if meant else NO_DOCUMENT, reason=str(error))
+    relevant = suffix in DOCUMENTS if error.kind == "binary" else error.kind == "secret" or suffix not in NO_DOCUMENTS
+    return SkippedFile(path=address, kind=error.kind if relevant else NO_DOCUMENT, reason=str(error))
 
 
 def refuse_key_name(path: str) -> None:
     """Raise `SourceUnreadable` secret if any part of a relative path names a file or a folder of keys."""
     if any(fnmatchcase(part.lower(), pattern) for part in PurePosixPath(path).parts for pattern in KEY_NAMES):
-        raise SourceUnreadable("secret", WHY)
+        raise SourceUnreadable("secret", KEY_REFUSAL)
 
 
 def refuse_key(content: bytes | str) -> None:
     """Raise `SourceUnreadable` secret for bytes or a text that is a private key, under any file name."""
-    start = content[:KEY_BYTES]
-    if PRIVATE_KEY.match(start.encode("utf-8", "replace") if isinstance(start, str) else start):
-        raise SourceUnreadable("secret", WHY)
+    beginning = content[:KEY_BYTES]
+    if PRIVATE_KEY.match(beginning.encode("utf-8", "replace") if isinstance(beginning, str) else beginning):
+        raise SourceUnreadable("secret", KEY_REFUSAL)
 
 
 # --- definitions and addresses ----------------------------------------------------------------------------------------
@@ -174,11 +174,11 @@ class CorpusDefinition(StrictContract):
 
 def path_address(path: str) -> str:
     """Return a relative path as used in addresses and the index: Unicode with unsafe characters escaped."""
-    escaped = UNSAFE.sub(lambda found: b"%%%02X" % found.group()[0], os.fsencode(path))
+    escaped = UNSAFE.sub(lambda match: b"%%%02X" % match.group()[0], os.fsencode(path))
     try:
         return escaped.decode("utf-8")
     except UnicodeDecodeError:
-        return re.sub(rb"[\x80-\xff]", lambda found: b"%%%02X" % found.group()[0], escaped).decode("ascii")
+        return re.sub(rb"[\x80-\xff]", lambda match: b"%%%02X" % match.group()[0], escaped).decode("ascii")
 
 
 def address_path(address: str) -> str:

@@ -26,13 +26,13 @@ from providers.text import detect_language, word_keys, words
 
 FORMAT: Final = "11"  # changes with schema, extraction and stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
-MOST_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
+MAX_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
 LANGUAGE_SAMPLE: Final = 20_000  # characters used to detect the language of a file
 CHUNK_CHARACTERS: Final = 700
 """Neighbouring blocks of a section are ranked together up to this length; other lengths found less."""
 PATH_SEPARATOR: Final = " › "
-LEAST_LIKENESS: Final = 0.75  # ratio of `difflib` above which a word may replace one that no document has
+MIN_SIMILARITY: Final = 0.75  # ratio of `difflib` above which a word may replace one that no document has
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the characters that
 # join the parts of a compound.
 SCHEMA: Final = """
@@ -174,7 +174,7 @@ class IndexReader:
             " WHERE chunks MATCH ? ORDER BY score, id LIMIT ?)"
             " SELECT -score, path, section, start, stop FROM best JOIN files f ON f.id = best.id / ?"
             " ORDER BY score, best.id",
-            (_quoted(keys), MOST_CHUNKS, CHUNKS_OF_DOCUMENT),
+            (_quoted(keys), MAX_CHUNKS, CHUNKS_OF_DOCUMENT),
         )
         return [Chunk._make(row) for row in rows]
 
@@ -185,7 +185,7 @@ class IndexReader:
             "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
             (key[:1], chr(ord(key[0]) + 1), len(key)),
         )
-        return next(iter(difflib.get_close_matches(key, [term for (term,) in rows], n=1, cutoff=LEAST_LIKENESS)), None)
+        return next(iter(difflib.get_close_matches(key, [term for (term,) in rows], n=1, cutoff=MIN_SIMILARITY)), None)
 
     def _count(self, query: str, *values: object) -> int:
         return int(self._database.execute(query, values).fetchone()[0])
@@ -199,21 +199,21 @@ class IndexWriter(IndexReader):
         with translated_errors():
             super().__init__(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False))
             self._database.executescript(SCHEMA)
-            stated = self.value("identity")
-            if stated and stated != f"{FORMAT} {identity}":
+            stored_identity = self.value("identity")
+            if stored_identity and stored_identity != f"{FORMAT} {identity}":
                 raise IndexDamaged
-            self.note(identity=f"{FORMAT} {identity}")
+            self.set_values(identity=f"{FORMAT} {identity}")
 
     def close(self) -> None:
         """Close the file."""
         self._database.close()
 
-    def note(self, **values: str) -> None:
+    def set_values(self, **values: str) -> None:
         """Set metadata values of the index."""
         with translated_errors(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
-    def known(self) -> dict[str, tuple[int, int]]:
+    def file_states(self) -> dict[str, tuple[int, int]]:
         """Return size and modification time of every file that was read, used or not."""
         rows = self._database.execute("SELECT path, size, mtime_ns FROM files WHERE size NOT NULL")
         return {path: (size, mtime_ns) for path, size, mtime_ns in rows}
@@ -239,9 +239,9 @@ class IndexWriter(IndexReader):
             self._database.execute("DELETE FROM files WHERE size IS NULL")
             for path in gone:
                 self._remove(path)
-            for one in skipped:
-                self._remove(one.path)
-                self._add(one.path, None, None, one.kind, one.reason)
+            for file in skipped:
+                self._remove(file.path)
+                self._add(file.path, None, None, file.kind, file.reason)
 
     def _remove(self, path: str) -> None:
         row = self._database.execute("DELETE FROM files WHERE path = ? RETURNING id", (path,)).fetchone()

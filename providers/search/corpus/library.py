@@ -64,7 +64,7 @@ BATCH_FILES: Final = 32  # per transaction, so a kill loses no more; they are re
 SAMPLE_FILES: Final = 7  # sampled files, whose language becomes that of a corpus without one
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
-RETAINED: Final = timedelta(days=1)  # retention of older index files, which another host may be fetching
+INDEX_RETENTION: Final = timedelta(days=1)  # of older index files, which another host may be fetching
 
 
 def open_library(
@@ -170,14 +170,14 @@ class CorpusLibrary:
         raw = await asyncio.to_thread(read_regular_file, root / path, root)
         refuse_key_name((root / path).resolve().relative_to(root).as_posix())
         refuse_key(raw)
-        place = path_address(path)
-        url = document_url(name, place)
-        indexed = await look_up(self.index_path(name), lambda it: it.document(place), None)
+        address_in_index = path_address(path)
+        url = document_url(name, address_in_index)
+        indexed = await look_up(self.index_path(name), lambda index: index.document(address_in_index), None)
         if indexed is not None and indexed[0].raw_hash == digest(raw):
             return ExtractedDocument(url=url, text=indexed[1], raw=raw, **indexed[0].facts.facts())
-        found = await extract_in_child(self._pool, "extract", raw, PurePosixPath(path).name)
-        refuse_key(found.text)
-        return ExtractedDocument(url=url, text=found.text, raw=raw, **found.facts())
+        extraction = await extract_in_child(self._pool, "extract", raw, PurePosixPath(path).name)
+        refuse_key(extraction.text)
+        return ExtractedDocument(url=url, text=extraction.text, raw=raw, **extraction.facts())
 
     def index_path(self, name: str) -> Path:
         """Return the path of an index of this host."""
@@ -237,19 +237,19 @@ class PublishedLibrary(CorpusLibrary):
 
     async def describe(self, name: str) -> CorpusSnapshot:
         """Describe the newest published state: no files before the first `refresh`. Raises `CorpusUnknown`."""
-        found = await self._find(name)
-        return found.corpus if found else self.definition(name).snapshot()
+        state = await self._find(name)
+        return state.corpus if state else self.definition(name).snapshot()
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/path` as published; its bytes are its text. Raises `SourceUnreadable`, `CorpusUnknown`."""
         name, address = split_url(url)
-        place = path_address(address_path(address))
+        path = path_address(address_path(address))
         self._authorities[name] = (await self._get(name)).corpus.authority
-        found = await look_up(await self._index(name), lambda index: index.document(place), None)
-        if found is None:
+        entry = await look_up(await self._index(name), lambda index: index.document(path), None)
+        if entry is None:
             raise SourceUnreadable("not_found", "the corpus has no such document")
-        document, text = found
-        return ExtractedDocument(url=document_url(name, place), text=text, raw=text.encode(), **document.facts.facts())
+        document, text = entry
+        return ExtractedDocument(url=document_url(name, path), text=text, raw=text.encode(), **document.facts.facts())
 
     def _files(self, name: str) -> ObstoreContentStore:
         """Return the store of one corpus's index files, which no other corpus shares."""
@@ -263,9 +263,9 @@ class PublishedLibrary(CorpusLibrary):
             raise ContentCorrupt(f"the record of the corpus {name} in the object store is damaged") from None
 
     async def _get(self, name: str) -> State:
-        if (found := await self._find(name)) is None:
+        if (state := await self._find(name)) is None:
             raise CorpusUnknown("no host has published the corpus: index it where its folder is")
-        return found
+        return state
 
     async def _index(self, name: str) -> Path:
         """Return the published index, fetching it if needed. Raises `CorpusUnknown`, `ContentMissing`."""
@@ -288,26 +288,26 @@ class PublishedLibrary(CorpusLibrary):
         """Publish an index unless it is published already, then the record that names it. Raises `StorageFull`."""
         name, files = definition.name, self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
-            before = await self._find(name)
+            published = await self._find(name)
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
                 copy = Path(folder) / "index.sqlite3"
                 corpus = await asyncio.to_thread(_copy, index, copy, definition)
-                same = {"indexed_at": corpus.indexed_at}
-                if before and (before.format, before.corpus.model_copy(update=same)) == (FORMAT, corpus):
-                    return before.corpus
+                ignored = {"indexed_at": corpus.indexed_at}
+                if published and (published.format, published.corpus.model_copy(update=ignored)) == (FORMAT, corpus):
+                    return published.corpus
                 index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
             state = State(format=FORMAT, corpus=corpus, index=index_file)
             await asyncio.to_thread(self._records.write, name, state.model_dump_json().encode())
-            await files.delete_others({index_file.hash}, unless_put_since=datetime.now(UTC) - RETAINED)
+            await files.delete_others({index_file.hash}, unless_put_since=datetime.now(UTC) - INDEX_RETENTION)
             return corpus
 
 
 async def ingest_file(pool: SubprocessPool, path: Path) -> ExtractedDocument:
     """Read one file outside any corpus, exactly as a corpus would. Raises `SourceUnreadable`."""
     raw = await asyncio.to_thread(read_regular_file, path)
-    found = await extract_in_child(pool, "extract", raw, path.name)
-    place = await asyncio.to_thread(path.absolute)
-    return ExtractedDocument(url=place.as_uri(), text=found.text, raw=raw, **found.facts())
+    extraction = await extract_in_child(pool, "extract", raw, path.name)
+    absolute_path = await asyncio.to_thread(path.absolute)
+    return ExtractedDocument(url=absolute_path.as_uri(), text=extraction.text, raw=raw, **extraction.facts())
 
 
 async def look_up(path: Path, query: Callable[[IndexReader], T], default: T) -> T:
@@ -383,30 +383,30 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
     writer = await asyncio.to_thread(IndexWriter, index, short_hash(root, definition.language))
     try:
         files, unusable = await asyncio.to_thread(scan_folder, root, definition.selects)
-        known = await asyncio.to_thread(writer.known)
-        changed = [file for file in files if known.get(file.address) != (file.size, file.mtime_ns)]
+        file_states = await asyncio.to_thread(writer.file_states)
+        changed = [file for file in files if file_states.get(file.address) != (file.size, file.mtime_ns)]
         language = definition.language or writer.value("language") or await _detect(pool, root, files)
-        await asyncio.to_thread(writer.note, language=language)
+        await asyncio.to_thread(writer.set_values, language=language)
         for done in range(0, len(changed) + BATCH_FILES, BATCH_FILES):
             batch = changed[done : done + BATCH_FILES]
             if progress is not None:
                 progress(min(done, len(changed)), len(changed))
             results = await _read_all(pool, root, batch, language)
             await asyncio.to_thread(writer.write, results)
-        gone = known.keys() - {file.address for file in files}
+        gone = file_states.keys() - {file.address for file in files}
         await asyncio.to_thread(writer.finish, sorted(gone), unusable)
         digest = await asyncio.to_thread(writer.digest)
         if changed or gone or writer.value("digest") != digest:
             now = datetime.now(UTC).isoformat(timespec="seconds")
-            await asyncio.to_thread(writer.note, digest=digest, indexed_at=now)
+            await asyncio.to_thread(writer.set_values, digest=digest, indexed_at=now)
     finally:
         await asyncio.to_thread(writer.close)
 
 
 async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) -> str:
     """Return the most common language of a few files; English if none can be read."""
-    likely = [file for file in files if file.size <= SAMPLE_BYTES]
-    results = await _read_all(pool, root, likely[:: max(1, len(likely) // SAMPLE_FILES)][:SAMPLE_FILES], "")
+    small_files = [file for file in files if file.size <= SAMPLE_BYTES]
+    results = await _read_all(pool, root, small_files[:: max(1, len(small_files) // SAMPLE_FILES)][:SAMPLE_FILES], "")
     languages = Counter(result.document.key_language for _, result in results if isinstance(result, IndexedFile))
     return min(languages, key=lambda code: (-languages[code], code), default="en")
 

@@ -13,11 +13,11 @@ from providers.search.corpus.index import Chunk, IndexReader, open_index
 from providers.text import inverse_document_frequency, question_stems, word_keys, words
 
 PROVIDER: Final = "corpus"
-MOST_RESULTS: Final = 200
+MAX_RESULTS: Final = 200
 CHUNK_SHARES: Final = (1.0, 0.8, 0.6, 0.4)
 """Weights of the best chunks' scores in that of their section: a long section must not win by repetition."""
 SECTION_FLOOR: Final = 0.25  # share of the best section's score below which another section of a document is no hint
-MOST_SECTIONS: Final = 8
+MAX_SECTIONS: Final = 8
 COVERAGE_FLOOR: Final = 0.2  # share of the weight of the question's words that a document's best chunks must cover
 SNIPPET_CHARACTERS: Final = 200
 
@@ -41,7 +41,7 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         total = index.documents()
         weights = {key: inverse_document_frequency(count, total) for key, count in counts.items()}
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
-        best = enumerate(ranked[: min(request.max_results, MOST_RESULTS)], start=1)
+        best = enumerate(ranked[: min(request.max_results, MAX_RESULTS)], start=1)
         hits = [_hit(index, corpus, sections, weights, number) for number, sections in best]
         nearest = {key: _nearest(index, key, language) for key, count in counts.items() if not count}
         return SearchResponse(
@@ -55,9 +55,9 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
 
 def searched_keys(text: str, stems: Iterable[str], language: str) -> list[str]:
     """Return the keys of a query: the stems, and the parts of compounds."""
-    known = set(stems)
-    found = (word_keys(word, language) for word in words(text))
-    return list(dict.fromkeys([*stems, *(key for keys in found if keys[0] in known for key in keys)]))
+    question_keys = set(stems)
+    word_groups = (word_keys(word, language) for word in words(text))
+    return list(dict.fromkeys([*stems, *(key for keys in word_groups if keys[0] in question_keys for key in keys)]))
 
 
 def rank(chunks: Iterable[Chunk]) -> list[list[RankedSection]]:
@@ -66,12 +66,12 @@ def rank(chunks: Iterable[Chunk]) -> list[list[RankedSection]]:
     for chunk in chunks:
         sections.setdefault((chunk.path, chunk.section), []).append(chunk)
     documents: dict[str, list[RankedSection]] = {}
-    for (path, number), found in sections.items():
-        score = sum(share * chunk.score for share, chunk in zip(CHUNK_SHARES, found, strict=False))
-        ranked = RankedSection(path, number, round(score, 9), tuple(found[: len(CHUNK_SHARES)]))
+    for (path, number), group in sections.items():
+        score = sum(share * chunk.score for share, chunk in zip(CHUNK_SHARES, group, strict=False))
+        ranked = RankedSection(path, number, round(score, 9), tuple(group[: len(CHUNK_SHARES)]))
         documents.setdefault(path, []).append(ranked)
-    best_first = [sorted(found, key=lambda one: (-one.score, one.number)) for found in documents.values()]
-    return sorted(best_first, key=lambda found: (-found[0].score, found[0].path))
+    best_first = [sorted(group, key=lambda section: (-section.score, section.number)) for group in documents.values()]
+    return sorted(best_first, key=lambda group: (-group[0].score, group[0].path))
 
 
 def _hit(
@@ -79,18 +79,18 @@ def _hit(
 ) -> SearchHit | None:
     """Return the hit of a document; None if its best chunks cover too little of the question."""
     best = ranked[0]
-    found = index.document(best.path)
-    assert found is not None
-    (document, text), first = found, best.chunks[0]
+    entry = index.document(best.path)
+    assert entry is not None
+    (document, text), first = entry, best.chunks[0]
     facts = document.facts
-    top = [one for one in ranked[:MOST_SECTIONS] if one.score >= SECTION_FLOOR * best.score]
+    best_sections = [section for section in ranked[:MAX_SECTIONS] if section.score >= SECTION_FLOOR * best.score]
     hints = [
-        SectionHint(start=start, end=end, heading=heading, score=round(one.score, 6))
-        for one in top
-        for start, end, heading in [document.sections[one.number]]
+        SectionHint(start=start, end=end, heading=heading, score=round(section.score, 6))
+        for section in best_sections
+        for start, end, heading in [document.sections[section.number]]
     ]
     parts = [facts.title, *(hint.heading for hint in hints)]
-    parts += [text[chunk.start : chunk.stop] for one in top for chunk in one.chunks]
+    parts += [text[chunk.start : chunk.stop] for section in best_sections for chunk in section.chunks]
     covered = {key for part in parts for word in words(part) for key in word_keys(word, document.key_language)}
     if sum(weights[key] for key in covered & weights.keys()) < COVERAGE_FLOOR * sum(weights.values()):
         return None
@@ -110,11 +110,11 @@ def _hit(
 
 def _nearest(index: IndexReader, key: str, language: str) -> str | None:
     """Return the word in the documents that is most similar to a key found in none of them."""
-    near = index.nearest_key(key)
-    if near is None:
+    nearest_key = index.nearest_key(key)
+    if nearest_key is None:
         return None
-    chunk = index.best_chunks([near])[0]
-    found = index.document(chunk.path)
-    assert found is not None
-    passage = f"{found[1][chunk.start : chunk.stop]}\n{found[0].facts.title}"
-    return next((word for word in words(passage) if near in word_keys(word, language)), near)
+    chunk = index.best_chunks([nearest_key])[0]
+    entry = index.document(chunk.path)
+    assert entry is not None
+    passage = f"{entry[1][chunk.start : chunk.stop]}\n{entry[0].facts.title}"
+    return next((word for word in words(passage) if nearest_key in word_keys(word, language)), nearest_key)

@@ -18,8 +18,8 @@ PREFIX: Final = b"research:"  # of every key, so that the server can serve other
 ANSWER_SECONDS: Final = 1.0
 QUEUE_FACTOR: Final = 10  # a call waits this many times as long for a free connection: bursts are not outages
 RETRY_SECONDS: Final = 5.0
-MOST_CONNECTIONS: Final = 32
-REMOVED_AT_ONCE: Final = 1_000
+MAX_CONNECTIONS: Final = 32
+REMOVAL_BATCH: Final = 1_000
 SPECIAL: Final = re.compile(rb"[\\*?\[\]]")  # special characters of key patterns
 
 CURRENT: Final = """
@@ -55,7 +55,7 @@ class RedisSharedStore:
         try:
             pool = BlockingConnectionPool.from_url(
                 url,
-                max_connections=MOST_CONNECTIONS,
+                max_connections=MAX_CONNECTIONS,
                 timeout=QUEUE_FACTOR * answer_seconds,
                 socket_timeout=answer_seconds,
                 socket_connect_timeout=answer_seconds,
@@ -88,7 +88,7 @@ class RedisSharedStore:
         cursor, removed = b"0", 0
         async with _translated():
             while True:
-                scan = ("SCAN", cursor, "MATCH", PREFIX + literal + b"*", "COUNT", REMOVED_AT_ONCE)
+                scan = ("SCAN", cursor, "MATCH", PREFIX + literal + b"*", "COUNT", REMOVAL_BATCH)
                 cursor, keys = await self._redis.execute_command(*scan)
                 if keys:
                     removed += await self._redis.execute_command("UNLINK", *keys)

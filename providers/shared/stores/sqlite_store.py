@@ -14,9 +14,9 @@ from providers.shared.shared_value import key_bytes
 
 T = TypeVar("T")
 
-PATIENCE_SECONDS: Final = 5.0  # time for which a change waits for another process that is writing to the file
+BUSY_TIMEOUT_SECONDS: Final = 5.0  # time for which a change waits for another process that is writing to the file
 RETRY_SECONDS: Final = 1.0
-PRUNED_EVERY_SECONDS: Final = 30.0
+PRUNE_INTERVAL_SECONDS: Final = 30.0
 
 NOW: Final = "((julianday('now') - 2440587.5) * 86400.0)"
 """Seconds since the epoch by SQLite's own clock, the same for every process of the machine."""
@@ -46,10 +46,10 @@ class SqliteSharedStore:
     file cannot be used at all.
     """
 
-    def __init__(self, path: Path, *, durable: bool, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: Path, *, durable: bool, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS) -> None:
         self.path = path
         self._durable = durable
-        self._patience_seconds = patience_seconds
+        self._busy_timeout_seconds = busy_timeout_seconds
         self._connection: sqlite3.Connection | None = None
         self._prune_at = 0.0
         # One thread: SQLite has one writer anyway, and the statements of a cancelled caller stay in order.
@@ -62,17 +62,17 @@ class SqliteSharedStore:
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
         """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced."""
-        place = key_bytes(key)
+        key_data = key_bytes(key)
         statement: str = UPDATE
-        values: tuple[object, ...] = (new, ttl_seconds, place, old)
+        values: tuple[object, ...] = (new, ttl_seconds, key_data, old)
         if new is None:
-            statement, values = DELETE, (place, old)
+            statement, values = DELETE, (key_data, old)
         elif old is None:
-            statement, values = INSERT, (place, new, ttl_seconds)
+            statement, values = INSERT, (key_data, new, ttl_seconds)
 
         def swap(connection: sqlite3.Connection) -> bool:
             if time.monotonic() >= self._prune_at:
-                self._prune_at = time.monotonic() + PRUNED_EVERY_SECONDS
+                self._prune_at = time.monotonic() + PRUNE_INTERVAL_SECONDS
                 connection.execute(PRUNE)
             return connection.execute(statement, values).rowcount == 1
 
@@ -117,9 +117,9 @@ class SqliteSharedStore:
         except OSError as error:
             raise NotConfigured(f"the shared state cannot be stored: {error.strerror}") from None
         connection = sqlite3.connect(
-            self.path, timeout=self._patience_seconds, isolation_level=None, check_same_thread=False
+            self.path, timeout=self._busy_timeout_seconds, isolation_level=None, check_same_thread=False
         )
-        end = time.monotonic() + self._patience_seconds
+        end = time.monotonic() + self._busy_timeout_seconds
         while True:  # SQLite does not wait if several processes switch a new file to WAL at once
             try:
                 connection.execute("PRAGMA journal_mode = WAL")

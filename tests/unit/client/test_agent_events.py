@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from client import handle as handles
 from client.agent_events import (
-    OF_TURN,
     STATUSES,
+    TURN_EVENTS,
     AnyAgentEvent,
     SessionStatus,
     StopEvent,
@@ -150,7 +150,7 @@ def ended(outcome: Outcome = Outcome.COMPLETED, **fields: Any) -> ResearchResult
 
 
 def step_of(event: Event) -> object:
-    return event.data["step"] if event.type in OF_TURN else event.seq
+    return event.data["step"] if event.type in TURN_EVENTS else event.seq
 
 
 class Run(ResearchHandle):
@@ -226,7 +226,7 @@ async def test_texts_and_workers_are_waited_for(monkeypatch: pytest.MonkeyPatch)
 def translated(entries: list[tuple[str, str, dict[str, Any]]], result: ResearchResult) -> list[AnyAgentEvent]:
     translation = Translation(QUESTION)
     found = [event for entry in logged(*entries) for event in translation.read(entry)]
-    return [*translation.begin(), *found, *translation.rest(), *translation.end(result)]
+    return [*translation.begin(), *found, *translation.flush(), *translation.end(result)]
 
 
 def test_payloads_are_plain_and_typed() -> None:

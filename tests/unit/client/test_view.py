@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from client.client_errors import NoWorker, RunUnknown, ServerUnreachable
 from client.handle import ResearchHandle
 from client.view.console import PlainSink, TerminalSink, follow, status_rows
-from client.view.words import event_lines, printable, usage_words
+from client.view.words import event_lines, printable, usage_text
 from contracts.outcome import (
     AgentProgress,
     Awaited,
@@ -170,7 +170,7 @@ def test_a_line_never_wraps_and_foreign_words_cannot_drive_the_terminal() -> Non
 def test_cost_is_shown_with_its_cap_and_never_as_a_wrong_zero(engine: str, usage: Usage, words: str) -> None:
     """An unknown price is called unknown."""
     known = status(engine=engine, usage=usage, limits=preset("supervisor", Depth.MEDIUM))
-    assert usage_words(known) == words
+    assert usage_text(known) == words
 
 
 # --- following -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contracts.tokens import RATIOS, Band, FidelityTotals, Level, TokenSettings
 from providers.tokens.allotment import (
-    LARGEST_OUTPUT,
+    MAX_OUTPUT_SHARE,
     ContentItem,
     ContextBudgetExceeded,
     Rank,
@@ -87,7 +87,7 @@ def test_room_is_monotone(window: int, output: int, overhead: int, less: int) ->
 
     def room(window: int, overhead: int, margin: float) -> int:
         settings = TokenSettings(runtime_overhead=overhead, token_safety_margin=margin)
-        return available_tokens(window, output, None, settings, LARGEST_OUTPUT)[0]
+        return available_tokens(window, output, None, settings, MAX_OUTPUT_SHARE)[0]
 
     known = room(window, overhead, 0.5)
     assert known >= 0
@@ -110,7 +110,7 @@ def test_room_is_what_overhead_output_and_margin_leave(
 ) -> None:
     """The overhead takes at most a quarter of a window, the margin is of what is left (S0-139, S0-149)."""
     settings = TokenSettings(runtime_overhead=overhead, token_safety_margin=margin)
-    assert available_tokens(window, 10_000, None, settings, LARGEST_OUTPUT) == (int(expected), 10_000)
+    assert available_tokens(window, 10_000, None, settings, MAX_OUTPUT_SHARE) == (int(expected), 10_000)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from activities.preparation import RunRefused, estimate_run, resolve
 from client.cli.context import RunInfo
 from client.cli.options import RunOptions
 from client.cli.output import CommandError, ExitCode
-from client.cli.preflight import OF_RUN, RequestedRun, _lines, preflight, read_request, require_endpoint, resolve_here
+from client.cli.preflight import RUN_MARK, RequestedRun, _lines, preflight, read_request, require_endpoint, resolve_here
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
 from contracts.outlines import MOST_HEADINGS
@@ -101,7 +101,7 @@ async def test_those_who_do_the_work_say_what_it_uses(capsys: pytest.CaptureFixt
 async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy() -> None:
     """Workers without the model that the command was given, or that end with their own run, are no help."""
     settings = Settings()
-    for mark in (settings.mark(), f"{settings.mark()}{OF_RUN}"):
+    for mark in (settings.mark(), f"{settings.mark()}{RUN_MARK}"):
         workers = Workers(settings, settings, mark)
         assert not await workers.prepare(corpus="manual")
         assert workers.previews == 0
@@ -112,7 +112,7 @@ async def test_alike_workers_share_the_work_and_others_are_named_with_the_remedy
     with pytest.raises(CommandError, match="omit --model-url"):
         await Workers(Settings(), Settings(), "other").prepare(RunOptions(model_url=SILENT), web=True)
     with pytest.raises(CommandError, match="wait until it ends"):
-        await Workers(settings, model_at(SILENT), f"other{OF_RUN}").prepare(corpus="manual")
+        await Workers(settings, model_at(SILENT), f"other{RUN_MARK}").prepare(corpus="manual")
 
 
 async def test_a_model_endpoint_that_is_down_is_found_before_the_run(endpoint: str) -> None:

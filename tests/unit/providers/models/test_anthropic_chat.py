@@ -8,7 +8,7 @@ import pytest
 
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
 from providers.models.anthropic_chat import AnthropicChat, message_of
-from providers.models.chat import ChatMode, ChatReply, ChatRequest, EndpointPlaces
+from providers.models.chat import ChatMode, ChatReply, ChatRequest, SettingNames
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_scenarios import JSON_TYPE, Reply, streamed
 
@@ -57,9 +57,9 @@ async def test_sends_the_schema_as_output_format_and_logs_no_words(caplog: pytes
 @pytest.mark.parametrize("key", ["sk-two\nlines", "sk two", "sk-\u00fcber", "\x00"])
 def test_a_key_that_no_header_can_hold_is_refused_at_once(key: str) -> None:
     """The error names its variable and never repeats it, and is no outage that waiting could end."""
-    places = EndpointPlaces("RESEARCH_ENDPOINT_OWN_KEY", "models.endpoints.own.base_url")
+    names = SettingNames("RESEARCH_ENDPOINT_OWN_KEY", "models.endpoints.own.base_url")
     with pytest.raises(NotConfigured, match=r"^RESEARCH_ENDPOINT_OWN_KEY holds characters that no key has$"):
-        AnthropicChat(api_key=key, base_url="http://127.0.0.1:9", places=places)
+        AnthropicChat(api_key=key, base_url="http://127.0.0.1:9", names=names)
 
 
 @pytest.mark.parametrize(

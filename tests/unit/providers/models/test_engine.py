@@ -345,8 +345,8 @@ def test_configured_prices_come_first() -> None:
     free, own = ModelPrice(input=0, output=0), ModelPrice(input=1, output=2)
     table = PriceTable({"local:m": free, "m": own, "claude-opus-4-8": own})
     million = Usage(input_tokens=1_000_000)
-    assert table.cost_usd("m", million, written="local:m") == 0
-    assert table.cost_usd("m", million, written="other:m") == 1
+    assert table.cost_usd("m", million, full_name="local:m") == 0
+    assert table.cost_usd("m", million, full_name="other:m") == 1
     assert table.cost_usd("claude-opus-4-8-20261001", million) == 1
     assert table.cost_usd(
         "m", Usage(input_tokens=2_000_000, cached_tokens=1_000_000, cache_write_tokens=1_000_000)

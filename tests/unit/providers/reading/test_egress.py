@@ -17,7 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from providers.errors import SourceUnreadable, Unavailable
 from providers.reading.egress.address_rules import hosts_and_ports
-from providers.reading.egress.client import MOST_REDIRECTS, WAITS, Egress, Fetched, FetchPolicy
+from providers.reading.egress.client import MAX_REDIRECTS, STEP_TIMEOUTS, Egress, Fetched, FetchPolicy
 from providers.reading.reader import POLICY
 from tests.fakes.web import (
     PUBLIC_ADDRESS,
@@ -94,13 +94,13 @@ async def test_redirects_pass_the_whole_gate(
 
 async def test_redirects_are_counted(server: WebServer, fetch: Fetch) -> None:
     """Five redirects are followed, a sixth is not, also in a circle."""
-    server.pages |= {f"/{number}": redirect(f"/{number + 1}") for number in range(1, MOST_REDIRECTS + 1)}
-    server.pages[f"/{MOST_REDIRECTS}"] = page("Words.")
+    server.pages |= {f"/{number}": redirect(f"/{number + 1}") for number in range(1, MAX_REDIRECTS + 1)}
+    server.pages[f"/{MAX_REDIRECTS}"] = page("Words.")
     assert (await fetch(redirect("/1"))).url == server.url("/5")
-    server.pages[f"/{MOST_REDIRECTS}"] = redirect("/")
+    server.pages[f"/{MAX_REDIRECTS}"] = redirect("/")
     server.asked.clear()
     assert await kind_of(fetch(redirect("/1"))) == "refused_redirect"
-    assert len(server.asked) == MOST_REDIRECTS + 1
+    assert len(server.asked) == MAX_REDIRECTS + 1
 
 
 async def test_other_answers_are_no_documents(server: WebServer, fetch: Fetch) -> None:
@@ -136,7 +136,7 @@ async def test_slow_servers_cost_their_deadline(fetch: Fetch, name: str) -> None
 async def test_a_step_that_takes_too_long_has_a_reason(server: WebServer) -> None:
     """A server that accepts and says nothing costs the time of one step (S0-126)."""
     server.pages["/"] = endless(b"", b"", 0.01)
-    egress = Egress("test", allow_hosts=hosts_and_ports([server.host]), waits=WAITS | {"read": 0.05})
+    egress = Egress("test", allow_hosts=hosts_and_ports([server.host]), timeouts=STEP_TIMEOUTS | {"read": 0.05})
     assert await kind_of(egress.fetch(server.url(), POLICY)) == "timeout"
     await egress.close()
 

@@ -22,7 +22,7 @@ from providers.reading.egress.address_rules import (
     hosts_and_ports,
     is_public,
 )
-from providers.reading.egress.client import MOST_THREADS, Egress
+from providers.reading.egress.client import MAX_THREADS, Egress
 from providers.reading.reader import POLICY
 from providers.reading.robots import Robots
 from providers.storage.content import ObstoreContentStore
@@ -131,7 +131,7 @@ def test_silent_names_hold_up_neither_reading_nor_archiving(tmp_path: Path) -> N
         async with WebServer({"/a": page("Words.")}) as server:
             recording = RecordingNetwork({PUBLIC_ADDRESS: server.port})
             egress = Egress("test", look_up=names, network=recording)
-            hosts = [f"http://slow{number}.silent.test/" for number in range(MOST_THREADS - 1)]
+            hosts = [f"http://slow{number}.silent.test/" for number in range(MAX_THREADS - 1)]
             reads = [asyncio.create_task(egress.fetch(host, POLICY)) for host in hosts]
             while names.waiting < len(hosts):
                 await asyncio.sleep(0.001)

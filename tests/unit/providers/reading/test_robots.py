@@ -110,7 +110,7 @@ async def test_a_site_may_ask_for_a_delay_up_to_a_limit(site: Site, text: str, d
 async def test_only_the_first_part_of_a_huge_file_counts(site: Site) -> None:
     """At most 500 KiB are read; what stands before that is obeyed."""
     filler = "# " + "x" * 70 + "\n"
-    text = "User-agent: *\nDisallow: /x\n" + filler * (POLICY.most_bytes // len(filler) + 100) + "Disallow: /y\n"
+    text = "User-agent: *\nDisallow: /x\n" + filler * (POLICY.max_bytes // len(filler) + 100) + "Disallow: /y\n"
     site.server.pages["/robots.txt"] = rules(text)
     assert [await site.allows(path) for path in ("/x", "/y")] == [False, True]
 

@@ -9,8 +9,8 @@ from providers.errors import RateLimited, StoreUnavailable, Unavailable
 from providers.service_calls import retry_after_seconds
 from providers.shared.limits import (
     LEASE_SECONDS,
-    LONGEST_NAMED_SECONDS,
-    LONGEST_PAUSE_SECONDS,
+    MAX_PAUSE_SECONDS,
+    MAX_RETRY_AFTER_SECONDS,
     SLEEP_SECONDS,
     HostState,
     Limiter,
@@ -23,8 +23,8 @@ from providers.shared.limits import (
 )
 from providers.shared.run_queue import (
     GRACE_SECONDS,
-    LONGEST_RUN_SECONDS,
-    LOOKED_EVERY_SECONDS,
+    MAX_RUN_SECONDS,
+    OPEN_RUNS_INTERVAL_SECONDS,
     QueueLimits,
     QueueState,
     RunQueue,
@@ -80,7 +80,7 @@ async def test_an_outage_is_probed_by_one_call_a_second() -> None:
     for _ in range(8):
         state = record_failure(state, now, None)
         pauses.append(state.blocked_until - now)
-    assert pauses == [1, 2, 4, 8, 16, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS]
+    assert pauses == [1, 2, 4, 8, 16, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS, MAX_PAUSE_SECONDS]
     now = state.blocked_until
     probed, wait = take_turn(state, now, 0.0)
     assert wait == 0
@@ -108,7 +108,7 @@ async def test_tokens_are_limited_by_their_estimate() -> None:
 def test_a_clock_that_was_set_back_blocks_for_a_bounded_time() -> None:
     """A pause in a far future is no reason to wait for days (F13)."""
     state = ServiceState(blocked_until=1e9, due=1e9)
-    assert take_turn(state, 1_000.0, 1.0)[1] <= LONGEST_NAMED_SECONDS
+    assert take_turn(state, 1_000.0, 1.0)[1] <= MAX_RETRY_AFTER_SECONDS
 
 
 async def test_an_unreachable_store_makes_calls_wait() -> None:
@@ -232,7 +232,7 @@ def test_who_is_not_heard_of_loses_its_place() -> None:
     assert [hall.place(name) for name in "abc"] == [0, 1, 2]
     hall.now += GRACE_SECONDS + 2
     assert hall.place("c") == 1
-    hall.now += LONGEST_RUN_SECONDS
+    hall.now += MAX_RUN_SECONDS
     assert hall.place("c") == 0
 
 
@@ -257,7 +257,7 @@ async def test_workers_share_one_queue() -> None:
     assert asked == [START]
     await there.release("one")
     assert (await here.take("two", "a")).place == 0
-    now[0] += LOOKED_EVERY_SECONDS
+    now[0] += OPEN_RUNS_INTERVAL_SECONDS
     assert (await here.take("three", "a")).place == 1
     assert len(asked) == 2
     now[0] += GRACE_SECONDS

@@ -81,7 +81,7 @@ async def test_a_prefix_removes_its_keys_and_no_other(store: SharedStore) -> Non
 
 async def test_a_file_that_is_busy_or_full(tmp_path: Path) -> None:
     """A writer that never ends is an outage and a full disk `StorageFull`; nothing is lost, and both heal."""
-    store = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=True, patience_seconds=BRIEFLY)
+    store = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=True, busy_timeout_seconds=BRIEFLY)
     assert await store.swap("k", None, b"1")
     with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as writer:
         writer.execute("BEGIN IMMEDIATE")
@@ -114,7 +114,7 @@ async def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
 
 async def test_removed_values_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the owner's file nor its log contains removed or expired values; nobody else may read them."""
-    monkeypatch.setattr(sqlite_store, "PRUNED_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(sqlite_store, "PRUNE_INTERVAL_SECONDS", 0.0)
     store = SqliteSharedStore(tmp_path / "data" / "shared.sqlite3", durable=False)
     for number in range(50):
         await store.swap(f"calls/one/{number}", None, b"a question of a person " * 100, 600.0 if number % 2 else 0.001)

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare, find_quantities
-from providers.verification.rules import UNDECIDED, check, check_numbers
+from providers.verification.rules import UNDECIDED_REASON, check, check_numbers
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
 
@@ -45,7 +45,7 @@ def test_other_differences_are_hints(claim: str, passage: str) -> None:
     """A negation, a wider word, a lost doubt or exchanged parts is named, and decides nothing."""
     judgement = check(claim, [passage])
     assert judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION
-    assert judgement.reason != UNDECIDED
+    assert judgement.reason != UNDECIDED_REASON
 
 
 @pytest.mark.parametrize(

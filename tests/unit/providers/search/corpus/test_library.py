@@ -299,7 +299,7 @@ async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
         large = " ".join(f"word{number}" for number in range(20_000))
         with pytest.raises(StorageFull):
             writer.write([read("other.md", "more words"), read("large.md", large)])
-        assert list(writer.known()) == ["small.md"]
+        assert list(writer.file_states()) == ["small.md"]
 
 
 @pytest.mark.parametrize("spoil", [damage, damage_in_part, make_old])
