@@ -51,7 +51,7 @@ from providers.text import detect_language
 CORPUS: Final = "corpus"
 UNCHANGEABLE: Final = frozenset({"strategy", "mode", "corpus", "system_prompt", "context", "follow_up_of"})
 """Request fields that a resumed run cannot change, because its findings depend on them."""
-NO_SETTINGS: Final = frozenset(
+NOT_IN_SCHEMA: Final = frozenset(
     "query context metadata protected_sources exclude follow_up_of continue_from refresh tenant".split()
 )
 """Request fields specific to one question or client, so not part of the settings schema."""
@@ -208,9 +208,9 @@ def resolve_again(
         "models": stored.models,
     }
     merged = merge(merge(stored.requested, fixed), _named_settings(request))
-    whole = ResearchRequest.model_validate(merged)
+    full = ResearchRequest.model_validate(merged)
     attributes = stored.search_attributes
-    resolved = resolve(stored.research_id, whole, configuration, corpus or stored.corpus, search_attributes=attributes)
+    resolved = resolve(stored.research_id, full, configuration, corpus or stored.corpus, search_attributes=attributes)
     preserved: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
     preserved["requested"] = requested
     if resolved.depth is stored.depth:
@@ -295,9 +295,9 @@ def _candidates(request: ResearchRequest, configuration: ResearchConfiguration) 
     """Return models by tier: the requested one, then the configured ones."""
     named = request.models.model_dump(exclude_none=True)
     default = next(iter(configuration.models.values()))[:1]
-    found = {tier.value: configuration.models.get(tier.value, default) for tier in Tier}
+    models = {tier.value: configuration.models.get(tier.value, default) for tier in Tier}
     return {
-        tier: list(dict.fromkeys([*([named[tier]] if tier in named else []), *names])) for tier, names in found.items()
+        tier: list(dict.fromkeys([*([named[tier]] if tier in named else []), *names])) for tier, names in models.items()
     }
 
 
@@ -472,7 +472,7 @@ def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfig
                 del known["limits"]["properties"][name]
     known["strategy"] = {"const": strategy.name, "default": strategy.name}
     known["mode"]["enum"] = [Mode.AUTO.value, Mode.DEEP.value, *(mode.value for mode in strategy.modes)]
-    return {"type": "object", "properties": {name: part for name, part in known.items() if name not in NO_SETTINGS}}
+    return {"type": "object", "properties": {name: part for name, part in known.items() if name not in NOT_IN_SCHEMA}}
 
 
 def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
@@ -488,8 +488,8 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
         "checks": presets.effective_checks(Checks(), verify, engine),
     }
     models = {tier: names[0] for tier, names in configuration.models.items() if names}
-    whole = {name: part.model_dump(mode="json") for name, part in parts.items()}
-    return whole | {"depth": depth.value, "models": models, "verify": verify.value}
+    defaults = {name: part.model_dump(mode="json") for name, part in parts.items()}
+    return defaults | {"depth": depth.value, "models": models, "verify": verify.value}
 
 
 def _inline(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any = None) -> dict[str, Any]:

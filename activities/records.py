@@ -245,8 +245,8 @@ class RecordsActivities:
             complete = await self.notebooks.complete_state(state)
             sources = {key: source_document(source, complete.findings) for key, source in complete.sources.items()}
             artifacts = [file for source in sources.values() for file in source["artifacts"]]
-            shown = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
-            return json.dumps(shown, ensure_ascii=False)
+            session = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
+            return json.dumps(session, ensure_ascii=False)
         documents = {key: source.text for key, source in state.sources.items()}
         documents |= {revision: DocumentRef(hash=revision) for revision in state.revisions}
         if state.draft:

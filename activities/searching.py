@@ -52,8 +52,8 @@ class SearchingActivities:
         async with attempt(SEARCHING, request.patience_seconds, request.patience_seconds) as history:
             check_permission(request.permitted)
             if request.provider == EARLIER:
-                known = await self.notebooks.read(request.earlier_entry, HitsEntry)
-                return await self._store_hits(request, match_earlier_sources(known.hits, request))
+                earlier = await self.notebooks.read(request.earlier_entry, HitsEntry)
+                return await self._store_hits(request, match_earlier_sources(earlier.hits, request))
             provider = self.providers.get(request.provider)
             if provider is None:
                 raise NotConfigured("this worker has no search provider of that name: see `research doctor`")

@@ -147,18 +147,18 @@ def describe_server(home: Path) -> ServerDescription | None:
 async def watch_server(home: Path) -> None:
     """Restart the server whenever it is killed, until cancelled. Raises `ServerError` if its address changes."""
     files = ServerFiles(home)
-    known = files.read()
+    initial = files.read()
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         current = files.read()
         if files.folder in _users and files.server_lock().is_free() and not current.stopping:
             logger.warning("dev_server.ended")
             try:
-                current = await ensure_server(home, ui=bool(known.ui_address))
+                current = await ensure_server(home, ui=bool(initial.ui_address))
             except ServerError as error:
                 logger.error("dev_server.not_back", reason=str(error))  # noqa: TRY400  the next round tries again
                 continue
-        if current.address != known.address:
+        if current.address != initial.address:
             raise ServerError(f"its port was taken, so the server is at {current.address}; start the command again")
 
 

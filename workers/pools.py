@@ -106,7 +106,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
             **common,
         )
-        report_deadlocks_later(worker)
+        set_deadlock_timeout(worker)
         return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
     minimum, maximum = min(MIN_POLLERS, slots), min(MAX_POLLERS, slots)
@@ -120,7 +120,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
     )
 
 
-def report_deadlocks_later(worker: Worker) -> None:
+def set_deadlock_timeout(worker: Worker) -> None:
     """Set the deadlock timeout of workflow tasks, for which the SDK has no option."""
     vars(vars(worker)["_workflow_worker"]).update(_deadlock_timeout_seconds=DEADLOCK_SECONDS)
 

@@ -31,16 +31,16 @@ def configuration_of(
     models, table = settings.models, PriceTable(settings.models.prices)
     choices = search_choices(settings, settings.search.providers)
 
-    def chosen(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
+    def choose_providers(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
         return choose(choices, names, source_types, broken=malformed(settings.search_values()))
 
     def call_usd(model: str, usage: Usage) -> float | None:
         return table.cost_usd(split_name(model, models.endpoints)[1], usage, full_name=model)
 
     def search_usd(provider: str) -> float | None:
-        stated = settings.search.usd_per_1000.get(provider)
-        if stated is not None:
-            return stated / 1_000
+        price = settings.search.usd_per_1000.get(provider)
+        if price is not None:
+            return price / 1_000
         return None if search_declaration(provider).paid else 0.0
 
     return ResearchConfiguration(
@@ -53,7 +53,7 @@ def configuration_of(
         model_price=lambda model: table.highest(split_name(model, models.endpoints)[1], full_name=model),
         call_usd=call_usd,
         search_usd=search_usd,
-        choose_providers=chosen,
+        choose_providers=choose_providers,
         search_advice=advice,
         search=EffectiveSearch(**settings.search.model_dump(include=set(EffectiveSearch.model_fields))),
         hooks={name: Hook(name=name, **hook.model_dump()) for name, hook in settings.hooks.items()},

@@ -101,14 +101,14 @@ class Retention:
         remaining = f"{_remaining(count)} while a run that may use them is going on" if count else ""
         return replace(removed, documents=deleted, remaining=remaining)
 
-    async def sweep(self, research_ids: Iterable[str], *, others: bool = True) -> Removed:
-        """Remove runs, expired archive records, and `others`: documents of no run, older than any stored paid answer.
+    async def sweep(self, research_ids: Iterable[str], *, orphans: bool = True) -> Removed:
+        """Remove runs, expired archive records, and `orphans`: documents of no run, older than any stored paid answer.
 
         These remain if there is no session at all, as the session store may be missing. Raises the errors of `remove`.
         """
         known, archived = bool(await self._sessions.list()), bool(await self._archive.read())
-        removed, others = await self.remove(research_ids, named=False), others and known and self._sole
-        if not (archived or others):
+        removed, orphans = await self.remove(research_ids, named=False), orphans and known and self._sole
+        if not (archived or orphans):
             return removed
         try:
             used, earliest = await self._used()
@@ -116,7 +116,7 @@ class Retention:
             return replace(removed, remaining=removed.remaining or f"documents that no run names stay ({error})")
         texts = [DocumentRef(hash=digest) for digest in await self._archive.expire(datetime.now(UTC)) - used]
         deleted = sum([await self._content.delete(text, unless_put_since=earliest) for text in texts])
-        if others:
+        if orphans:
             cutoff = datetime.now(UTC) - timedelta(seconds=STORED_SECONDS)
             deleted += await self._content.delete_others(used, unless_put_since=min(cutoff, earliest or cutoff))
         return replace(removed, documents=removed.documents + deleted)
@@ -176,7 +176,7 @@ async def sweep_periodically(retention: Retention, days: int | None, shared: Sha
         try:
             if await shared.swap(SWEEP_KEY, None, b"1", SWEEP_INTERVAL_SECONDS):
                 old = [] if days is None else await retention.older_than(timedelta(days=days))
-                removed = await retention.sweep(old, others=days is not None)
+                removed = await retention.sweep(old, orphans=days is not None)
                 if removed != Removed():
                     logger.info("retention.swept", **asdict(removed))
         except (ProviderError, RPCError) as error:

@@ -315,8 +315,8 @@ class _Comparison:
         ]
         start, end = PASSAGES_SAY.split("{}")
         if claim.reason.startswith(start):  # else it is in the model's own words
-            words = _squeeze(claim.reason.removeprefix(start).removesuffix(end).removesuffix("…"))
-            if not any(words in _squeeze(shown.text) for shown in passages):
+            quoted = _squeeze(claim.reason.removeprefix(start).removesuffix(end).removesuffix("…"))
+            if not any(quoted in _squeeze(passage.text) for passage in passages):
                 self._problem("verdict_differs", claim.id, "its passages do not say what its reason quotes")
         if claim.verdict != Verdict.SUPPORTED:
             return

@@ -29,7 +29,7 @@ from contracts.texts import shorten
 from providers.interfaces import ContentStore
 from providers.text import words
 
-MARKDOWN: Final = "text/markdown"
+MARKDOWN_TYPE: Final = "text/markdown"
 TITLE_CHARACTERS: Final = 120
 SUMMARY_CHARACTERS: Final = 500
 SUMMARY_SENTENCES: Final = 3
@@ -158,4 +158,4 @@ def _join(request: JoinRequest, texts: Sequence[str]) -> tuple[ReportDraft, str]
 
 async def store_draft(content: ContentStore, draft: ReportDraft, text: str) -> ReportDraft:
     """Store the text of a draft, and return the draft with its document."""
-    return draft.model_copy(update={"document": await content.put_text(text, MARKDOWN)})
+    return draft.model_copy(update={"document": await content.put_text(text, MARKDOWN_TYPE)})

@@ -20,6 +20,7 @@ from activities.reporting.references import (
     without_signs,
     without_source_lists,
 )
+from activities.reporting.report_messages import ReportMessages
 from activities.reporting.tree import (
     Block,
     Blocks,
@@ -38,7 +39,6 @@ from activities.reporting.tree import (
     tidy,
     write,
 )
-from activities.reporting.words import ReportMessages
 from contracts.addresses import digest, long_hash
 from contracts.checking import Correction, CorrectionAction, ShownPassage, VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
@@ -158,7 +158,7 @@ class ReportInputs:
     resolved: ResolvedResearch
     ending: Ending
     product_version: str
-    words: ReportMessages
+    messages: ReportMessages
     """The fixed sentences of this report."""
     title: str
     draft: str
@@ -236,15 +236,15 @@ def gather_inputs(
     )
     figures = count_verdicts(list(counted), removed)
     checked = state.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
-    words = ReportMessages.of(state.engine_by_role, resolved.output.language, resolved.language)
+    messages = ReportMessages.of(state.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead
-        numbered, judged = _with_signs(numbered, judged, words)
+        numbered, judged = _with_signs(numbered, judged, messages)
     return ReportInputs(
         state=state,
         resolved=resolved,
         ending=ending.after_check(checked),
         product_version=product_version,
-        words=words,
+        messages=messages,
         title=title,
         draft="" if draft is None else write([heading(1, title), *body]).text,
         body=numbered,
@@ -386,14 +386,14 @@ def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -
     return claims
 
 
-def claim_key(words: str, evidence_ids: Sequence[str]) -> str:
+def claim_key(text: str, evidence_ids: Sequence[str]) -> str:
     """Return the key of a claim: its words without white space, and its sorted evidence ids."""
-    return "".join(words.split()) + "\x1e" + " ".join(sorted(evidence_ids))
+    return "".join(text.split()) + "\x1e" + " ".join(sorted(evidence_ids))
 
 
-def claim_id(words: str, evidence_ids: Sequence[str], occurrence: int = 0) -> str:
+def claim_id(text: str, evidence_ids: Sequence[str], occurrence: int = 0) -> str:
     """Return the id of a claim; `occurrence` is the number of earlier claims with the same words and evidence."""
-    return "c-" + long_hash(claim_key(words, evidence_ids), occurrence)
+    return "c-" + long_hash(claim_key(text, evidence_ids), occurrence)
 
 
 class _ClaimFinder:
@@ -452,12 +452,12 @@ class _ClaimFinder:
             yield ParsedClaim("", words, self._section, evidence_ids, parts, quoted, row)
 
 
-def _asserts(words: str, language: str, *, introduces: bool) -> bool:
+def _asserts(sentence: str, language: str, *, introduces: bool) -> bool:
     """Return whether an uncited sentence is a claim about the world; in doubt, it is.
 
     Questions, lines that introduce a list or a quotation (`introduces`), and labels are not.
     """
-    text = words.strip().rstrip("\"'”’»“)]*_`").rstrip()
+    text = sentence.strip().rstrip("\"'”’»“)]*_`").rstrip()
     if text.endswith(("?", "？", "؟")) or (introduces and text.endswith((":", "："))):
         return False
     return len(re.findall(r"[^\W_]+(?:['’.-][^\W_]+)*", text)) >= MIN_WORDS or bool(find_quantities(text, language))
@@ -505,7 +505,7 @@ def is_well_supported(judged: Iterable[CountedClaim]) -> bool:
 
 
 def judge(
-    words: str,
+    claim: str,
     cited: Sequence[CitedPassage],
     registry: KnownAddresses,
     language: str,
@@ -518,20 +518,20 @@ def judge(
     Pure, so that an audit can repeat it.
     """
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
-    if is_verbatim(words, (item.quote for item in cited), registry):
+    if is_verbatim(claim, (item.quote for item in cited), registry):
         verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, VERBATIM
     elif cited and (quoted or verify is Verify.OFF):
         reason = NOT_VERBATIM if quoted else NOT_CHECKED
     elif cited:
         about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
-        judgement = check(words, [item.quote for item in cited], about, language)
+        judgement = check(claim, [item.quote for item in cited], about, language)
         verdict, method, reason = Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 
 
-def is_verbatim(words: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
+def is_verbatim(claim: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
     """Return whether a claim equals one of the quotes or, with `in_part`, a part of one, ignoring layout."""
-    forms = {without_layout(words), without_layout(without_lead_in(words).strip())} - {""}
+    forms = {without_layout(claim), without_layout(without_lead_in(claim).strip())} - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
         variants = (without_layout(read(shown)) for read in (str, lambda text: NUMBER.sub("", text), parse_plain_text))
@@ -558,7 +558,7 @@ def unquote_inexact_quotes(blocks: Blocks, quotes: Mapping[str, str], registry: 
         count += sum(number for _, number in nested)
         cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
         pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
-        if not all(is_verbatim(words, [quote], registry, in_part=True) for words, quote in pairs):
+        if not all(is_verbatim(claim_text, [quote], registry, in_part=True) for claim_text, quote in pairs):
             count += 1
             for part in block.parts[0]:
                 flat = tidy(inline for sentence in part.sentences for inline in (Run(sentence.gap), *sentence.inlines))

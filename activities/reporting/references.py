@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Final
 
+from activities.reporting.report_messages import all_signs
 from activities.reporting.tree import (
     PLAIN_BRACKETS,
     Block,
@@ -26,7 +27,6 @@ from activities.reporting.tree import (
     one_line,
     sentences,
 )
-from activities.reporting.words import all_signs
 from contracts.addresses import canonical_url
 from contracts.evidence import Evidence, Source
 from contracts.names import CORPUS_SCHEME
@@ -140,8 +140,8 @@ class KnownAddresses:
     def _pieces(self, text: str, foreign: list[str]) -> Iterator[tuple[str, str | None]]:
         """Split a text into other text and addresses, each address with its replacement."""
         # Some readers decode entities.
-        if "&" in text and find_addresses(shown := unescape(text)) != find_addresses(text):
-            text = shown
+        if "&" in text and find_addresses(decoded := unescape(text)) != find_addresses(text):
+            text = decoded
         last = 0
         for start, end in _address_spans(text):
             replacement = self.text_of(text[start:end])

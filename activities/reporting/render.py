@@ -172,7 +172,7 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
                 for key in inline.evidence_ids:
                     anchors_by_evidence[key].append(anchor)
     headings = [block for block in report.body if block.kind == "heading" and block.level == 2]
-    language = inputs.words.language
+    language = inputs.messages.language
     template, style, style_hash = _load_template()
     page: str = template.render(
         inputs=inputs,
@@ -186,7 +186,7 @@ def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
         places=anchors_by_evidence,
         signs=VERDICT_SIGNS,
         counts=Counter(claim.judged.verdict.value for claim in inputs.claims),
-        say=inputs.words,
+        say=inputs.messages,
         rel="noopener noreferrer nofollow ugc",
         style=style,
         style_hash=style_hash,
@@ -226,9 +226,9 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
     for first, second in inputs.contradictions:
         opposed[first.id].append(second.id)
         opposed[second.id].append(first.id)
-    own = [section.label for section in report.sections]
-    own += [inputs.words("sources")] * bool(inputs.cited) + [inputs.words("method")]
-    whole = Report.model_validate({
+    fixed_sections = [section.label for section in report.sections]
+    fixed_sections += [inputs.messages("sources")] * bool(inputs.cited) + [inputs.messages("method")]
+    full_report = Report.model_validate({
         **_fields(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_fields(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
@@ -245,7 +245,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
         "report": {
             "markdown": markdown,
             "draft": inputs.draft,
-            "sections": sections + own,
+            "sections": sections + fixed_sections,
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
         "sources": [_source(source, inputs) for source in state.sources.values()],
@@ -278,9 +278,9 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
         earlier = read_report(previous.encode())
         if not isinstance(earlier, Report):
             raise InvalidCall("the stored report before the refresh is malformed")
-        changes = compare_reports(earlier, whole, state.refresh.lost if state.refresh else None)
-        whole = whole.model_copy(update={"changes": changes})
-    document = whole.model_dump(mode="json", context=WHOLE)
+        changes = compare_reports(earlier, full_report, state.refresh.lost if state.refresh else None)
+        full_report = full_report.model_copy(update={"changes": changes})
+    document = full_report.model_dump(mode="json", context=WHOLE)
     document |= {key: _without_addresses(document[key], inputs.registry) for key in document.keys() - EXEMPT_PARTS}
     return to_json(document, indent=1).decode() + "\n"
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
+from activities.reporting.report_messages import ReportMessages
 from activities.reporting.tree import Block, Blocks, Inline, Run, WrittenText, heading, paragraph, write
-from activities.reporting.words import ReportMessages
 from contracts.agents import NodeSummary, nodes_of_records
 from contracts.checking import CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
@@ -67,7 +67,7 @@ class RenderedText:
 
 def compose_text(inputs: ReportInputs) -> RenderedText:
     """Compose the text of a report."""
-    say = inputs.words
+    say = inputs.messages
     body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=_end_reason(inputs))}"),)
     notice, facts = _notice(inputs), report_facts(inputs)
     checking = describe_checking(inputs.claims, say)
@@ -88,7 +88,7 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
-    say, outcome = inputs.words, inputs.ending.outcome
+    say, outcome = inputs.messages, inputs.ending.outcome
     if outcome is not Outcome.COMPLETED:
         reasons = [_end_reason(inputs), *([_shortfall(inputs)] if inputs.checked.warning else [])]
         return say.name("outcome", outcome), ". ".join(dict.fromkeys(reasons)) + "."
@@ -102,7 +102,7 @@ def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
 
 def _end_reason(inputs: ReportInputs) -> str:
     """Return why the run ended as it did; failures take precedence over how the work stopped."""
-    state, ending, say = inputs.state, inputs.ending, inputs.words
+    state, ending, say = inputs.state, inputs.ending, inputs.messages
     if state.ending != ending:
         return _shortfall(inputs)
     if ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS:
@@ -115,11 +115,11 @@ def _end_reason(inputs: ReportInputs) -> str:
 def _shortfall(inputs: ReportInputs) -> str:
     """Return a sentence on how many statements are unsupported."""
     count, cited = inputs.checked.shortfall
-    return inputs.words("not_borne_out", count=count, all=cited)
+    return inputs.messages("not_borne_out", count=count, all=cited)
 
 
 def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
-    source, say = item.source, inputs.words
+    source, say = item.source, inputs.messages
     unique = dict.fromkeys(passage.evidence.heading for passage in item.passages)
     headings = [inputs.show(name) for name in unique if name and name.casefold() != source.title.casefold()]
     more = len(headings) - 3
@@ -148,7 +148,7 @@ def _list_blocks(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
 # --- what stays open ------------------------------------------------------------------------------------------------
 def open_sections(inputs: ReportInputs) -> list[Fact]:
     """Return the sections that the strategy declares, made of open gaps; they contain no claims."""
-    say, facts = inputs.words, []
+    say, facts = inputs.messages, []
     for section in _declared_sections(inputs):
         items = [_gap_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
         facts.append(Fact(say(f"section_{section.value}"), "" if items else say(f"none_{section.value}"), items))
@@ -169,7 +169,7 @@ def _section_of(gap: Gap) -> ReportSection | None:
 
 def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
     """Return a gap with the node that raised it and, for a leaf, its source."""
-    say, nodes = inputs.words, {node.id: node for node in inputs.state.plan.nodes}
+    say, nodes = inputs.messages, {node.id: node for node in inputs.state.plan.nodes}
     text = say.translated(gap.description)
     if (node := nodes.get(gap.origin.removeprefix("sub_query:"))) is None:
         return text
@@ -184,7 +184,7 @@ def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
 def report_facts(inputs: ReportInputs) -> list[Fact]:
     """Return all facts in reading order."""
     parts = (_verification, _outcome, _engine, _requested, _corpus, _agents, _searching, _contradictions, _limits, _run)
-    return [fact for part in parts for fact in part(inputs, inputs.words)]
+    return [fact for part in parts for fact in part(inputs, inputs.messages)]
 
 
 def _fact(say: ReportMessages, name: str, items: Sequence[str] = (), /, **values: object) -> Fact:
@@ -324,10 +324,10 @@ def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         return
     lines = []
     for record in records:
-        found = say.count("finding", len(record.result.finding_ids) if record.result else 0)
+        findings = say.count("finding", len(record.result.finding_ids) if record.result else 0)
         interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
-        brought = f"{found}, {say.name('agent', record.status)}" if interrupted else found
-        lines.append(f"{record.task.id}: {record.task.text} – {brought}")
+        result = f"{findings}, {say.name('agent', record.status)}" if interrupted else findings
+        lines.append(f"{record.task.id}: {record.task.text} – {result}")
     if lines:
         yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
 

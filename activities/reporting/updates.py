@@ -139,10 +139,10 @@ def _write_block(block: Block) -> str:
     """Return a block as Markdown that survives parsing and writing unchanged. Raises `UpdateRefused`."""
     text = write([block]).text.strip("\n")
     for _ in range(3):
-        again = write(_read_block(text)).text.strip("\n")
-        if again == text:
+        rewritten = write(_read_block(text)).text.strip("\n")
+        if rewritten == text:
             return text
-        text = again
+        text = rewritten
     raise UpdateRefused("text: its layout cannot be read again as it was written; use plain sentences and lists")
 
 

@@ -19,7 +19,7 @@ from activities.reporting.references import without_markers
 from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
 from activities.roles.report_writing import section_of
-from activities.roles.untrusted import break_lines, data, guard, guard_line, label_key, label_of, seal
+from activities.roles.untrusted import break_lines, guard, guard_line, label_key, label_of, seal, wrap
 from contracts.addresses import digest
 from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
 from contracts.checking import ShownPassage
@@ -146,12 +146,12 @@ class PromptBlocks:
         escaped = {key: html.escape(guard(str(value)), quote=True) for key, value in attributes.items() if value}
         lines = caller().strip("\n").splitlines()
         rendered = "".join(f' {key}="{value}"' for key, value in escaped.items())
-        return _with_heading(heading, data(name, lines or [""], rendered) if lines or rendered else "")
+        return _with_heading(heading, wrap(name, lines or [""], rendered) if lines or rendered else "")
 
     def items(self, heading: str, name: str, items: Sequence[str]) -> PromptBlock:
         """Return an element with one line per item under a heading; empty without items."""
         lines = [f"- {guard_line(item, ITEM_CHARACTERS)}" for item in items]
-        return PromptBlock(_with_heading(heading, data(name, lines)))
+        return PromptBlock(_with_heading(heading, wrap(name, lines)))
 
     # --- items of the content, which may be shortened -----------------------------------------------------------------
     def sources(self) -> list[PromptBlock]:
@@ -318,9 +318,9 @@ class PromptBlocks:
         known = {item.id: item for item in self.request.evidence}
         texts = {source.id: source.text for source in self.request.sources}
         items = [known[identity] for identity in finding.evidence_ids if identity in known]
-        words = [self.documents.get(text.hash, "") if (text := texts.get(item.source_id)) else "" for item in items]
+        stored = [self.documents.get(text.hash, "") if (text := texts.get(item.source_id)) else "" for item in items]
         return [
-            (item, cut_line(text[item.start : item.end], characters)) for item, text in zip(items, words, strict=True)
+            (item, cut_line(text[item.start : item.end], characters)) for item, text in zip(items, stored, strict=True)
         ]
 
     def _passage(self, level: Level, passage: ShownPassage, *, in_context: bool = True) -> PromptBlock:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from activities.reporting.drafts import MARKDOWN, CleanDraft, clean_draft, describe_draft
+from activities.reporting.drafts import MARKDOWN_TYPE, CleanDraft, clean_draft, describe_draft
 from activities.reporting.references import DraftMarks, KnownAddresses, cited_evidence
 from activities.reporting.tree import write
 from activities.reporting.updates import UpdateRefused, check_fences, empty_report, read_body, read_live, update_body
@@ -61,7 +61,7 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
     if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
     base = ReportDraft(
-        document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN),  # until its text is stored
+        document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN_TYPE),  # until its text is stored
         unresolved_markers=report.unresolved,
         foreign_urls=report.foreign_urls,
         iteration=work.request.iteration,

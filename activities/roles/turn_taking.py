@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import render_role, render_shared, summary_of
-from activities.roles.untrusted import break_lines, data, guard, remove_signs_of, seal
+from activities.roles.untrusted import break_lines, guard, remove_signs_of, seal, wrap
 from contracts import tool_turns
 from contracts.addresses import digest
 from contracts.canary import contains_canary
@@ -131,7 +131,7 @@ def _user_message(
 def _answer_block(answer: ToolAnswer, canary: str) -> Block:
     """Return the block of a tool's answer: sealed as data, since it may come from outside, unless it is an error."""
     text, lost = answer.text[:ANSWER_CHARACTERS], len(answer.text) - ANSWER_CHARACTERS
-    content = guard(text).strip() if answer.is_error else seal(data("answer", break_lines(guard(text).strip())), canary)
+    content = guard(text).strip() if answer.is_error else seal(wrap("answer", break_lines(guard(text).strip())), canary)
     content = content.strip() or "(nothing)"
     if lost > 0:
         content += f"\n[{lost} characters more were left out]"
@@ -171,7 +171,7 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
     if level is Level.FULL:
         return content
     if summary := summary_of(_text_of(content), level, documents):
-        return seal(data("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
+        return seal(wrap("answer", break_lines(guard(summary))), request.canary) + "[a summary of this answer]"
     framed = ANSWER_ELEMENT.search(content)
     start, end = framed.span(1) if framed else (0, len(content))
     shown = shortened(content[start:end], level, request.query).strip("\n")

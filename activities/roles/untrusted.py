@@ -50,7 +50,7 @@ def guard_line(text: str, limit: int) -> str:
     return with_escaped_markers(line_of(guard(text), limit))
 
 
-def data(name: str, lines: Iterable[str], attributes: str = "") -> str:
+def wrap(name: str, lines: Iterable[str], attributes: str = "") -> str:
     """Wrap guarded lines in an element of data, with a sign before each line of text. Empty without lines."""
     signed = [f"{SIGN}{line}" if line.strip() else "" for line in lines]
     return "\n".join([f"<{name}-{MARK}{attributes}>", *signed, f"</{name}-{MARK}>\n"]) if signed else ""

@@ -17,7 +17,7 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.drafts import MARKDOWN, describe_draft, parse_draft, store_draft
+from activities.reporting.drafts import MARKDOWN_TYPE, describe_draft, parse_draft, store_draft
 from activities.reporting.inputs import (
     CitedPassage,
     CountedClaim,
@@ -273,10 +273,10 @@ def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], re
 
 def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[Inline, ...]:
     """Return the text of a proposal with its citation; empty for a removal."""
-    words, evidence_ids = registry.strip(parse_plain_text(proposal.text)), tuple(proposal.evidence_ids)
-    if proposal.action is CorrectionAction.REMOVE or not words:
+    text, evidence_ids = registry.strip(parse_plain_text(proposal.text)), tuple(proposal.evidence_ids)
+    if proposal.action is CorrectionAction.REMOVE or not text:
         return ()
-    return (Run(words), Run(" "), CitationMark(evidence_ids)) if evidence_ids else (Run(words),)
+    return (Run(text), Run(" "), CitationMark(evidence_ids)) if evidence_ids else (Run(text),)
 
 
 def to_plain_draft(markdown: str) -> str:
@@ -303,7 +303,7 @@ def correct(
     changed = apply(draft, claims, accepted, material.registry)
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
-    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN, size=len(text))
+    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN_TYPE, size=len(text))
     update = {"draft": stored, "claims": extract_claims(text, material)}
     return corrections, replace(material, entry=material.entry.model_copy(update=update)), described, text
 
@@ -326,7 +326,7 @@ class VerifyingActivities:
             if state.draft is None or state.resolved is None:
                 raise InvalidCall("there is no draft whose claims could be found")
             draft = await asyncio.to_thread(to_plain_draft, await self.content.get_text(state.draft.document))
-            stored = await self.content.put_text(draft, MARKDOWN)
+            stored = await self.content.put_text(draft, MARKDOWN_TYPE)
             texts = await load_texts(self.content, evidence_texts(state))
             entry = checking.ClaimsEntry(
                 draft=stored,

@@ -22,8 +22,8 @@ from docx.text.paragraph import Paragraph
 from docx.text.run import Run as WordRun
 
 from activities.reporting.references import KnownAddresses, ReportMarks
+from activities.reporting.report_messages import ReportMessages
 from activities.reporting.tree import Block, Blocks, Run, Sentence, one_line, parse, sentences
-from activities.reporting.words import ReportMessages
 from contracts.report import Report
 
 PROPERTY_CHARACTERS: Final = 255

@@ -15,7 +15,7 @@ from contracts.names import POOLS
 from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
 from workers.dev_server import SERVER_SETTINGS, detach_server, find_binary
-from workers.pools import PoolContents, build_worker, report_deadlocks_later
+from workers.pools import PoolContents, build_worker, set_deadlock_timeout
 
 FAST = [part for setting in SERVER_SETTINGS for part in ("--dynamic-config-value", setting)]
 """Options with which a server does at once what it would wait a moment with."""
@@ -109,5 +109,5 @@ def _replaying(client: Client, contents: PoolContents) -> Worker:
         workflow_runner=workflow_runner(),
         max_cached_workflows=0,
     )
-    report_deadlocks_later(worker)
+    set_deadlock_timeout(worker)
     return worker

@@ -19,7 +19,7 @@ from tests.fakes.failing_strategy import FAILS, ReorderedStrategy, failing_strat
 from tests.fakes.world import World
 from tests.integration.conftest import running_workers
 from tests.integration.runs import QUESTION, start, until
-from workers.pools import report_deadlocks_later
+from workers.pools import set_deadlock_timeout
 from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.integration
@@ -63,7 +63,7 @@ async def _bad_deploy(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncI
         workflow_runner=UnsandboxedWorkflowRunner(),
         max_cached_workflows=0,
     )
-    report_deadlocks_later(worker)
+    set_deadlock_timeout(worker)
     async with worker:
         yield
     monkeypatch.undo()

@@ -15,7 +15,7 @@ from activities.reporting.references import KnownAddresses, find_addresses, with
 from activities.reporting.tree import clean_characters, escape, write
 from activities.roles.grounding import find_quote
 from activities.roles.prompt_rendering import cut_line, excerpt, guard_lines
-from activities.roles.untrusted import data, guard, guard_line
+from activities.roles.untrusted import guard, guard_line, wrap
 from activities.verifying.verification import to_plain_draft
 from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.documents import to_docx, to_pdf
@@ -102,7 +102,7 @@ def _by_models(text: str) -> None:
         read(text)  # type: ignore[operator]
     for shorten_line in (guard_line, cut_line):
         shorten_line(text, 5)
-    data("page", [text])
+    wrap("page", [text])
     excerpt(text, [], text, 3)
     find_quote(text, text[1:])
     contains_canary(text, "canary")

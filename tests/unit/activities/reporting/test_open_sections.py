@@ -10,7 +10,7 @@ from docx import Document
 
 from activities.reporting.audit import audit
 from activities.reporting.render import RenderedForms
-from activities.reporting.words import ReportMessages
+from activities.reporting.report_messages import ReportMessages
 from client.exchange.documents import to_docx
 from contracts.addresses import gap_id
 from contracts.agents import AgentRecord, AgentTask, NodeEnd, NodeSummary, TaskResult

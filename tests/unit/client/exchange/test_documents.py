@@ -10,8 +10,8 @@ from docx import Document
 from docx.oxml.ns import qn
 from pypdfium2 import raw
 
+from activities.reporting.report_messages import ReportMessages
 from activities.reporting.tree import one_line
-from activities.reporting.words import ReportMessages
 from client.exchange.documents import to_docx, to_pdf
 from contracts.report import VERDICT_SIGNS, Report, read_report
 from tests.unit.activities.reporting.sample import SAMPLE, rendered

@@ -13,9 +13,9 @@ from providers.text import KNOWN_LANGUAGES, language_data, translate
 class ReportMessages:
     """Fixed sentences in one language; in English if the language is unknown."""
 
-    def __init__(self, language: str, written: str = "") -> None:
+    def __init__(self, language: str, report_language: str = "") -> None:
         data = language_data(language)
-        self.language = written or language
+        self.language = report_language or language
         """The language of the report, which may lack fixed sentences."""
         self.code = data.code
         """Two-letter code of the language of the fixed sentences."""
