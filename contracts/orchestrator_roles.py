@@ -73,7 +73,7 @@ ASK_PERSON: Final = ToolSpec(
 )
 SEARCH: Final = ToolSpec("search", "Search. Returns numbered titles, never text.", SearchArguments)
 OPEN_PAGE: Final = ToolSpec(
-    "open_page", "Have a found page read. Returns notes on what it says about the task.", OpenArguments
+    "open_page", "Have one of the found pages read. Returns notes on what it says about the task.", OpenArguments
 )
 AGENT_REPORT: Final = ToolSpec(
     "generate_report", "End your work. Your notes become the report, each with its passage.", AgentReportArguments

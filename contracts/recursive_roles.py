@@ -230,7 +230,7 @@ class ProposedLeaf(Contract):
 class ProposedNode(Contract):
     """An executor two levels below the root of an answer, proposed by a planner."""
 
-    goal: Annotated[str, one_line(GOAL_CHARACTERS)] = Field(description="the part of the goal above that it covers")
+    goal: Annotated[str, one_line(GOAL_CHARACTERS)] = Field(description="its part of the goal above it")
     leaves: list[ProposedLeaf] = []
     nodes: SkipJsonSchema[list[Any]] = []
     """Always invalid here; read so that a tree that is too deep is rejected instead of cut."""

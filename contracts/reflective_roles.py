@@ -38,7 +38,7 @@ ROUTES: Final[list[JsonValue]] = [mode.value for mode in Mode if mode is not Mod
 
 
 class Complexity(StrEnum):
-    """Extent of the research that a question needs."""
+    """Amount of research that a question needs."""
 
     SIMPLE = "simple"
     MODERATE = "moderate"
@@ -46,7 +46,7 @@ class Complexity(StrEnum):
 
 
 class StepKind(StrEnum):
-    """Kind of a step: searching, or analysis of earlier findings."""
+    """Kind of step: a search, or an analysis of earlier findings."""
 
     RESEARCH = "research"
     ANALYSIS = "analysis"
@@ -89,7 +89,7 @@ class CoordinatorAnswer(RoleAnswer):
         asked = [question for one in request.rounds for question in one.questions]
         questions = distinct(self.clarifying_questions, str, asked)[:MOST_QUESTIONS]
         if request.required and not questions:
-            raise UnfitAnswer("clarifying_questions: a person is to be asked: at least one question is needed")
+            raise UnfitAnswer("clarifying_questions: the person must be asked: at least one question is needed")
         ambiguous = self.is_ambiguous or request.required
         update = {"route": route, "clarifying_questions": questions, "is_ambiguous": ambiguous}
         return self.model_copy(update=update)

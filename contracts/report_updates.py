@@ -65,7 +65,7 @@ class ReporterAnswer(RoleAnswer):
         """Require an operation if there are notes to report. Raises `UnfitAnswer`."""
         del notes
         if request.findings and not request.issues and not self.operations:
-            raise UnfitAnswer("operations: at least one is needed, for there are notes to report")
+            raise UnfitAnswer("operations: at least one is needed, because there are notes to report")
         if len(self.operations) > MOST_OPERATIONS:
             raise UnfitAnswer(f"operations: at most {MOST_OPERATIONS} in one update")
         return self

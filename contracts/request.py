@@ -28,7 +28,7 @@ class RequestPart(StrictContract):
 
 
 class Mode(StrEnum):
-    """Effort for a question."""
+    """Effort spent on a question."""
 
     AUTO = "auto"
     DIRECT = "direct"

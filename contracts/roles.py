@@ -170,7 +170,7 @@ class ClarifierAnswer(RoleAnswer):
         proposed = self.questions if request.required or not self.clear else []
         questions = first(distinct(proposed, str, asked), MOST_QUESTIONS, notes, "questions")
         if request.required and not questions:
-            raise UnfitAnswer("questions: a person is to be asked: at least one question is needed")
+            raise UnfitAnswer("questions: the person must be asked: at least one question is needed")
         return self.model_copy(update={"questions": questions})
 
 

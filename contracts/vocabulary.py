@@ -215,7 +215,7 @@ class Severity(StrEnum):
 
 
 class Action(StrEnum):
-    """Decision of the supervisor after a phase."""
+    """Supervisor's decision after a phase."""
 
     PROCEED = "proceed"
     RETRY = "retry"

@@ -369,7 +369,7 @@ def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str
     queries = [query.text for query in unasked_queries(state) if normalized_text(query.text) not in named]
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
     missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"] if queries else []
-    missing += [f"nothing stands under these headings: {'; '.join(headings)}"] if headings else []
+    missing += [f"these headings are still empty: {'; '.join(headings)}"] if headings else []
     if pages_found(state) and not state.fetched_sources():
         return "No page was fetched yet: titles answer nothing. Fetch the most promising pages and have them read."
     if not missing:
@@ -382,7 +382,7 @@ def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
     """Describe the file of a fetched page, and return true if it could not be fetched."""
     source, title = source_of_page(state, number), title_of(pages_found(state)[number - 1])
     if source is None or source.status is not SourceStatus.FULL or source.text is None:
-        return f"Page {number}, “{title}”, could not be had: {reason_unread(source)}.", True
+        return f"Page {number}, “{title}”, is unavailable: {reason_unread(source)}.", True
     text = f"Page {number}, “{source.title}”: file {file_id(source)}, {source.media_type}, "
     return f"{text}{source.text.size} characters of text.", False
 
