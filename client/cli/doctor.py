@@ -146,10 +146,10 @@ async def _check_models(settings: Settings) -> list[Check]:
         ]
         address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
         problem = await probe_address(address)
-        found = f"{', '.join(models)} at {host_of(address)} ({problem or 'reachable'})"
+        summary = f"{', '.join(models)} at {host_of(address)} ({problem or 'reachable'})"
         setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
         remedy = f"check {setting} and the network; without a model: research run --engine extractive"
-        checks.append(Check("model", "fail", found, remedy) if problem else Check("model", "ok", found))
+        checks.append(Check("model", "fail", summary, remedy) if problem else Check("model", "ok", summary))
     return checks
 
 
@@ -157,12 +157,12 @@ async def _check_web_search(settings: Settings) -> Check:
     """Check which search services are set up and reachable."""
     choices = search_choices(settings, settings.search.providers)
     usable = [choice.name for choice in choices if choice.available]
-    async with open_search_providers(settings, usable) as opened:
-        problems = dict(zip(usable, await asyncio.gather(*(probe(opened[name]) for name in usable)), strict=True))
-    found = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
+    async with open_search_providers(settings, usable) as providers:
+        problems = dict(zip(usable, await asyncio.gather(*(probe(providers[name]) for name in usable)), strict=True))
+    summary = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
     missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
-    troubled = not usable or any(problems.values()) or bool(malformed(settings.search_values()))
-    return Check("web search", "warn" if troubled else "ok", found or "none", missing)
+    has_problem = not usable or any(problems.values()) or bool(malformed(settings.search_values()))
+    return Check("web search", "warn" if has_problem else "ok", summary or "none", missing)
 
 
 async def _check_shared_state(settings: Settings) -> Check:
@@ -216,19 +216,19 @@ async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: boo
     """
     code = ExitCode.COMPLETED
     for target in inputs:
-        shown = {"input": target, "ok": True, "title": None, "url": None, "content_hash": None, "characters": 0}
+        record = {"input": target, "ok": True, "title": None, "url": None, "content_hash": None, "characters": 0}
         try:
             document = await _read(context, target)
         except ProviderError as error:
             code, kind = ExitCode.FAILED, error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
             if as_json:
-                print_json(shown | {"ok": False, "error": {"type": kind, "message": str(error)}}, indent=None)
+                print_json(record | {"ok": False, "error": {"type": kind, "message": str(error)}}, indent=None)
             else:
                 print_progress(f"{quote(target)}: {kind}: {error}")
             continue
         if as_json:
-            shown |= {"title": document.title, "url": document.url, "content_hash": digest(document.raw)}
-            print_json(shown | {"characters": len(document.text), "error": None}, indent=None)
+            record |= {"title": document.title, "url": document.url, "content_hash": digest(document.raw)}
+            print_json(record | {"characters": len(document.text), "error": None}, indent=None)
             continue
         title = printable(document.title) or target
         print_result(f"{title}   {document.media_type}   {len(document.text):,} characters")

@@ -48,7 +48,7 @@ async def report(
         raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
     run = await context.find(run_id)
     documents = await _load_documents(context, run)
-    data, shown = documents.get(form), fidelity_in(documents)
+    data, fidelity = documents.get(form), fidelity_in(documents)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
     if out is not None:
@@ -58,13 +58,13 @@ async def report(
     if as_json:
         document: dict[str, Any] = {"research_id": run.research_id} | ({} if out else {"report": data.decode()})
         document |= {
-            "fidelity": shown and shown.model_dump(mode="json"),
-            "levels": levels_shown(shown) if shown else {},
+            "fidelity": fidelity and fidelity.model_dump(mode="json"),
+            "levels": levels_shown(fidelity) if fidelity else {},
         }
-        low = shown is not None and shown.fidelity < LOW_FIDELITY
-        print_json(document | {"advice": LOW_FIDELITY_ADVICE if low else ""})
+        is_low = fidelity is not None and fidelity.fidelity < LOW_FIDELITY
+        print_json(document | {"advice": LOW_FIDELITY_ADVICE if is_low else ""})
     elif metadata:
-        for line in fidelity_lines(shown):
+        for line in fidelity_lines(fidelity):
             print_progress(printable(line))
 
 
@@ -167,8 +167,8 @@ def find_source(state: ResearchState, source_id: str) -> Source:
     """Find a source by its citation number, its id or the beginning of it. Raises `CommandError`."""
     number = source_id.strip("[]")
     if number.isdecimal():
-        source_id = next((each.source_id for each in state.citations if each.number == int(number)), source_id)
-    matches = [each for name, each in state.sources.items() if name == source_id or name.startswith(source_id)]
+        source_id = next((item.source_id for item in state.citations if item.number == int(number)), source_id)
+    matches = [source for name, source in state.sources.items() if name == source_id or name.startswith(source_id)]
     if len(matches) != 1:
         count = "no source" if not matches else "more than one source"
         raise CommandError(f"{count} {source_id[:80]!r} in this run: see `research sources`")

@@ -83,8 +83,8 @@ async def deliver_report(
     with files_of_user():
         paths = write_report(folder, documents) if folder is not None else {}
     if as_json:
-        shown = {form: str(path) for form, path in paths.items()}
-        print_json(result.model_dump(mode="json") | ({"paths": shown} if folder is not None else {}))
+        path_texts = {form: str(path) for form, path in paths.items()}
+        print_json(result.model_dump(mode="json") | ({"paths": path_texts} if folder is not None else {}))
     elif quiet:
         for path in paths.values():
             print_result(str(path))
@@ -107,9 +107,9 @@ def _print_summary(
         print_result(f"  claims checked: {verdicts}")
     for line in shortcomings_of(result):
         print_result(Text(pasteable(f"  {line}"), style="yellow"))
-    shown = fidelity_in(documents)
-    if shown is not None and shown.band is not Band.FULL:
-        print_result(Text(f"  shown to models: {fidelity_text(total_of(shown.phases.values()))}", style="yellow"))
+    fidelity = fidelity_in(documents)
+    if fidelity is not None and fidelity.band is not Band.FULL:
+        print_result(Text(f"  shown to models: {fidelity_text(total_of(fidelity.phases.values()))}", style="yellow"))
     if report.get("changes"):
         changes = ReportChanges.model_validate(report["changes"])
         print_result(pasteable(f"  changed since {changes.since[:10]}: {change_summary(changes)}"))

@@ -242,10 +242,10 @@ def require_resumable(run: RunInfo, result: ResearchResult | None, *, changed: b
     run.stored_resolution()
     if result is None or result.resumable or (changed and result.outcome in (Outcome.PARTIAL, Outcome.EMPTY)):
         return
-    more = "" if result.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
+    advice = "" if result.outcome is Outcome.COMPLETED else ", or give it higher limits with --set"
     raise CommandError(
         f"the run {run.research_id} is {result.outcome.value} and has nothing left to do: "
-        f"see `research report {run.research_id}`{more}"
+        f"see `research report {run.research_id}`{advice}"
     )
 
 

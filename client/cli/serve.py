@@ -126,15 +126,15 @@ async def _announce(settings: Settings, ready: str, log_format: LogFormat, proce
 async def other_settings(settings: Settings, client: ResearchClient, sessions: SessionStore) -> list[str]:
     """Return a warning, with its remedy, for workers and for open runs that have other settings."""
     queues = [await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE) for queue in POOLS.values()]
-    marks = {each: each.rpartition("/")[2].removesuffix(RUN_MARK) for found in queues for each in found}
-    foreign = [each for each, mark in marks.items() if mark != settings.mark() and not is_gone(each)]
-    others = {each.partition("-")[2].rpartition("/")[0] for each in foreign}
+    marks = {identity: identity.rpartition("/")[2].removesuffix(RUN_MARK) for pollers in queues for identity in pollers}
+    foreign = [identity for identity, mark in marks.items() if mark != settings.mark() and not is_gone(identity)]
+    others = {identity.partition("-")[2].rpartition("/")[0] for identity in foreign}
     runs = []
-    for each in await list_runs(client):
-        text = await sessions.load(each.research_id) if each.status == RUNNING else None
+    for server_run in await list_runs(client):
+        text = await sessions.load(server_run.research_id) if server_run.status == RUNNING else None
         resolved = text and ResearchState.model_validate_json(text).resolved
         if resolved and resolved.configuration_digest != settings.digest():
-            runs.append(each.research_id)
+            runs.append(server_run.research_id)
     lines = []
     if others:
         lines.append(

@@ -81,18 +81,18 @@ async def delete(
 @archive.command("list")
 async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> None:
     """List the archived texts, the newest first: hash, time, item, reason, tokens, title."""
-    found = (await context.stores.archive.read()).values()
-    records = sorted(filter(None, found), key=lambda record: record.archived_at, reverse=True)
+    entries = (await context.stores.archive.read()).values()
+    records = sorted(filter(None, entries), key=lambda record: record.archived_at, reverse=True)
     if as_json:
         print_json([record.model_dump(mode="json") for record in records])
     for record in [] if as_json else records:
         item = f"{record.item_type:<9} {record.archive_reason:<24} {record.original_tokens:>6} tokens"
         title = printable(record.metadata.get("title") or record.item_id)
         print_result(f"{record.content_hash[7:19]}  {local_time(str(record.archived_at))}  {item}  {title}")
-    if not found and not as_json:
+    if not entries and not as_json:
         print_hint("nothing is archived: `tokens.content_archive_enabled` of research.toml switches the archive on")
-    if len(records) < len(found):
-        print_hint(f"{plural(len(found) - len(records), 'record')} cannot be read: `research archive verify`")
+    if len(records) < len(entries):
+        print_hint(f"{plural(len(entries) - len(records), 'record')} cannot be read: `research archive verify`")
 
 
 @archive.command("show")

@@ -61,7 +61,7 @@ class _Cutter:
     """Cuts a text in one pass over its lines; `run` is the block being read."""
 
     text: str
-    found: list[PassageBlock] = field(default_factory=list)
+    blocks: list[PassageBlock] = field(default_factory=list)
     headings: list[tuple[int, str]] = field(default_factory=list)
     label: str = ""
     lead: tuple[int, int] | None = None
@@ -97,11 +97,11 @@ class _Cutter:
             else:
                 self.run.append((start, plain))
         self._close()
-        return self.found
+        return self.blocks
 
     def _add(self, kind: Kind, start: int, end: int, lead: tuple[int, int] | None = None) -> None:
         path = tuple(title for _, title in self.headings)
-        self.found.append(PassageBlock(kind, start, end, (*path, self.label) if self.label else path, lead))
+        self.blocks.append(PassageBlock(kind, start, end, (*path, self.label) if self.label else path, lead))
 
     def _head(self, level: int, title: str) -> None:
         self.headings = [*(heading for heading in self.headings if heading[0] < level), (level, title)]
@@ -110,18 +110,18 @@ class _Cutter:
     def _row(self, start: int, line: str) -> None:
         end = start + len(line)
         if not line.strip("|-: \t"):
-            if self.found and self.found[-1].kind is Kind.ROW and self.header is None:
-                self.header = (self.found[-1].start, self.found[-1].end)
-                self.found.pop()
+            if self.blocks and self.blocks[-1].kind is Kind.ROW and self.header is None:
+                self.header = (self.blocks[-1].start, self.blocks[-1].end)
+                self.blocks.pop()
             return
         self._add(Kind.ROW, start, end, self.header)
 
     def _item_is_heading(self) -> bool:
         """Return true for a single numbered item without a full stop right before a paragraph: `2. Limits`."""
-        if not self.found or self.found[-1].kind is not Kind.ITEM:
+        if not self.blocks or self.blocks[-1].kind is not Kind.ITEM:
             return False
-        alone = len(self.found) < 2 or self.found[-2].kind is not Kind.ITEM
-        line = self.text[self.found[-1].start : self.found[-1].end].strip()
+        alone = len(self.blocks) < 2 or self.blocks[-2].kind is not Kind.ITEM
+        line = self.text[self.blocks[-1].start : self.blocks[-1].end].strip()
         return alone and line[0].isdigit() and _is_label(line)
 
     def _close(self) -> None:
@@ -138,7 +138,7 @@ class _Cutter:
             self.label, self.lead = lines[0][1].strip(), None
             return
         if kind is Kind.PROSE and self._item_is_heading():
-            self.label = self.text[self.found[-1].start : self.found.pop().end].strip()
+            self.label = self.text[self.blocks[-1].start : self.blocks.pop().end].strip()
         first = lines[0][1]
         is_wrapped = len(lines) > 1 and (len(first) >= WRAPPED_CHARACTERS or lines[1][1].lstrip()[:1].islower())
         if _is_label(first) and not is_wrapped:

@@ -120,7 +120,7 @@ def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], 
     words = dict.fromkeys(meaning_words(task.query, task.language))
     keys = {word: stem(word, task.language) for word in words}
     absent = [word for word in words if task.term_documents.get(keys[word]) == 0]
-    shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.above)}
+    shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.context_keys)}
     missing = [word for word in words if keys[word] not in shown and word not in absent]
     lines = []
     if absent:

@@ -53,7 +53,7 @@ class Passage:
     end: int
     path: tuple[str, ...]
     lead: str  # the introduction of its list or the header of its table, if outside the range
-    above: frozenset[str]  # keys of the title, the heading path and the lead
+    context_keys: frozenset[str]  # keys of the title, the heading path and the lead
     coverage: float
     score: float
 
@@ -73,10 +73,10 @@ class Question:
         total = sum(weights.values()) or 1.0
         return cls({key: weight / total for key, weight in weights.items()}, list(pairwise(stems)))
 
-    def coverage(self, body: Iterable[str], above: Iterable[str] = ()) -> float:
+    def coverage(self, body: Iterable[str], context_keys: Iterable[str] = ()) -> float:
         """Return the covered share of the weights; words found only above the passage count half."""
         inside = self.weights.keys() & set(body)
-        outside = (self.weights.keys() & set(above)) - inside
+        outside = (self.weights.keys() & set(context_keys)) - inside
         return sum(self.weights[key] for key in inside) + CONTEXT_WEIGHT * sum(self.weights[key] for key in outside)
 
     def closeness(self, numbered_keys: Sequence[tuple[int, str]]) -> float:
@@ -109,13 +109,13 @@ class Ranking:
         self.question = Question.of(query, self._language, counts, total)
         weights = self.question.weights
         # The question's words in each source: offset, number of the word, key.
-        self._found = {
+        self._occurrences = {
             name: [
                 (start, number, key) for number, (start, key) in enumerate(zip(*columns, strict=True)) if key in weights
             ]
             for name, columns in tokens.items()
         }
-        self._known: dict[tuple[str, ...], frozenset[str]] = {}
+        self._context_cache: dict[tuple[str, ...], frozenset[str]] = {}
 
     def passages(self) -> list[Passage]:
         """Return every passage that shares a word with the question, best first; ties by position."""
@@ -146,29 +146,29 @@ class Ranking:
 
     def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
         """Score a range that starts in a block."""
-        occurrences = self._found[source.id]
+        occurrences = self._occurrences[source.id]
         inside = occurrences[bisect_left(occurrences, (start, 0, "")) : bisect_left(occurrences, (end, 0, ""))]
         path = block.path if block else ()
         lead = self.texts[source.id][slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
         if not inside:
             return Passage(source, start, end, path, lead, frozenset(), 0.0, 0.0)
-        above = self._above((source.title, lead, *path))
-        coverage = self.question.coverage((key for _, _, key in inside), above)
-        nearest = self._above((path[-1] if path else source.title,))
+        context_keys = self._context_keys((source.title, lead, *path))
+        coverage = self.question.coverage((key for _, _, key in inside), context_keys)
+        nearest = self._context_keys((path[-1] if path else source.title,))
         score = (
             coverage
             + PROXIMITY_BONUS * self.question.closeness([(number, key) for _, number, key in inside])
             + HEADING_BONUS * self.question.coverage(nearest)
             - CHARACTER_COST * (end - start)
         )
-        return Passage(source, start, end, path, lead, above, coverage, score)
+        return Passage(source, start, end, path, lead, context_keys, coverage, score)
 
-    def _above(self, lines: tuple[str, ...]) -> frozenset[str]:
+    def _context_keys(self, lines: tuple[str, ...]) -> frozenset[str]:
         """Return the question's words in the lines above a passage."""
-        if lines not in self._known:
+        if lines not in self._context_cache:
             keys = {key for line in lines for key in _keys(line, self._language)}
-            self._known[lines] = frozenset(keys & self.question.weights.keys())
-        return self._known[lines]
+            self._context_cache[lines] = frozenset(keys & self.question.weights.keys())
+        return self._context_cache[lines]
 
     def _blocks(self, source: SourceExtract) -> Iterable[PassageBlock]:
         text, hints = self.texts[source.id], source.sections

@@ -70,24 +70,24 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     ending = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
     repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
     surroundings = task.system + schema + ending + (json.dumps(tools) if tools else "")
-    shown, levels, used, (room, output) = _fit(task, candidate, surroundings, repair)
+    rendered, levels, used, (room, output) = _fit(task, candidate, surroundings, repair)
     warnings, needed = list[str](), task.role.output_tokens + capabilities.reasoning_tokens
     if output < needed // 2:
         ending = BREVITY.format(words=task.role.output_tokens * output // needed // 2) + ending
         warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")
     ending += repair
-    messages = messages_for(candidate.key, shown.messages)
+    messages = messages_for(candidate.key, rendered.messages)
     if messages and ending:
         messages[-1]["content"].append({"type": "text", "text": ending.strip()})
     request = ChatRequest(
         model=candidate.model,
         system=task.system,
-        prompt=shown.prompt if messages else shown.prompt + ending,
+        prompt=rendered.prompt if messages else rendered.prompt + ending,
         max_tokens=output,
         timeout_seconds=task.input.time_limit_seconds,
         json_schema=json.loads(schema) if schema else None,
         mode=mode,
-        common_ends=shown.common_ends,
+        common_ends=rendered.common_ends,
         cache=capabilities.caching,
         messages=messages,
         tools=tools,
@@ -111,13 +111,13 @@ def _fit(
     """
     whole, factor, overhead = task.whole, candidate.capabilities.token_factor, estimated_tokens(surroundings + repair)
 
-    def tokens_of(shown: RenderedPrompt) -> int:
-        messages = messages_for(candidate.key, shown.messages)
-        content = shown.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
+    def tokens_of(rendered: RenderedPrompt) -> int:
+        messages = messages_for(candidate.key, rendered.messages)
+        content = rendered.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
         return int(factor * (overhead + BREVITY_TOKENS + estimated_tokens(content)))
 
     spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair)) if whole.items else 0.0
-    shown, used, (room, output) = whole, tokens_of(whole), room_for(task, candidate)
+    rendered, used, (room, output) = whole, tokens_of(whole), room_for(task, candidate)
     levels: dict[str, Level] = {}
     if used + spare > room:
         room, output = room_for(task, candidate, REDUCED_OUTPUT_SHARE)
@@ -129,15 +129,15 @@ def _fit(
                 levels = allot(whole.items, room - frame, factor)
             except ContextBudgetExceeded as error:
                 raise too_long(task, candidate, int(frame + error.needed)) from None
-            shown = task.render(levels)  # type: ignore[misc]
-            used = tokens_of(shown)
+            rendered = task.render(levels)  # type: ignore[misc]
+            used = tokens_of(rendered)
             if used + spare <= room:
                 break
         else:
             raise too_long(task, candidate, used)
     if task.input.tokens.summarization_provider and task.input.summaries is None:
         _require_summaries(whole.items, levels)
-    return shown, levels, used, (room, output)
+    return rendered, levels, used, (room, output)
 
 
 def _require_summaries(items: Sequence[ContentItem], levels: dict[str, Level]) -> None:
@@ -199,8 +199,8 @@ def room_for(task: EngineTask, candidate: ModelCandidate, share: float = MAX_OUT
 
 def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the conversation for one model: thinking blocks go back unchanged, and only to their author."""
-    shown: list[dict[str, Any]] = []
+    conversation: list[dict[str, Any]] = []
     for message in messages:
         blocks = [block for block in message.content if message.author == author or block.get("type") not in THOUGHTS]
-        shown.append({"role": message.role, "content": blocks})
-    return shown
+        conversation.append({"role": message.role, "content": blocks})
+    return conversation

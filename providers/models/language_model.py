@@ -92,8 +92,8 @@ class LanguageModelEngine:
             raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
         able = [each for each in candidates if not task.role.tools or each.capabilities.tools is not ToolUse.NONE]
         if not able:
-            shown = ", ".join(each.shown for each in candidates)
-            raise NotConfigured(f"the role calls tools, and {shown} takes none: name another model or another strategy")
+            names = ", ".join(each.shown for each in candidates)
+            raise NotConfigured(f"the role calls tools, and {names} takes none: name another model or another strategy")
         return able
 
     async def _exchange(

@@ -124,7 +124,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._mains: list[tuple[int, int, int]] = []
+        self._main_elements: list[tuple[int, int, int]] = []
         """First part, last part and number of characters of each main element."""
         self._characters = self._titles = 0
         self._nesting = self._boxes = self._preformatted = 0
@@ -139,7 +139,7 @@ class _Writer:
 
         Links are in order, each once.
         """
-        start, end, characters = self._mains[0] if len(self._mains) == 1 else (0, 0, 0)
+        start, end, characters = self._main_elements[0] if len(self._main_elements) == 1 else (0, 0, 0)
         if characters < MIN_MAIN_CHARACTERS:
             start, end = 0, len(self._parts)
         links = dict.fromkeys(address for index, address in self._links if start <= index < end)
@@ -178,9 +178,9 @@ class _Writer:
             del self._parts[start:]
             while self._links and self._links[-1][0] >= start:
                 self._links.pop()
-            self._mains = [main for main in self._mains if main[0] < start]
+            self._main_elements = [main for main in self._main_elements if main[0] < start]
         elif tag == "main" or role == "main":
-            self._mains.append((start, len(self._parts), self._characters - characters))
+            self._main_elements.append((start, len(self._parts), self._characters - characters))
         return words, linked
 
     def _element(self, element: Element, depth: int, names: list[str]) -> tuple[int, int]:
@@ -192,23 +192,23 @@ class _Writer:
             return self._script(element, depth)
         if tag == "table":
             self._begin_table(element, depth)
-        written = self._tag_for(element, names)
-        boxed = written in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
+        output_tag = self._tag_for(element, names)
+        boxed = output_tag in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
         numbers = "".join(
             f' {name}="{value}"'
-            for name in NUMBERS.get(written, ())
+            for name in NUMBERS.get(output_tag, ())
             if SMALL_NUMBER.fullmatch(value := element.get(name) or "")
         )
-        self._add_tag(written, f"<{written}{numbers}>{TERM_MARK if written == 'dt' else ''}")
+        self._add_tag(output_tag, f"<{output_tag}{numbers}>{TERM_MARK if output_tag == 'dt' else ''}")
         self._boxes += boxed
-        self._preformatted += written == "pre"
-        self._nesting += written != ""
+        self._preformatted += output_tag == "pre"
+        self._nesting += output_tag != ""
         counts = self.write(element, depth)
-        self._nesting -= written != ""
-        self._preformatted -= written == "pre"
+        self._nesting -= output_tag != ""
+        self._preformatted -= output_tag == "pre"
         self._boxes -= boxed
-        self._add_tag(written, f"</{written}>")
-        if written and written not in INLINE and not self._preformatted:
+        self._add_tag(output_tag, f"</{output_tag}>")
+        if output_tag and output_tag not in INLINE and not self._preformatted:
             self._parts.append(" ")  # a cell is one line: text after a block in it must not join its last word
         return counts
 
@@ -225,11 +225,11 @@ class _Writer:
             return "div"
         return tag if tag in KEPT else RENAMED.get(tag, "")
 
-    def _add_tag(self, written: str, tag: str) -> None:
+    def _add_tag(self, output_tag: str, markup: str) -> None:
         """Write a tag, or a break between blocks if elements are nested too deep to be written."""
-        if written in INLINE or (written and self._nesting < MAX_WRITTEN_DEPTH):
-            self._parts.append(tag)
-        elif written:
+        if output_tag in INLINE or (output_tag and self._nesting < MAX_WRITTEN_DEPTH):
+            self._parts.append(markup)
+        elif output_tag:
             self._parts.append("<hr>")
 
     def _begin_table(self, table: Element, depth: int) -> None:
@@ -258,18 +258,18 @@ class _Writer:
         """Write a text with collapsed white space; return its number of words."""
         if not text:
             return 0
-        split = text.split()
+        words = text.split()
         if self._preformatted:
             written = text
-        elif not split:
+        elif not words:
             written = " "
         else:
-            written = (" " if text[0].isspace() else "") + " ".join(split) + (" " if text[-1].isspace() else "")
-            if split[0][0] in "#`~|>-*" and READS_AS_MARKUP.match(" ".join(split[:2])):
+            written = (" " if text[0].isspace() else "") + " ".join(words) + (" " if text[-1].isspace() else "")
+            if words[0][0] in "#`~|>-*" and READS_AS_MARKUP.match(" ".join(words[:2])):
                 written = LITERAL_MARK + written
         self._characters += len(written)
         self._parts.append(escape(written, quote=False))
-        return len(split)
+        return len(words)
 
 
 def is_hidden(element: Element) -> bool:

@@ -47,15 +47,15 @@ class CallStore:
         if answer is not None:
             return answer
         try:
-            taken = await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
-            answer = await self._answer(lease) if taken else None
+            acquired = await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
+            answer = await self._answer(lease) if acquired else None
             if answer is not None:
                 await self.release(lease)
         except BaseException:
             with suppress(ProviderError):
                 await self.release(lease)
             raise
-        if not taken:
+        if not acquired:
             raise CallInFlight("another attempt is making this call", retry_after=RETRY_SECONDS)
         return lease if answer is None else answer
 
@@ -99,8 +99,8 @@ class CallStore:
     async def _finish(self, lease: CallLease, answer: str) -> None:
         owner = (await self._leases.get(lease.lease_key)).value
         if owner == lease.owner or not await self._is_forgotten(lease.research_id):
-            written = answer.encode("utf-8", "surrogatepass")
-            await self._store.swap(lease.answer_key, None, written, STORED_SECONDS)
+            data = answer.encode("utf-8", "surrogatepass")
+            await self._store.swap(lease.answer_key, None, data, STORED_SECONDS)
         await self.release(lease)
 
     async def _is_forgotten(self, research_id: str) -> bool:

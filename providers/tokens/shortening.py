@@ -36,12 +36,12 @@ def shortened(text: str, level: Level, question: str) -> str:
         return ""
     if level is Level.TRUNCATED:
         return _beginning(text)
-    wanted, chosen = RATIOS[level] * len(text), list[tuple[int, int]]()
+    remaining, chosen = RATIOS[level] * len(text), list[tuple[int, int]]()
     for start, end in _ranked(text, question):
-        if wanted <= 0:
+        if remaining <= 0:
             break
         chosen.append((start, end))
-        wanted -= end - start
+        remaining -= end - start
     if level in (Level.KEY_POINTS, Level.HEADLINE):
         points = (text[start:end].strip() for start, end in sorted(chosen))
         return "\n".join(filter(None, points))
@@ -81,7 +81,7 @@ def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: i
     """
     if len(text) <= budget:
         return text.strip()
-    stems, taken = question_stems(question), list[tuple[int, int]]()
+    stems, spans = question_stems(question), list[tuple[int, int]]()
     hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
     pieces = [
         (-sum(stem in text[start:end].casefold() for stem in stems), -hint.score, start, end)
@@ -90,20 +90,20 @@ def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: i
         for start, end in _cut(text, *paragraph.span(), budget)
     ]
     for _, _, start, end in sorted(pieces):
-        if end - start <= budget and not any(start < stop and first < end for first, stop in taken):
-            taken.append((start, end))
+        if end - start <= budget and not any(start < stop and first < end for first, stop in spans):
+            spans.append((start, end))
             budget -= end - start
-    return _joined(text, taken)
+    return _joined(text, spans)
 
 
-def _joined(text: str, taken: Sequence[tuple[int, int]]) -> str:
+def _joined(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """Join parts of a text in order, with a mark where words between them are missing."""
-    shown, last = "", 0
-    for start, end in sorted(taken):
-        between = text[last:start] if shown else ""
-        shown += (GAP if between.strip() else between) + text[start:end]
+    joined, last = "", 0
+    for start, end in sorted(spans):
+        gap = text[last:start] if joined else ""
+        joined += (GAP if gap.strip() else gap) + text[start:end]
         last = end
-    return shown
+    return joined
 
 
 def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:

@@ -27,18 +27,18 @@ def _by_name(table: Mapping[str, str], separator: str | None = "|") -> dict[str,
 
 
 def _byte_rows() -> Iterable[tuple[str, str, Readings]]:
-    for power, (sign, decimal, binary) in enumerate(_BYTES, start=1):
-        yield f"{sign}B|{decimal}byte|{decimal}bytes", "byte", (1000.0**power, 1024.0**power)
-        yield f"{sign}iB|{binary}byte|{binary}bytes", "byte", (1024.0**power,)
-        yield f"{sign}bit|{sign}bps|{sign}bit/s|{decimal}bit|{decimal}bits", "bit", (1000.0**power,)
+    for power, (symbol, decimal, binary) in enumerate(_BYTES, start=1):
+        yield f"{symbol}B|{decimal}byte|{decimal}bytes", "byte", (1000.0**power, 1024.0**power)
+        yield f"{symbol}iB|{binary}byte|{binary}bytes", "byte", (1024.0**power,)
+        yield f"{symbol}bit|{symbol}bps|{symbol}bit/s|{decimal}bit|{decimal}bits", "bit", (1000.0**power,)
 
 
 def _prefixed(names: str, unit: str) -> Iterable[tuple[str, str, Readings]]:
     """Yield a unit by its sign and names, plain and with the prefixes kilo, mega, giga and tera."""
-    sign, *words = names.split("|")
+    symbol, *unit_names = names.split("|")
     yield names, unit, (1.0,)
     for power, (short, prefix, _) in enumerate(_BYTES[:4], start=1):
-        yield "|".join([short + sign, *(prefix + word for word in words)]), unit, (1000.0**power,)
+        yield "|".join([short + symbol, *(prefix + word for word in unit_names)]), unit, (1000.0**power,)
 
 
 UNITS: Final[dict[str, tuple[str, Readings]]] = {
@@ -73,7 +73,7 @@ NUMBER_WORDS: Final = {
 SHARES: Final[frozenset[str]] = frozenset(_DATA["shares"].split())
 """Words for a part of a whole, which a claim may express in per cent."""
 COMPARATORS: Final = _by_name(_DATA["comparators"])  # words before a number → how they bound it
-SIGNS: Final = _by_name(_DATA["signs"], None)  # small words that negate, weaken or widen a statement → their kind
+MODIFIERS: Final = _by_name(_DATA["signs"], None)  # small words that negate, weaken or widen a statement → their kind
 
 TOKEN: Final = re.compile(
     r"\d++(?:[.,'’\u00a0\u202f ]\d{3}(?!\d))*+(?:[.,]\d++)*+|[^\W\d_]++(?:['’-][^\W\d_]++)*+[²2]?|[%€$£¥₹°µ≥≤<>~≈+−–-]"
@@ -220,9 +220,9 @@ class _Token:
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     """Return every number of a text, in digits or words, with its unit, in order; citation numbers must be blanked."""
     dates = list(_dates(text))
-    taken = {offset for date in dates for offset in range(date.start, date.end)}
+    date_offsets = {offset for date in dates for offset in range(date.start, date.end)}
     tokens = [_Token(match[0], match.start(), match.end()) for match in TOKEN.finditer(text)]
-    other_tokens = [token for token in tokens if token.start not in taken and token.end - 1 not in taken]
+    other_tokens = [token for token in tokens if token.start not in date_offsets and token.end - 1 not in date_offsets]
     numbers = _numbers(text, other_tokens, NUMBER_WORDS.get(language, {}))
     return sorted([*dates, *numbers], key=lambda quantity: quantity.start)
 
@@ -261,14 +261,14 @@ def _numbers(text: str, tokens: list[_Token], words: Mapping[str, float]) -> Ite
         elif token.numeric:
             quantity, index = _finish(text, tokens, index, *read_number(token.text))
             yield quantity
-        elif (value := _in_words(token.word, words)) is not None:
+        elif (value := _value_of_words(token.word, words)) is not None:
             quantity, index = _finish(text, tokens, index, (value,), 0.5, 1)
             yield quantity
         else:
             index += 1
 
 
-def _in_words(word: str, words: Mapping[str, float]) -> float | None:
+def _value_of_words(word: str, words: Mapping[str, float]) -> float | None:
     """Return the value of a number written as a word, even `twenty-five`; None for any other word."""
     if word in words:
         return words[word]
@@ -278,23 +278,23 @@ def _in_words(word: str, words: Mapping[str, float]) -> float | None:
     return None
 
 
-def read_number(written: str) -> tuple[tuple[float, ...], float, int]:
+def read_number(text: str) -> tuple[tuple[float, ...], float, int]:
     """Return the possible values of a written number, half of its last place, and its significant digits."""
-    signs = GROUPS.findall(written)
-    plain = GROUPS.sub("", written)
+    separators = GROUPS.findall(text)
+    plain = GROUPS.sub("", text)
     digits = max(1, len(plain.lstrip("0").rstrip("0")))
     whole = float(plain) if len(plain) < 300 else math.inf
     zeros = len(plain) - len(plain.rstrip("0"))
-    if not signs:
+    if not separators:
         return (whole,), 0.5 * 10.0 ** min(zeros, 300), digits
-    last, tail = signs[-1], len(GROUPS.split(written)[-1])
+    last, tail = separators[-1], len(GROUPS.split(text)[-1])
     fraction = float(f"{plain[:-tail]}.{plain[-tail:]}") if len(plain) < 300 else math.inf
-    grouped = tail == 3 and all(len(group) == 3 for group in GROUPS.split(written)[1:])
+    grouped = tail == 3 and all(len(group) == 3 for group in GROUPS.split(text)[1:])
     if last in ".,":
         fraction_digits = max(1, len(plain.lstrip("0")))
-        if not grouped or (len(set(signs)) > 1):
+        if not grouped or (len(set(separators)) > 1):
             return (fraction,), 0.5 * 10.0**-tail, fraction_digits
-        if len(signs) == 1:
+        if len(separators) == 1:
             return (whole, fraction), 0.5 * 10.0**-tail, digits
     return (whole,), 0.5 * 10.0 ** min(zeros, 300), digits
 
@@ -312,9 +312,9 @@ def _finish(
         next_index += 1 if of_unit[0] else 0
     unit = ""
     factors: tuple[float, ...] = (1.0,)
-    sign = tokens[first - 1].word if first else ""
-    if sign in UNITS and UNITS[sign][0] in MONEY and tokens[first - 1].end >= tokens[first].start - 1:
-        unit, factors = UNITS[sign]
+    symbol = tokens[first - 1].word if first else ""
+    if symbol in UNITS and UNITS[symbol][0] in MONEY and tokens[first - 1].end >= tokens[first].start - 1:
+        unit, factors = UNITS[symbol]
         suffix = MONEY_SUFFIXES.get(tokens[next_index].word) if next_index < len(tokens) else None
         if suffix and tokens[next_index].start == tokens[next_index - 1].end:
             values, half_step = tuple(value * suffix for value in values), half_step * suffix
@@ -322,7 +322,7 @@ def _finish(
     else:
         unit, factors, next_index = _unit_after(text, tokens, next_index)
     end = tokens[next_index - 1].end
-    preceding = tokens[: first - (1 if unit in MONEY and sign in UNITS else 0)]
+    preceding = tokens[: first - (1 if unit in MONEY and symbol in UNITS else 0)]
     phrases = (" ".join(token.word for token in preceding[-count:]) for count in (3, 2, 1))
     quantity = Quantity(
         raw=text[tokens[first].start : end],

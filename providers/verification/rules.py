@@ -17,7 +17,7 @@ from typing import Final
 from contracts.evidence import Verdict
 from contracts.texts import shorten
 from providers.text import language_data, sentence_spans, stem
-from providers.verification.quantities import SHARES, SIGNS, UNITS, Comparison, Quantity, compare, find_quantities
+from providers.verification.quantities import MODIFIERS, SHARES, UNITS, Comparison, Quantity, compare, find_quantities
 
 MAX_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
 COPY_SHARE: Final = 0.9
@@ -130,8 +130,8 @@ class _Word:
     text: str
     start: int
     stem: str
-    low: str  # in lower case, without a possessive
-    sign: str  # its kind among `SIGNS`, or empty
+    folded: str  # in lower case, without a possessive
+    modifier: str  # its kind among `MODIFIERS`, or empty
     content: bool  # true if it has meaning by itself
     name: bool  # true if it is certainly a name: a capital inside a sentence, an acronym, an identifier
 
@@ -164,33 +164,33 @@ class Statement:
         return frozenset(word.stem for word in self.content)
 
     @cached_property
-    def low_words(self) -> frozenset[str]:
+    def folded_words(self) -> frozenset[str]:
         """Every word in lower case."""
-        return frozenset(word.low for word in self.words)
+        return frozenset(word.folded for word in self.words)
 
     def keys(self, sources: Sequence[Quantity]) -> list[str]:
-        """Return the compared parts, in order: stems, signs, and quantities, each as its equal among `sources`."""
+        """Return the compared parts, in order: stems, modifiers, and quantities, each as its equal among `sources`."""
         inside = {offset for quantity in self.quantities for offset in range(quantity.start, quantity.end)}
         matched = (next((other for other in sources if _agree(item, other)), item) for item in self.quantities)
         values = [f"#{item.unit}:{item.values}:{item.forms}" for item in matched]
         keys = [(quantity.start, value) for quantity, value in zip(self.quantities, values, strict=True)]
         keys += [
-            (word.start, f"({word.sign})" if word.sign else word.stem)
+            (word.start, f"({word.modifier})" if word.modifier else word.stem)
             for word in self.words
-            if word.start not in inside and (word.sign or word.content)
+            if word.start not in inside and (word.modifier or word.content)
         ]
         return [key for _, key in sorted(keys)][:MAX_PARTS]
 
     def _word(self, match: re.Match[str]) -> _Word:
-        text, low = match[0], match[0].casefold().replace("’", "'").removesuffix("'s")
-        sign = "not" if low.endswith("n't") else SIGNS.get(low, "")
-        content = not sign and low not in language_data("en").stop and not text.isdecimal() and len(text) > 1
+        text, folded = match[0], match[0].casefold().replace("’", "'").removesuffix("'s")
+        modifier = "not" if folded.endswith("n't") else MODIFIERS.get(folded, "")
+        content = not modifier and folded not in language_data("en").stop and not text.isdecimal() and len(text) > 1
         preceding = self.text[: match.start()].rstrip(" \"'“”‘’(*_`")
         first = not preceding or preceding[-1] in ".!?:\n|"
         capital = text[0].isupper() and not first and self.language != "de"
         identifier = IDENTIFIER_MARK.search(text) is not None or (text.isupper() and len(text) > 1)
         name = content and not text[0].isdigit() and (identifier or capital)
-        return _Word(text, match.start(), stem(low, self.language), low, sign, content, name)
+        return _Word(text, match.start(), stem(folded, self.language), folded, modifier, content, name)
 
 
 @dataclass(frozen=True)
@@ -228,12 +228,12 @@ def _align(claim: Statement, sentence: Statement) -> _Alignment:
     share = matched.total() / max(1, len(claim_keys))
     if share < CLOSE_SHARE:
         return _Alignment(share)
-    # A sign just before or after the stretch governs it: "It is not true that …".
+    # A modifier just before or after the stretch governs it: "It is not true that …".
     covered = sentence_keys[max(0, blocks[0].a - 1) : blocks[-1].a + blocks[-1].size + 1]
-    for sign in dict.fromkeys(SIGNS.values()):
-        claim_count, sentence_count = claim_keys.count(f"({sign})"), covered.count(f"({sign})")
-        if claim_count % 2 != sentence_count % 2 if sign == "not" else claim_count != sentence_count:
-            return _Alignment(share, f"Only one of the claim and its source says “{sign}” or the like.")
+    for modifier in dict.fromkeys(MODIFIERS.values()):
+        claim_count, sentence_count = claim_keys.count(f"({modifier})"), covered.count(f"({modifier})")
+        if claim_count % 2 != sentence_count % 2 if modifier == "not" else claim_count != sentence_count:
+            return _Alignment(share, f"Only one of the claim and its source says “{modifier}” or the like.")
     gaps = (sentence_keys[block.a + block.size : next_block.a] for block, next_block in pairwise(blocks))
     if any(key.startswith("#") for gap in gaps for key in gap):
         return _Alignment(share, "The claim leaves out a number of its source.")
@@ -246,9 +246,9 @@ def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment
     """Judge the quantities that the passages lack or state differently."""
     evidence_quantities = evidence.whole.quantities
     for quantity in claim.quantities:
-        if _is_given(quantity, evidence_quantities) or (quantity.unit == "%" and SHARES & evidence.whole.low_words):
+        if _is_given(quantity, evidence_quantities) or (quantity.unit == "%" and SHARES & evidence.whole.folded_words):
             continue
-        in_words = not any(sign.isdecimal() for sign in quantity.raw)
+        in_words = not any(character.isdecimal() for character in quantity.raw)
         if in_words and (closest.share < CLOSE_SHARE or max(quantity.values, default=0) <= SMALL_COUNT):
             continue
         if any(compare(quantity, other) is Comparison.OPPOSED for other in evidence_quantities):
@@ -297,26 +297,26 @@ def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudge
     """Judge names that no passage, title or heading contains."""
     inside_quantities = {offset for quantity in claim.quantities for offset in range(quantity.start, quantity.end)}
     for word in claim.words:
-        if word.name and word.start not in inside_quantities and word.low not in UNITS:
+        if word.name and word.start not in inside_quantities and word.folded not in UNITS:
             texts = (evidence.whole, evidence.about)
-            if not any(_has(text, word) or _has_name(text, word.low) for text in texts):
+            if not any(_contains_word(text, word) or _contains_name(text, word.folded) for text in texts):
                 yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
 
 
-def _has(statement: Statement, word: _Word) -> bool:
+def _contains_word(statement: Statement, word: _Word) -> bool:
     """Return whether a statement has a word, or another form of a long one ("replicating", "replication")."""
-    if word.stem in statement.stems or word.low in statement.low_words:
+    if word.stem in statement.stems or word.folded in statement.folded_words:
         return True
-    return len(word.low) >= 6 and any(other.startswith(word.low[:6]) for other in statement.low_words)
+    return len(word.folded) >= 6 and any(other.startswith(word.folded[:6]) for other in statement.folded_words)
 
 
-def _has_name(statement: Statement, low: str) -> bool:
+def _contains_name(statement: Statement, folded: str) -> bool:
     """Return whether a name occurs in another spelling: "SQLite3", "US" for "U.S.", the initials of a name."""
-    bare, *others = (re.sub(r"[.-]|\(\)", "", word) for word in (low, *statement.low_words))
+    bare, *others = (re.sub(r"[.-]|\(\)", "", word) for word in (folded, *statement.folded_words))
     for other in others:
         if bare == other or (min(len(bare), len(other)) >= 4 and (bare in other or other in bare)):
             return True
-    initials = "".join(word.low[0] for word in statement.words if word.text[0].isupper())
+    initials = "".join(word.folded[0] for word in statement.words if word.text[0].isupper())
     return 2 <= len(bare) <= 5 and bare in initials
 
 
@@ -325,7 +325,7 @@ def _coverage(claim: Statement, passage: Statement, about: Statement | None = No
     total = covered = 0.0
     for word in claim.content:
         weight = NAME_WEIGHT if word.name else 1.0
-        is_covered = _has(passage, word) or (about is not None and word.name and _has(about, word))
+        is_covered = _contains_word(passage, word) or (about is not None and word.name and _contains_word(about, word))
         total += weight
         covered += weight * is_covered
     return covered / total if total else 1.0
