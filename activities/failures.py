@@ -93,7 +93,7 @@ async def attempt(
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
     try:
-        with send_heartbeats(*_details_of(history)):
+        with send_heartbeats(*_to_details(history)):
             if history.losses >= MAX_LOSSES:
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")
             yield history
@@ -205,7 +205,7 @@ def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: 
 def _record(history: AttemptHistory, failure: ApplicationError, error: ProviderError | None = None) -> ApplicationError:
     """Record a failure in the history, the metrics and the log, and return it."""
     usage = history.usage.plus(error.usage) if error else history.usage
-    activity.heartbeat(*_details_of(AttemptHistory(reported=history.reported + 1, usage=usage)))
+    activity.heartbeat(*_to_details(AttemptHistory(reported=history.reported + 1, usage=usage)))
     info, kind = activity.info(), failure.type or "unknown"
     description = "Attempts that failed, by activity, type, and whether the call was given up"
     count("research_call_failures", description, activity=info.activity_type, type=kind, final=failure.non_retryable)
@@ -223,7 +223,7 @@ def _record(history: AttemptHistory, failure: ApplicationError, error: ProviderE
     return failure
 
 
-def _details_of(history: AttemptHistory) -> list[dict[str, Any]]:
+def _to_details(history: AttemptHistory) -> list[dict[str, Any]]:
     """Pack a history into heartbeat details; empty for a first attempt."""
     packed = history.model_dump(mode="json", exclude={"losses"}, exclude_defaults=True)
     return [packed] if packed else []

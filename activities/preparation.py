@@ -427,10 +427,10 @@ def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
             if price is None and count and model not in unpriced:
                 unpriced.append(model)
     return Estimate(
-        calls=_capped(calls, limits.max_model_calls),
-        tokens=_capped(tokens, limits.max_tokens),
+        calls=_cap(calls, limits.max_model_calls),
+        tokens=_cap(tokens, limits.max_tokens),
         searches=searches,
-        cost_usd=None if unpriced else _capped([round(amount, 4) for amount in usd], limits.max_cost_usd),
+        cost_usd=None if unpriced else _cap([round(amount, 4) for amount in usd], limits.max_cost_usd),
         unpriced=unpriced,
         cap_usd=limits.max_cost_usd,
     )
@@ -450,7 +450,7 @@ def _searches(
     return (queries[0] * at_once, queries[1] * len(usd)), usd
 
 
-def _capped(amount: Sequence[float], cap: float | None) -> Range:
+def _cap(amount: Sequence[float], cap: float | None) -> Range:
     high = amount[1] if cap is None else min(amount[1], cap)
     return min(amount[0], high), high
 

@@ -75,7 +75,7 @@ class RecordsActivities:
         parsed = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
             if parsed.continue_from:
-                return resolve_again((await self._stored(request.research_id, parsed))[1], parsed, self.configuration)
+                return resolve_again((await self._load_run(request.research_id, parsed))[1], parsed, self.configuration)
             corpus = CorpusSnapshot(name=parsed.corpus, files=1) if parsed.corpus else None
             return resolve(request.research_id, parsed, self.configuration, corpus, search_attributes=False)
 
@@ -131,12 +131,12 @@ class RecordsActivities:
         resolved = resolved.model_copy(update={"follow_up": followed, "canary": await self._canary(resolved)})
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
-    async def _stored(self, research_id: str, parsed: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:
+    async def _load_run(self, research_id: str, parsed: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:
         """Load the state and the resolution that a request continues. Raises `RunRefused`."""
         session = parsed.continue_from or ""
         if session != research_id:
             raise RunRefused(f"continue_from: a run goes on under its own id: start it as {session}")
-        state = await self._state(session)
+        state = await self._load_state(session)
         if state is None or (state.resolved is not None and state.resolved.tenant != parsed.tenant):
             raise RunRefused(f"there is no session {session} to go on from: see `research list`")
         if state.resolved is None:
@@ -144,7 +144,7 @@ class RecordsActivities:
         return state, state.resolved
 
     async def _resume(self, request: messages.PrepareRequest, parsed: ResearchRequest) -> messages.Prepared:
-        state, stored = await self._stored(request.research_id, parsed)
+        state, stored = await self._load_run(request.research_id, parsed)
         if request.continued:
             return messages.Prepared(resolved=stored, packed_state=state.pack(), resolved_entry=state.resolved_entry)
         if parsed.refresh:
@@ -181,7 +181,7 @@ class RecordsActivities:
 
     async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:
         """Return the earlier run with its sources. Raises `RunRefused` if there is no such run."""
-        state = await self._state(followed)
+        state = await self._load_state(followed)
         if state is None or state.resolved is None or state.resolved.tenant != resolved.tenant:
             raise RunRefused(f"follow_up_of: there is no stored run {followed}: see `research list`")
         hits = sources_to_offer(await self.notebooks.complete_state(state), resolved)
@@ -199,7 +199,7 @@ class RecordsActivities:
         Raises `RunRefused` for an id of another tenant, whose session would be overwritten.
         """
         try:
-            state = await self._state(resolved.research_id)
+            state = await self._load_state(resolved.research_id)
         except (ContentCorrupt, ValidationError):
             state = None  # no reason to block a new run, which may pay for some answers again under a new canary
         previous = state.resolved if state else None
@@ -214,7 +214,7 @@ class RecordsActivities:
         except RPCError as error:
             raise Unavailable(f"the server does not list its search attributes ({error.status.name.lower()})") from None
 
-    async def _state(self, research_id: str) -> ResearchState | None:
+    async def _load_state(self, research_id: str) -> ResearchState | None:
         stored = await self.sessions.load(research_id)
         return None if stored is None else ResearchState.model_validate_json(stored)
 
@@ -237,7 +237,7 @@ class RecordsActivities:
             raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
 
     async def _document(self, request: messages.DocumentPieceRequest) -> str:
-        state = await self._state(request.research_id)
+        state = await self._load_state(request.research_id)
         if state is None or (state.resolved is not None and state.resolved.tenant != request.tenant):
             # One message for both cases: a tenant must not learn about another's sessions.
             raise ContentMissing("there is no such session")

@@ -74,13 +74,13 @@ class SearchingActivities:
                 questions=request.questions,
                 date=request.date,
                 resolved_entry=request.resolved_entry,
-                hits=[_shortened(hit) for hit in response.hits],
+                hits=[_shorten_hit(hit) for hit in response.hits],
             )
             entry = await self.notebooks.write(stored)
         return response.model_copy(update={"hits": labels, "entry": entry, "warnings": response.warnings[:5]})
 
 
-def _shortened(hit: SearchHit) -> SearchHit:
+def _shorten_hit(hit: SearchHit) -> SearchHit:
     """Truncate title, snippet and headings of a hit: the analyzer reads the documents themselves."""
     sections = [part.model_copy(update={"heading": part.heading[-240:]}) for part in hit.sections[:3]]
     short = {"title": hit.title[:TITLE_CHARACTERS], "snippet": hit.snippet[:200], "authors": hit.authors[:3]}

@@ -170,12 +170,12 @@ async def _find_or_start(files: "ServerFiles", end: float, *, ui: bool) -> Serve
         await _poll(files.server_lock().is_free, end, problem)
     elif not files.server_lock().is_free():
         with contextlib.suppress(ServerEndedError):  # just killed: start another one
-            await _wait_until_up(files, description, end)
+            await _wait_until_ready(files, description, end)
             return description
     while True:
         description = await _start(files, description, end, ui=ui)
         try:
-            await _wait_until_up(files, description, end)
+            await _wait_until_ready(files, description, end)
         except ServerEndedError:
             # The server chooses its other ports some time before it listens there.
             if time.monotonic() > end or "address already in use" not in files.read_log():
@@ -233,7 +233,7 @@ def _command_line(files: "ServerFiles", description: ServerDescription) -> list[
     return [str(find_binary()), "server", "start-dev", *flags, "--ui-disable-news-fetch" if host else "--headless"]
 
 
-async def _wait_until_up(files: "ServerFiles", description: ServerDescription, end: float) -> None:
+async def _wait_until_ready(files: "ServerFiles", description: ServerDescription, end: float) -> None:
     """Wait until the server answers, and set its retention of closed runs to 30 days. Raises `ServerError`."""
     lock, retention = files.server_lock(), Duration()
     retention.FromSeconds(RETENTION_SECONDS)

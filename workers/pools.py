@@ -201,14 +201,14 @@ class _Runner(SandboxedWorkflowRunner):
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
         instance = super().create_instance(det)
         vars(instance).update(
-            activate=_refusing_later_events(instance.activate),
+            activate=_refuse_later_events(instance.activate),
             get_serialization_context=lambda _: None,
             get_external_store_context=lambda _: None,
         )
         return instance
 
 
-def _refusing_later_events(activate: Activate) -> Activate:
+def _refuse_later_events(activate: Activate) -> Activate:
     """Wrap an instance's `activate` so that it raises RuntimeError for events that no workflow task has handled yet.
 
     To answer a query about an uncached run, the SDK applies such events as well, with the time of the last task, and

@@ -86,7 +86,7 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
             metrics = metrics_address(options.host, options.metrics_port)
         runtime = temporal_runtime(metrics)
     except (OSError, ValueError) as error:
-        raise _unusable("metrics", options.host, options.metrics_port, error) from None
+        raise _port_error("metrics", options.host, options.metrics_port, error) from None
     connection = await open_connection(settings, runtime=runtime, ui=options.ui)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
@@ -101,7 +101,7 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
                 endpoint = serve_health(group.health, options.host, options.health_port)
                 health = await stack.enter_async_context(endpoint)
             except OSError as error:
-                raise _unusable("health", options.host, options.health_port, error) from None
+                raise _port_error("health", options.host, options.health_port, error) from None
             logger.info("worker.health", address=health)
         await ready(WorkerProcess(connection, health, metrics))
         await group.failure()
@@ -150,7 +150,7 @@ def stop_signals() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(name)
 
 
-def _unusable(service: str, host: str, port: int | None, error: Exception) -> PortUnusableError:
+def _port_error(service: str, host: str, port: int | None, error: Exception) -> PortUnusableError:
     reason = (getattr(error, "strerror", None) or str(error).rpartition(": ")[2]).lower()
     return PortUnusableError(f"{service} cannot be served at {host}:{port}: {reason}; port 0 takes a free one")
 

@@ -36,7 +36,7 @@ class UsesUnknown(ProviderError):
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovalCounts:
     """Counts of removed items; `remaining` is the reason why documents remain for now, if any do."""
 
     runs: int = 0
@@ -74,25 +74,25 @@ class Retention:
         open_now = await self._open_runs() if old else {}
         return [research_id for research_id in old if research_id not in open_now]
 
-    async def remove(self, research_ids: Iterable[str], *, named: bool = True) -> Removed:
+    async def remove(self, research_ids: Iterable[str], *, named: bool = True) -> RemovalCounts:
         """Remove session, journal, histories, and documents that no other run uses, of runs that are not open.
 
         Runs that a person `named` also lose their records in the archive. A run is not touched while its journal cannot
         be removed. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
         """
         documents = await self._sessions.documents()
-        removed, candidates = Removed(), set[str]()
+        removed, candidates = RemovalCounts(), set[str]()
         for research_id in research_ids:
             answers = await self._calls.forget(research_id)
             candidates |= documents.get(research_id) or frozenset()
             candidates |= await self._archive.forget(research_id) if named else frozenset()
             histories = await self._delete_histories(research_id)
             await self._sessions.delete(research_id)
-            removed = Removed(removed.runs + 1, 0, removed.answers + answers, removed.histories + histories)
+            removed = RemovalCounts(removed.runs + 1, 0, removed.answers + answers, removed.histories + histories)
         if not candidates:
             return removed
         try:
-            used, earliest = await self._used()
+            used, earliest = await self._used_documents()
         except UsesUnknown as error:
             return replace(removed, remaining=f"{_remaining(len(candidates))} ({error})")
         unused = [DocumentRef(hash=digest) for digest in candidates - used]
@@ -101,7 +101,7 @@ class Retention:
         remaining = f"{_remaining(count)} while a run that may use them is going on" if count else ""
         return replace(removed, documents=deleted, remaining=remaining)
 
-    async def sweep(self, research_ids: Iterable[str], *, orphans: bool = True) -> Removed:
+    async def sweep(self, research_ids: Iterable[str], *, orphans: bool = True) -> RemovalCounts:
         """Remove runs, expired archive records, and `orphans`: documents of no run, older than any stored paid answer.
 
         These remain if there is no session at all, as the session store may be missing. Raises the errors of `remove`.
@@ -111,7 +111,7 @@ class Retention:
         if not (archived or orphans):
             return removed
         try:
-            used, earliest = await self._used()
+            used, earliest = await self._used_documents()
         except UsesUnknown as error:
             return replace(removed, remaining=removed.remaining or f"documents that no run names stay ({error})")
         texts = [DocumentRef(hash=digest) for digest in await self._archive.expire(datetime.now(UTC)) - used]
@@ -121,7 +121,7 @@ class Retention:
             deleted += await self._content.delete_others(used, unless_put_since=min(cutoff, earliest or cutoff))
         return replace(removed, documents=removed.documents + deleted)
 
-    async def _used(self) -> tuple[frozenset[str], datetime | None]:
+    async def _used_documents(self) -> tuple[frozenset[str], datetime | None]:
         """Return the documents of sessions and archive, and the start of the oldest open run. Raises `UsesUnknown`.
 
         Documents that an open run has read since its last checkpoint were stored after its start. Open runs are listed
@@ -177,7 +177,7 @@ async def sweep_periodically(retention: Retention, days: int | None, shared: Sha
             if await shared.swap(SWEEP_KEY, None, b"1", SWEEP_INTERVAL_SECONDS):
                 old = [] if days is None else await retention.older_than(timedelta(days=days))
                 removed = await retention.sweep(old, orphans=days is not None)
-                if removed != Removed():
+                if removed != RemovalCounts():
                     logger.info("retention.swept", **asdict(removed))
         except (ProviderError, RPCError) as error:
             logger.warning("retention.not_swept", error=type(error).__name__)

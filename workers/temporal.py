@@ -21,7 +21,7 @@ from workers.settings.loading import Settings, child_environment
 
 OS_MESSAGE = re.compile(r'Os \{[^{}]*?message: "([^"]++)"')
 DEFAULT_ADDRESS = "localhost:7233"
-THIS_MACHINE = {"localhost", "127.0.0.1", "[::1]"}
+LOCAL_HOSTS = {"localhost", "127.0.0.1", "[::1]"}
 CALL_TIMEOUT = timedelta(seconds=10)
 OPTIONAL_TIMEOUT = timedelta(seconds=1)  # for optional requests
 
@@ -96,7 +96,7 @@ async def register_search_attributes(client: Client) -> set[str]:
 async def _connect(options: Mapping[str, object], runtime: Runtime | None) -> Client:
     address = str(options["target_host"])
     # Locally, compression gains nothing and costs a twentieth of the work of server and worker per call.
-    is_local = address.rpartition(":")[0] in THIS_MACHINE
+    is_local = address.rpartition(":")[0] in LOCAL_HOSTS
     compression = {"grpc_compression": GrpcCompression.NONE} if is_local else {}
     try:
         return await Client.connect(

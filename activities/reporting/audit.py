@@ -330,7 +330,7 @@ class _Comparison:
     def _check_rendering(self, page: str | None) -> None:
         """Render the report again from its own fields, and compare all forms part by part."""
         try:
-            inputs = self._inputs()
+            inputs = self._gather_inputs()
             self._check_work(inputs.state)
             text = compose_text(inputs)
             html = compose_html(inputs, text)
@@ -390,7 +390,7 @@ class _Comparison:
             if change.after and (change.after, change.verdict_after) not in claims:
                 self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
 
-    def _inputs(self) -> ReportInputs:
+    def _gather_inputs(self) -> ReportInputs:
         """Gather the inputs of the report again. Raises ValueError, KeyError, `ProviderError`."""
         report, summary, shown = self._report, self._report.verification, self._report.fidelity
         fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}

@@ -232,14 +232,14 @@ class DraftMarks:
         """Remove and note names that a writer copied from its prompt, except in quotations, which are page text."""
         quotes = _quoted_offsets(run.text)
 
-        def taken_out(match: re.Match[str]) -> str:
+        def remove(match: re.Match[str]) -> str:
             if match.start() in quotes:
                 return match[0]
             self.unresolved.append(match[0].strip())
             self.copied = True
             return ""
 
-        return replace(run, text=PROMPT_TEXT.sub(taken_out, run.text))
+        return replace(run, text=PROMPT_TEXT.sub(remove, run.text))
 
     def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
         quotes = _quoted_offsets(run.text)

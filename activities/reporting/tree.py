@@ -249,7 +249,7 @@ def tidy(inlines: Iterable[Inline]) -> list[Inline]:
     Neighbours of one style are merged, white space is collapsed, and blanks at the edge of a styled run become a plain
     run.
     """
-    tidied = _merge(part for inline in _merge(inlines) for part in _without_edges(inline))
+    tidied = _merge(part for inline in _merge(inlines) for part in _split_edges(inline))
     for index, strip in ((0, str.lstrip), (-1, str.rstrip)):
         while tidied and isinstance(edge := tidied[index], Run) and (text := strip(edge.text)) != edge.text:
             tidied[index : index + 1 or None] = [replace(edge, text=text)] if text else []
@@ -274,7 +274,7 @@ def _style(inline: Inline) -> tuple[bool, bool, bool, str | None] | None:
     return (inline.bold, inline.italic, inline.code, inline.link) if isinstance(inline, Run) else None
 
 
-def _without_edges(inline: Inline) -> Iterator[Inline]:
+def _split_edges(inline: Inline) -> Iterator[Inline]:
     if isinstance(inline, CitationMark) or _style(inline) == PLAIN_STYLE:
         yield inline
     elif core := inline.text.strip():

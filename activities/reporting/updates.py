@@ -478,7 +478,7 @@ class LiveReportActivities:
     async def apply_report_updates(self, request: UpdatesRequest) -> AppliedUpdates:
         """Apply updates in order; a refused one has a reason and leaves the text unchanged."""
         async with attempt(RECORDS):
-            base, report = await self._base(request)
+            base, report = await self._load_base(request)
             outcomes, draft, newest = list[AppliedUpdate](), base, 0
             for update in request.updates:
                 try:
@@ -488,7 +488,7 @@ class LiveReportActivities:
                     continue
                 if draft.empty or update.kind is ReportKind.REPORT:  # a model's part makes it a model's report
                     draft = draft.model_copy(update={"kind": update.kind})
-                (step,) = await self._steps(draft, report, [updated])
+                (step,) = await self._store_steps(draft, report, [updated])
                 report, draft, newest = updated, step.draft, len(outcomes)
                 outcomes.append(AppliedUpdate(step=step))
             followed = [
@@ -504,10 +504,10 @@ class LiveReportActivities:
             target = await self.content.get_text(request.after.document)
             names = (name for name, _ in split_sections(parse_draft(target)) if name)
             outline = request.outline or list(dict.fromkeys(names)) or [request.title]
-            base, before = await self._base(request.model_copy(update={"outline": outline}))
+            base, before = await self._load_base(request.model_copy(update={"outline": outline}))
             after = await asyncio.to_thread(fit_to_outline, target, before)
             reports, unreached = await asyncio.to_thread(steps_between, before, after, request.most_characters)
-            steps = await self._steps(request.after, before, reports)
+            steps = await self._store_steps(request.after, before, reports)
             if not request.base:
                 first = DraftStep(draft=base)
                 steps.insert(0, _without_figures(first) if steps else first)
@@ -517,20 +517,20 @@ class LiveReportActivities:
     async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
         """Store each step to a text that cites none of the passages."""
         async with attempt(RECORDS):
-            base, before = await self._base(request)
+            base, before = await self._load_base(request)
             reports = await asyncio.to_thread(withdraw, before, request.evidence_ids, request.most_characters)
-            return DraftSteps(steps=await self._steps(base, before, reports))
+            return DraftSteps(steps=await self._store_steps(base, before, reports))
 
-    async def _base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
+    async def _load_base(self, request: LiveReportRequest) -> tuple[ReportDraft, LiveText]:
         """Return the text to be changed; without one, the headings of the outline."""
         if request.base is not None:
             return request.base, read_live(await self.content.get_text(request.base.document))
         report = empty_report(request.title, request.outline)
         empty = ReportDraft(document=DocumentRef(hash=digest("")), kind=ReportKind.PASSAGES, empty=True)
-        (step,) = await self._steps(empty, report, [report])
+        (step,) = await self._store_steps(empty, report, [report])
         return step.draft, report
 
-    async def _steps(self, base: ReportDraft, before: LiveText, reports: Sequence[LiveText]) -> list[DraftStep]:
+    async def _store_steps(self, base: ReportDraft, before: LiveText, reports: Sequence[LiveText]) -> list[DraftStep]:
         """Store consecutive texts, with the figures of `base` that do not follow from a text.
 
         Only the last one has the longer figures.

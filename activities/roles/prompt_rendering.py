@@ -371,13 +371,13 @@ def show_label(identity: str, show: PromptBlocks) -> str:
     return label_of(identity, label_key(request))
 
 
-def _printed(value: Any) -> str:
+def _finalize(value: Any) -> str:
     return value if isinstance(value, PromptBlock) else guard(str(value))
 
 
-TEMPLATES: Final = Environment(  # noqa: S701 - prompts are not HTML: `_printed` escapes them
+TEMPLATES: Final = Environment(  # noqa: S701 - prompts are not HTML: `_finalize` escapes them
     loader=PackageLoader(PRODUCT, "prompts/shared"),
-    finalize=_printed,
+    finalize=_finalize,
     undefined=StrictUndefined,
     keep_trailing_newline=True,
     trim_blocks=True,

@@ -201,7 +201,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
     for block in blocks:
         if block["type"] == "tool_use":
             accepted = sum(not call.problem for call in calls)
-            call, arguments = _checked_call(work, block, accepted, steered=steered)
+            call, arguments = _check_call(work, block, accepted, steered=steered)
             if not USABLE_ID.fullmatch(call.id) or call.id in used:
                 call = call.model_copy(update={"id": f"call-{len(transcript.turns) + 1}-{len(calls) + 1}"})
             used.add(call.id)
@@ -234,7 +234,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
     )
 
 
-def _checked_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tuple[ToolCall, Block]:
+def _check_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tuple[ToolCall, Block]:
     """Return the checked call and its arguments as sent back to the model; `accepted` calls precede it in the turn."""
     offered = {tool.name: tool for tool in tool_turns.offered_tools(work.role, work.request)}
     known = {tool.name for tool in work.role.tools}

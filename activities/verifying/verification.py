@@ -341,7 +341,7 @@ class VerifyingActivities:
                 ],
             )
             material = Material(entry, texts, state.resolved.engine is EngineKind.MODEL)
-            judged = {answer.fingerprint for answer in await self._answers(request.answers) if is_judged(answer)}
+            judged = {answer.fingerprint for answer in await self._load_answers(request.answers) if is_judged(answer)}
             claims = await asyncio.to_thread(extract_claims, draft, material)
             stored_entry = await self.notebooks.write(entry.model_copy(update={"claims": claims}))
             return await self._result(stored_entry, claims, select_open(claims, material, judged))
@@ -353,7 +353,7 @@ class VerifyingActivities:
             material = await self._load(request.claims_entry, by_model=request.by_model)
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
             proposals = [item for entry in read for item in entry.items]
-            known = {answer.fingerprint for answer in await self._answers(request.answers)}
+            known = {answer.fingerprint for answer in await self._load_answers(request.answers)}
             tried = await asyncio.to_thread(try_proposals, proposals, material)
             claims = [claim for proposal in tried for claim in proposal.claims]
             entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
@@ -365,7 +365,7 @@ class VerifyingActivities:
     ) -> messages.FinalizedVerification:
         """Combine the verdicts, choose the corrections to accept, and name the doubtful claims."""
         async with attempt(RECORDS):
-            known = best_answers(await self._answers(request.answers))
+            known = best_answers(await self._load_answers(request.answers))
             entry, corrections, draft = request.corrections_entry, list[checking.Correction](), None
             if entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).items
@@ -426,7 +426,7 @@ class VerifyingActivities:
         texts = await load_texts(self.content, [source.text for source in claims.sources])
         return Material(claims, texts, by_model)
 
-    async def _answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
+    async def _load_answers(self, entries: Sequence[str]) -> list[checking.ClaimAnswer]:
         read = await self.notebooks.read_all(entries, checking.AnswersEntry)
         return [answer for entry in read for answer in entry.items]
 

@@ -204,13 +204,13 @@ def load_settings(
     if flags.model_url is not None:
         raw["models", "base_url"] = ("--model-url", flags.model_url)
     try:
-        settings = Settings(**_nested(raw))
+        settings = Settings(**_to_tables(raw))
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)
-        raise SettingsError("\n".join(_line(raw, item["loc"], _message(item)) for item in problems)) from None
+        raise SettingsError("\n".join(_problem_line(raw, item["loc"], _message(item)) for item in problems)) from None
     models = settings.models
     if unencrypted := models.sent_unencrypted(settings.model_keys()):
-        lines = (_line(raw, models.address_path(name), in_clear(key_variable(name))) for name in unencrypted)
+        lines = (_problem_line(raw, models.address_path(name), in_clear(key_variable(name))) for name in unencrypted)
         raise SettingsError("\n".join(lines))
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 
@@ -278,7 +278,7 @@ def _from_environment(environment: Mapping[str, str]) -> RawSettings:
     return {settings[name]: (name, value) for name, value in values.items() if value}
 
 
-def _nested(raw: RawSettings) -> dict[str, Any]:
+def _to_tables(raw: RawSettings) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for setting, (_, value) in raw.items():
         table = values
@@ -293,7 +293,7 @@ def _nested(raw: RawSettings) -> dict[str, Any]:
     return values
 
 
-def _line(raw: RawSettings, location: tuple[str | int, ...], message: str) -> str:
+def _problem_line(raw: RawSettings, location: tuple[str | int, ...], message: str) -> str:
     """Prefix a problem with its place in the source: a variable, a flag, or a file and path."""
     setting = tuple(str(part) for part in location if part != "[key]")
     for length in range(len(setting), 0, -1):

@@ -77,7 +77,7 @@ class ModelsSettings(BaseModel):
 
     @field_validator("endpoints")
     @classmethod
-    def _all_have_an_address(cls, value: dict[str, EndpointSettings]) -> dict[str, EndpointSettings]:
+    def _require_addresses(cls, value: dict[str, EndpointSettings]) -> dict[str, EndpointSettings]:
         for name, endpoint in value.items():
             if name == DEFAULT_ENDPOINT and endpoint.base_url is not None:
                 raise ValueError(f"{name}.base_url: its address is models.base_url")

@@ -43,7 +43,7 @@ class SearchSettings(ConfigSection):
 
     @field_validator("providers", "requests_per_minute", "usd_per_1000")
     @classmethod
-    def _known(cls, value: Any) -> Any:
+    def _check_providers(cls, value: Any) -> Any:
         known = declared_names()
         unknown = [name for name in value or () if name not in known]
         if unknown:
@@ -75,12 +75,12 @@ class WebSettings(ConfigSection):
 
     @field_validator("allow_hosts", mode="before")
     @classmethod
-    def _separated(cls, value: Any) -> Any:
+    def _split_hosts(cls, value: Any) -> Any:
         return value.replace(",", " ").split() if isinstance(value, str) else value
 
     @field_validator("allow_hosts")
     @classmethod
-    def _exact(cls, value: list[str]) -> list[str]:
+    def _check_hosts(cls, value: list[str]) -> list[str]:
         hosts_and_ports(value)
         return value
 
@@ -93,7 +93,7 @@ class WorkersSettings(ConfigSection):
 
     @field_validator("slots")
     @classmethod
-    def _of_pools_with_activities(cls, value: dict[str, int]) -> dict[str, int]:
+    def _check_pools(cls, value: dict[str, int]) -> dict[str, int]:
         sized = [name for name in POOLS if POOLS[name] != WORKFLOWS_QUEUE]
         unknown = [name for name in value if name not in sized]
         if unknown:
