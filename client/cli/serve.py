@@ -22,7 +22,7 @@ from providers.errors import ProviderError
 from providers.interfaces import SessionStore
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
-from workers.dev_server import describe_server
+from workers.dev_server import describe_server, detach_server
 from workers.pools import choose_pools
 from workers.process import ProcessOptions, WorkerProcess, run
 from workers.settings.loading import Flags, Settings, load_settings
@@ -94,7 +94,10 @@ async def serve(options: ServeOptions) -> None:
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
     process = replace(options.process(), drain=DRAIN_TIMES, ui=True)
-    await run(settings, choose_pools(None), process, partial(_announce, settings, ready, log_format))
+    try:
+        await run(settings, choose_pools(None), process, partial(_announce, settings, ready, log_format))
+    finally:
+        detach_server(settings.home)
 
 
 async def _announce(settings: Settings, ready: str, log_format: LogFormat, process: WorkerProcess) -> None:

@@ -19,7 +19,7 @@ import pytest
 from tests.fakes.corpus import MANUAL
 from tests.integration.server_homes import give_port, stop_server
 from tests.unit.client.cli.command_line import research
-from workers.dev_server import find_binary
+from workers.dev_server import describe_server, find_binary
 from workers.settings.loading import child_environment
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
@@ -127,6 +127,7 @@ def test_a_run_of_another_client_finds_a_folder_that_was_never_indexed(
     assert (place / "kept" / "report.html").is_file()
     serving.send_signal(signal.SIGTERM)
     assert serving.wait(30) == 0
+    assert describe_server(place / "home") is None, "the server ends with the last command that uses it"
     log = (place / "serve.log").read_text()
     assert "worker.configured" in log
     assert "corpus.ready" in log
