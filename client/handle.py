@@ -427,7 +427,7 @@ class ResearchHandle:
         with _server_errors(self.research_id):
             run = await self._run.describe(rpc_timeout=RPC_TIMEOUT)
         if run.workflow_type != names.DEEP_RESEARCH:
-            raise _foreign(self.research_id)
+            raise _foreign_run(self.research_id)
         return run.status is sdk.WorkflowExecutionStatus.RUNNING
 
     async def question(self) -> str | None:
@@ -456,7 +456,7 @@ class ResearchHandle:
         except WorkflowFailureError as error:
             result = result_of_failure(self.research_id, error.cause)
         except UNREADABLE as error:  # also pydantic's ValidationError
-            raise _foreign(self.research_id) from error
+            raise _foreign_run(self.research_id) from error
         if result.report or result.outcome is Outcome.REFUSED or self._stored_result is None:
             return result
         return with_stored(result, await self._stored_result(self.research_id))
@@ -474,14 +474,14 @@ class ResearchHandle:
                     else:
                         return result
         except TimeoutError as error:
-            raise await self._silence() from error
+            raise await self._no_answer() from error
         except sdk.WorkflowQueryFailedError as error:
             raise errors.MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
         except UNREADABLE as error:
-            raise _foreign(self.research_id) from error
+            raise _foreign_run(self.research_id) from error
         except RPCError as error:
             if _no_poller(error):
-                raise await self._silence() from error
+                raise await self._no_answer() from error
             raise _rpc_failure(error, self.research_id) from error
 
     async def _update(self, update: str, *arguments: object) -> str:
@@ -492,7 +492,7 @@ class ResearchHandle:
             # The SDK also turns a cancellation of the caller into its own error.
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 raise asyncio.CancelledError from error
-            raise await self._silence(MAY_STILL_ARRIVE) from error
+            raise await self._no_answer(MAY_STILL_ARRIVE) from error
         except UnicodeEncodeError:
             raise errors.MessageRefused("the text is not valid UTF-8: write it in that encoding") from None
         except sdk.WorkflowUpdateFailedError as error:
@@ -504,11 +504,11 @@ class ResearchHandle:
                     f"the run {self.research_id} has already finished: see `research status {self.research_id}`"
                 ) from error
             if _no_poller(error):
-                raise await self._silence(MAY_STILL_ARRIVE) from error
+                raise await self._no_answer(MAY_STILL_ARRIVE) from error
             raise _rpc_failure(error, self.research_id) from error
         return answer if isinstance(answer, str) else ""
 
-    async def _silence(self, consequence: str = "") -> errors.NoWorker | errors.ServerUnreachable:
+    async def _no_answer(self, consequence: str = "") -> errors.NoWorker | errors.ServerUnreachable:
         try:
             pollers = await ResearchClient(self._client).polled_by(names.WORKFLOWS_QUEUE)
         except RPCError:
@@ -533,7 +533,7 @@ def message_id(update: str, arguments: Sequence[object], *, clock: Callable[[], 
     return f"{update}-{hashlib.sha256(message.encode()).hexdigest()[:24]}"
 
 
-def _foreign(research_id: str) -> errors.RunForeign:
+def _foreign_run(research_id: str) -> errors.RunForeign:
     return errors.RunForeign(f"{research_id} is a workflow of another program: choose another id, see `research list`")
 
 

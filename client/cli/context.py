@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from providers.search.corpus import CorpusLibrary
 
 NO_SERVER: Final = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
-LISTED_RUNS: Final = 500
+MAX_LISTED_RUNS: Final = 500
 RUNNING: Final = "running"
 ID_ALPHABET: Final = "23456789abcdefghjkmnpqrstuvwxyz"  # no look-alike characters
 OUTCOMES: Final = {RunStatus(outcome.value): outcome for outcome in STOP_REASONS}
@@ -301,7 +301,7 @@ async def list_runs(client: ResearchClient) -> list[ServerRun]:
     """List the runs of a server, newest first, each id once."""
     newest: dict[str, ServerRun] = {}
     try:
-        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=LISTED_RUNS):
+        async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=MAX_LISTED_RUNS):
             listed = ServerRun(run.id, run.status.name.lower() if run.status else "", run.start_time.isoformat())
             if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
                 newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda server_run: server_run.started_at)

@@ -39,7 +39,7 @@ from workers.shared_state import open_shared_state
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
-EXAMINED_RUNS: Final = 50
+MAX_OPEN_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
 SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
@@ -192,7 +192,7 @@ async def _check_workers(client: ResearchClient) -> Check:
 async def _check_runs(client: ResearchClient) -> Check:
     """Find runs and agents whose workflow task keeps failing: another worker version, or a defect."""
     stuck = []
-    async for run in client.temporal.list_workflows(OPEN_RUNS, limit=EXAMINED_RUNS):
+    async for run in client.temporal.list_workflows(OPEN_RUNS, limit=MAX_OPEN_RUNS):
         description = await client.temporal.get_workflow_handle(run.id).describe()
         attempts = description.raw_description.pending_workflow_task.attempt
         if attempts >= STUCK_ATTEMPTS:

@@ -27,7 +27,7 @@ from workers.own_process import files_of_user
 FORMATS: Final = {"html": "report.html", "md": "report.md", "json": "report.json"}
 VERDICT_LABELS: Final = {"unverified": "not checked", "not_enough_information": "not decided"}
 SLUG_CHARACTERS: Final = 48
-SHOWN_LINES: Final = 20
+MAX_SUMMARY_LINES: Final = 20
 LINE_CHARACTERS: Final = 100
 
 
@@ -137,7 +137,7 @@ def first_section(report: Mapping[str, Any]) -> list[str]:
     _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
     section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()] if heading else []
     lines = [piece for line in section for piece in wrap(line, LINE_CHARACTERS, break_long_words=False) or [""]]
-    lines = lines if len(lines) <= SHOWN_LINES else [*lines[:SHOWN_LINES], "…", ""]
+    lines = lines if len(lines) <= MAX_SUMMARY_LINES else [*lines[:MAX_SUMMARY_LINES], "…", ""]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
     titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
     cited = [item for item in report["citations"] if item["number"] in numbers]

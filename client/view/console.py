@@ -26,7 +26,7 @@ Ask = Callable[[Waiting], Awaitable[None]]
 
 POLL_SECONDS: Final = 1.0
 FRAMES_PER_SECOND: Final = 4
-SHOWN_NEWS: Final = 4  # lines below the live view
+MAX_NEWS_LINES: Final = 4  # below the live view
 MARKS: Final = {
     Mark.WAITING: ("dim", "○"),
     Mark.RUNNING: ("bold cyan", "▸"),
@@ -46,8 +46,8 @@ ENDINGS: Final = {
     Outcome.EMPTY: ("○", "bold yellow"),
     Outcome.CANCELLED: ("■", "bold yellow"),
 }
-SHOWN_WAITS: Final = 5  # lines
-NOT_LIVE: Final = ("searching", "started", "decided")
+MAX_WAIT_LINES: Final = 5
+STATIC_ROWS: Final = ("searching", "started", "decided")
 """Labels of the rows for which the live view has no room."""
 
 
@@ -129,8 +129,8 @@ def _waits(status: ResearchStatus, now: datetime) -> Iterable[Row]:
         for command in waiting.ways(status.research_id):
             yield Row("", words.pasteable(command), "yellow")
     waits = words.waits_of(status, now)
-    more = [f"and {len(waits) - SHOWN_WAITS} more"] if len(waits) > SHOWN_WAITS else []
-    for index, wait in enumerate([*waits[:SHOWN_WAITS], *more]):
+    more = [f"and {len(waits) - MAX_WAIT_LINES} more"] if len(waits) > MAX_WAIT_LINES else []
+    for index, wait in enumerate([*waits[:MAX_WAIT_LINES], *more]):
         yield Row("" if index else "waiting", wait, "cyan")
 
 
@@ -166,7 +166,7 @@ class TerminalSink:
     hint: str = ""
     clock: Callable[[], datetime] = field(default=lambda: datetime.now().astimezone())
     status: ResearchStatus | None = None
-    news: deque[str] = field(default_factory=lambda: deque(maxlen=SHOWN_NEWS))
+    news: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_NEWS_LINES))
     """Newest lines of the log."""
     _notice: str = ""
     _live: Live | None = None
@@ -209,7 +209,7 @@ class TerminalSink:
         """Draw one frame."""
         rows = [Row("", "waiting for the first answer of a worker", "dim")]
         if self.status is not None:
-            hidden = NOT_LIVE if _is_shortened(self.status) else (*NOT_LIVE, "shown")
+            hidden = STATIC_ROWS if _is_shortened(self.status) else (*STATIC_ROWS, "shown")
             rows = [row for row in status_rows(self.status, self.clock()) if row.label not in hidden]
         lines = [(row.line(), row.style) for row in rows]
         lines += [(Row("web UI", self.web_address).line(), "dim")] if self.web_address else []

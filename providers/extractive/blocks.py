@@ -11,13 +11,13 @@ LINE: Final = re.compile(
     r"[ \t]*(?:(?P<fence>```|~~~)|(?P<level>#{1,6})[ \t]+(?P<title>.*)|(?P<row>\|)|(?P<item>[-*+•]|\d{1,3}[.)])[ \t]+)"
 )
 """A line classified by its beginning; any other line is prose."""
-LABEL_CHARACTERS: Final = 90
+MAX_LABEL_LENGTH: Final = 90
 """Up to this length and without a full stop, a line of its own is a term, a caption or a bold heading."""
-WRAPPED_CHARACTERS: Final = 60
+MIN_WRAPPED_LENGTH: Final = 60
 """A first line of at least this length, or one continued in lower case, was wrapped by a program."""
-TOGETHER_CHARACTERS: Final = 700
+MAX_MERGED_LENGTH: Final = 700
 """Up to this length, a list is quoted with its introduction and a table with its header."""
-LINES_OF_AN_INDEX: Final = 5  # a paragraph of this many lines, mostly without sentences, is an index or a list of links
+MIN_INDEX_LINES: Final = 5  # a paragraph of this many lines, mostly without sentences, is an index or a list of links
 
 
 class Kind(StrEnum):
@@ -53,7 +53,7 @@ def blocks_of(text: str) -> tuple[PassageBlock, ...]:
 def candidates_of(text: str) -> tuple[PassageBlock, ...]:
     """Return the candidates for passages: every block but listings, and short neighbours merged."""
     blocks = blocks_of(text)
-    return (*(block for block in blocks if block.kind is not Kind.CODE), *_together(blocks))
+    return (*(block for block in blocks if block.kind is not Kind.CODE), *_merged_blocks(blocks))
 
 
 @dataclass
@@ -140,7 +140,7 @@ class _Cutter:
         if kind is Kind.PROSE and self._item_is_heading():
             self.label = self.text[self.blocks[-1].start : self.blocks.pop().end].strip()
         first = lines[0][1]
-        is_wrapped = len(lines) > 1 and (len(first) >= WRAPPED_CHARACTERS or lines[1][1].lstrip()[:1].islower())
+        is_wrapped = len(lines) > 1 and (len(first) >= MIN_WRAPPED_LENGTH or lines[1][1].lstrip()[:1].islower())
         if _is_label(first) and not is_wrapped:
             self.label = lines[0][1].strip()
         self._add(kind, start, end)
@@ -148,7 +148,7 @@ class _Cutter:
 
 
 def _is_label(line: str) -> bool:
-    return len(line) <= LABEL_CHARACTERS and line[-1] not in ".!?:;," and not line.lstrip().startswith(("-", "<", "$"))
+    return len(line) <= MAX_LABEL_LENGTH and line[-1] not in ".!?:;," and not line.lstrip().startswith(("-", "<", "$"))
 
 
 def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
@@ -159,12 +159,12 @@ def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
     if block.kind is Kind.ITEM:
         return content.lstrip("-*+•.) \t0123456789").casefold() in titles
     lines = content.split("\n")
-    if block.kind is not Kind.PROSE or len(lines) < LINES_OF_AN_INDEX:
+    if block.kind is not Kind.PROSE or len(lines) < MIN_INDEX_LINES:
         return False
     return 3 * sum(_is_label(line.rstrip()) for line in lines if line.strip()) > 2 * len(lines)
 
 
-def _together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
+def _merged_blocks(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
     """Yield short neighbouring blocks of a section merged into one, so that a list comes with its introduction."""
     for index, first in enumerate(blocks):
         start = first.lead[0] if first.lead else first.start
@@ -172,8 +172,8 @@ def _together(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
         while (
             last + 1 < len(blocks)
             and blocks[last + 1].path[: len(first.path)] == first.path
-            and blocks[last + 1].end - start <= TOGETHER_CHARACTERS
+            and blocks[last + 1].end - start <= MAX_MERGED_LENGTH
         ):
             last += 1
-        if first.end - start <= TOGETHER_CHARACTERS and (last > index or start < first.start):
+        if first.end - start <= MAX_MERGED_LENGTH and (last > index or start < first.start):
             yield replace(first, start=start, end=blocks[last].end, lead=None)

@@ -37,7 +37,7 @@ CHARACTER_COST: Final = 0.00006
 """Penalty per character: of two passages with equal coverage, the shorter one comes first."""
 MAX_SENTENCES: Final = 4
 PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
-ANNOUNCED_CHARACTERS: Final = 900
+MAX_ANNOUNCED_LENGTH: Final = 900
 """Up to this length, a listing, a list or a table is quoted with the sentence that announces it."""
 MAX_WHOLE_CHARACTERS: Final = 150_000
 """Up to this many characters, a document is ranked whole; of a longer one, the sections that the search named."""
@@ -258,7 +258,7 @@ def _with_announced(text: str, end: int) -> int:
     kind = blocks[index].kind if index < len(blocks) else Kind.PROSE
     while index < len(blocks) and blocks[index].kind is kind is not Kind.PROSE:
         # The rule below a table header separates nothing.
-        if text[last : blocks[index].start].strip("|-: \t\n") or blocks[index].end - end > ANNOUNCED_CHARACTERS:
+        if text[last : blocks[index].start].strip("|-: \t\n") or blocks[index].end - end > MAX_ANNOUNCED_LENGTH:
             break
         last = blocks[index].end
         index += 1

@@ -21,7 +21,7 @@ from contracts.roles import RoleAnswer, RoleSpec
 from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
-from providers.models.chat import ANSWER_TOOL, ChatReply, shown_name
+from providers.models.chat import ANSWER_TOOL, ChatReply, safe_name
 
 Role = RoleSpec[Any, Any]
 MAX_ANSWER_CHARACTERS: Final = 200_000  # three times the longest output cap of a role; repaired in at most two seconds
@@ -60,9 +60,9 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
     return ChatReply(
         text="\n".join(text for text in texts if isinstance(text, str)),
         tool_input=next((block.get("input") for block in called), None),
-        stop_reason=shown_name(stop_reason) if isinstance(stop_reason, str) else None,
+        stop_reason=safe_name(stop_reason) if isinstance(stop_reason, str) else None,
         usage=usage,
-        model=shown_name(model) if isinstance(model, str) else requested_model,
+        model=safe_name(model) if isinstance(model, str) else requested_model,
         warnings=warnings,
         blocks=blocks,
     )

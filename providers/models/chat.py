@@ -86,7 +86,7 @@ class Chat(Protocol):
 # --- error responses --------------------------------------------------------------------------------------------------
 ADDRESS_VARIABLE: Final = "ANTHROPIC_BASE_URL"
 MODEL_VARIABLE: Final = "RESEARCH_MODEL"
-PASSING_STATUSES: Final = {408, 409, 425, 499}
+TRANSIENT_STATUSES: Final = {408, 409, 425, 499}
 """Timeout, conflict, too early, connection closed by the client: a retry may succeed."""
 REFUSALS: Final[Mapping[str, str]] = {
     "context_too_long": r"prompt is too long|context (length|window|size|limit)|too many (input )?tokens|too large",
@@ -97,7 +97,7 @@ REFUSALS: Final[Mapping[str, str]] = {
     "unknown_model": r"\bmodel\b",
 }
 """Kinds of `InvalidCall` by patterns of the endpoint's message in lower case; the first match counts."""
-ODD_IN_NAMES: Final = re.compile(r"[^\w.:/@-]")
+UNSAFE_CHARACTER: Final = re.compile(r"[^\w.:/@-]")
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def error_for_status(
     lowered = detail[:4_000].lower()
     if status == 429:
         return RateLimited("the model endpoint asks to wait (429)", retry_after=retry_after_seconds(headers))
-    if status in PASSING_STATUSES or status >= 500:
+    if status in TRANSIENT_STATUSES or status >= 500:
         wait = retry_after_seconds(headers)
         return Unavailable(f"the model endpoint is not available ({status})", retry_after=wait)
     if status in {401, 403}:
@@ -128,12 +128,12 @@ def error_for_status(
         return NotConfigured(f"the account behind {names.credential} cannot pay for the call ({status})")
     if 300 <= status < 400:
         return NotConfigured(f"the model endpoint has moved ({status}): set {names.address} to its new address")
-    return _invalid_call(status, lowered, shown_name(model), names)
+    return _invalid_call(status, lowered, safe_name(model), names)
 
 
-def shown_name(model: str) -> str:
+def safe_name(model: str) -> str:
     """Make a name safe for messages, reports and logs: requests and endpoints may name anything."""
-    return ODD_IN_NAMES.sub("?", model)[:80]
+    return UNSAFE_CHARACTER.sub("?", model)[:80]
 
 
 def _invalid_call(status: int, detail: str, model: str, names: SettingNames) -> InvalidCall:

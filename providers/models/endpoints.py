@@ -20,7 +20,7 @@ from contracts.base import StrictContract
 from contracts.outcome import Usage
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import Tier
-from providers.models.chat import Chat, ChatMode, ChatRequest, ToolUse, shown_name
+from providers.models.chat import Chat, ChatMode, ChatRequest, ToolUse, safe_name
 
 DEFAULT_ENDPOINT: Final = "default"
 
@@ -76,9 +76,9 @@ class ModelCandidate:
         return f"{self.endpoint.name}:{self.model}"
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """The name, safe for a message."""
-        return shown_name(self.name)
+        return safe_name(self.name)
 
 
 def split_name(name: str, endpoints: Collection[str]) -> tuple[str, str]:

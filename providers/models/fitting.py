@@ -153,7 +153,7 @@ def _shortening(items: Sequence[ItemFidelity], figures: CallFidelity, candidate:
     counts = Counter(item.current_level.value.replace("_", " ") for item in items)
     levels = ", ".join(f"{count} {level}" for level, count in counts.items())
     share = figures.shown / max(1, figures.considered)
-    return f"shown {share:.0%} of the content ({levels}): {candidate.shown} has room for {figures.available} tokens"
+    return f"shown {share:.0%} of the content ({levels}): {candidate.label} has room for {figures.available} tokens"
 
 
 def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list[ModelCandidate]:
@@ -178,7 +178,7 @@ def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> Invali
     remedy = "protect fewer sources" if task.input.protected_source_ids else "lower limits.max_sources_per_query"
     advice = "" if task.role.tools else f", or {remedy}"
     return InvalidCall(
-        f"the prompt needs about {needed} tokens and {candidate.shown} has {margin}room for {room} "
+        f"the prompt needs about {needed} tokens and {candidate.label} has {margin}room for {room} "
         f"(window {window_of(task, candidate)}): use a model with a larger window{advice}",
         kind="context_too_long",
     )

@@ -66,8 +66,8 @@ class LanguageModelEngine:
                 waiting = [other for other in waiting if _may_follow(task, error, candidate, other)]
             else:
                 return await self._read(task, candidate, reply, fitted, failures)
-        passing = [error for _, error in failures if isinstance(error, Retryable)]
-        soonest = min(passing, key=lambda one: math.inf if one.retry_after is None else one.retry_after, default=None)
+        transient = [error for _, error in failures if isinstance(error, Retryable)]
+        soonest = min(transient, key=lambda one: math.inf if one.retry_after is None else one.retry_after, default=None)
         problem = soonest or failures[0][1]
         if task.narrower is None or not isinstance(problem, InvalidCall) or problem.kind != "context_too_long":
             raise problem
@@ -92,7 +92,7 @@ class LanguageModelEngine:
             raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
         able = [each for each in candidates if not task.role.tools or each.capabilities.tools is not ToolUse.NONE]
         if not able:
-            names = ", ".join(each.shown for each in candidates)
+            names = ", ".join(each.label for each in candidates)
             raise NotConfigured(f"the role calls tools, and {names} takes none: name another model or another strategy")
         return able
 
@@ -102,7 +102,7 @@ class LanguageModelEngine:
         """Make one answered request within the rate limit; earlier ones, refused for a parameter, are free."""
         chat = candidate.endpoint.chat
         if chat is None:
-            raise NotConfigured(f"{candidate.endpoint.remedy} (for the model {candidate.shown})")
+            raise NotConfigured(f"{candidate.endpoint.remedy} (for the model {candidate.label})")
         while True:
             # In a thread: shortening long pages takes a while, in which other calls continue.
             fitted = await asyncio.to_thread(fit_request, task, candidate)
@@ -134,7 +134,7 @@ class LanguageModelEngine:
             error.usage, error.model = usage, reply.model
             raise
         skipped = [
-            f"model {failed.shown} did not answer ({type(error).__name__}): {candidate.shown} did"
+            f"model {failed.label} did not answer ({type(error).__name__}): {candidate.label} did"
             for failed, error in failures
         ]
         warnings = [*skipped, *fitted.warnings, *reply.warnings, *notes]
@@ -151,7 +151,7 @@ def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, 
     elif error.kind == "output_too_long":
         message += f": the request allows {fitted.request.max_tokens} tokens: set {setting}.output_limit"
     elif error.kind == "unsupported_parameter" and fitted.request.tools:
-        message = f'the model {candidate.shown} takes no tools: name another one, and set {setting}.tools = "none"'
+        message = f'the model {candidate.label} takes no tools: name another one, and set {setting}.tools = "none"'
     return InvalidCall(message, kind=error.kind)
 
 

@@ -21,7 +21,7 @@ SEARXNG_COMMAND: Final = re.compile(r"(?<!\S)(?:[!:?]+|<(?=[0-9]))(?=\S)")
 """Syntax of an instance at the beginning of a word: engines, redirects, languages, time limits."""
 LANGUAGE_PLACE: Final = "{language}"
 """Placeholder of the language in an address; an address without it is that of one wiki."""
-WIKIPEDIA_PASSING: Final = ("internal_api_error", "maxlag", "readonly", "search-error", "cirrussearch-")
+TRANSIENT_CODES: Final = ("internal_api_error", "maxlag", "readonly", "search-error", "cirrussearch-")
 """Prefixes of error codes that may be gone at the next attempt."""
 
 
@@ -153,7 +153,7 @@ class WikipediaSearch(WebSearch):
             code = text_at(answer, "error", "code") or ""
             if code == "ratelimited":
                 raise RateLimited("Wikipedia asks to wait")
-            if code.startswith(WIKIPEDIA_PASSING):
+            if code.startswith(TRANSIENT_CODES):
                 raise self.unavailable("its search does not work at the moment")
             raise InvalidCall("Wikipedia refuses the search")
         server, path = (text_at(answer, "query", "general", name) for name in ("server", "articlepath"))

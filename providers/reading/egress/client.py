@@ -55,7 +55,7 @@ CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
 MAX_ADDRESSES: Final = 4  # addresses to try of one host, each with its share of the time
 MAX_THREADS: Final = 32
 LOOK_UP_TIMEOUT_SECONDS: Final = 5.0
-PASSING_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
+TRANSIENT_FAILURES: Final = {socket.EAI_AGAIN, socket.EAI_MEMORY, socket.EAI_SYSTEM}
 
 LookUp = Callable[[str], Sequence[IpAddress]]
 Permit = Callable[[httpx2.URL], Awaitable[None]]
@@ -156,7 +156,7 @@ class GuardedBackend(httpcore2.AsyncNetworkBackend):
         except ValueError as error:
             raise refused("host", "the host is malformed") from error
         except OSError as error:  # TimeoutError is one
-            if isinstance(error, socket.gaierror) and error.errno not in PASSING_FAILURES:
+            if isinstance(error, socket.gaierror) and error.errno not in TRANSIENT_FAILURES:
                 raise refused("unresolved", "the host has no address") from error
             raise Unavailable("names cannot be looked up at the moment") from error
 

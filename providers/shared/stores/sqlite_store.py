@@ -35,8 +35,8 @@ INSERT: Final = f"""
 UPDATE: Final = f"UPDATE shared SET value = ?, expires = {NOW} + ? WHERE key = ? AND value = ? AND {LIVE}"  # noqa: S608
 DELETE: Final = f"DELETE FROM shared WHERE key = ? AND value = ? AND {LIVE}"  # noqa: S608
 PRUNE: Final = f"DELETE FROM shared WHERE expires <= {NOW}"  # noqa: S608
-FULL: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
-BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+FULL_CODES: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+BUSY_CODES: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 class SqliteSharedStore:
@@ -136,7 +136,7 @@ class SqliteSharedStore:
 
     def _problem(self, error: sqlite3.Error) -> ProviderError:
         code = getattr(error, "sqlite_errorcode", None)
-        if code in FULL or "disk is full" in str(error):
+        if code in FULL_CODES or "disk is full" in str(error):
             return StorageFull("no space is left for the shared state: make room where RESEARCH_HOME is")
         if _is_busy(error):
             return SharedStateUnavailable("the file of the shared state is busy", retry_after=RETRY_SECONDS)
@@ -151,4 +151,4 @@ class SqliteSharedStore:
 
 def _is_busy(error: sqlite3.Error) -> bool:
     code = getattr(error, "sqlite_errorcode", None)
-    return isinstance(code, int) and code & 0xFF in BUSY
+    return isinstance(code, int) and code & 0xFF in BUSY_CODES
