@@ -42,8 +42,8 @@ LOW_AUTHORITY: Final = 0.35
 UNKNOWN: Final = 0.5
 """Recency of an undated page, and relevance of one whose words cannot be compared with the question's."""
 OUTDATED: Final = 0.1  # recency of a page older than the requested period
-EXAMINED_CHARACTERS: Final = 60_000  # characters of a page that are examined
-WINDOW_WORDS: Final = 150  # words per window: a long page has every word somewhere
+EXAMINED_CHARACTERS: Final = 60_000  # of a page
+WINDOW_WORDS: Final = 150  # a long page has every word somewhere
 
 
 # --- authority -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from providers.interfaces import ContentStore
 I = TypeVar("I", bound=RoleInput)
 A = TypeVar("A", bound=RoleAnswer)
 
-MIN_QUOTE_CHARACTERS: Final = 8  # characters; shorter ones support nothing and occur everywhere
+MIN_QUOTE_CHARACTERS: Final = 8  # shorter ones support nothing and occur everywhere
 MAX_QUOTE_CHARACTERS: Final = 2_000
 VISIBLE: Final = re.compile(rf"[^\s`{INVISIBLE_CLASS}]+")
 """Characters that a quote must match; invisible ones, which a prompt does not contain, and backticks may differ."""

@@ -54,7 +54,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
 """Variable → its setting. Empty variables count as unset. Search providers declare their own variables."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
-MAX_FILE_BYTES = 100_000  # bytes of a `research.toml`: a crafted file can occupy the parser for seconds
+MAX_FILE_BYTES = 100_000  # of a `research.toml`: a crafted file can occupy the parser for seconds
 PASSWORD = re.compile(r"[a-z0-9+.-]+://[^/?#@:]*:([^/?#]+)@", re.IGNORECASE)
 """The password within an address."""
 CONFIG_VARIABLE = "RESEARCH_CONFIG"  # names a file like `--config`, which takes precedence
