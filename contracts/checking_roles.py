@@ -55,7 +55,7 @@ class GivenVerdict(Contract):
     claim: LenientText = ""
     verdict: LenientText = Field(default="", json_schema_extra={"enum": list(JUDGEMENTS)})
     quote: LenientText = Field(default="", description="the deciding words of its passages, copied exactly")
-    reason: LenientText = Field(default="", description="why it is not supported; empty if it is")
+    reason: LenientText = Field(default="", description="why it is not supported, or how a number follows; else empty")
 
 
 class CheckerAnswer(RoleAnswer):
