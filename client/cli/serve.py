@@ -28,7 +28,7 @@ from workers.process import ProcessOptions, WorkerProcess, run
 from workers.settings.loading import Flags, Settings, load_settings
 from workers.telemetry import LogFormat, configure_logging
 
-DRAIN_TIMES: Final = timedelta(seconds=10)
+DRAIN_TIME: Final = timedelta(seconds=10)
 """Short, because a person waits at the terminal; calls cut off are retried by the next worker."""
 
 
@@ -93,7 +93,7 @@ async def serve(options: ServeOptions) -> None:
         print_progress(f"starting server and workers on {settings.home}; {settings.model_reason}")
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
-    process = replace(options.process(), drain=DRAIN_TIMES, ui=True)
+    process = replace(options.process(), drain=DRAIN_TIME, ui=True)
     try:
         await run(settings, choose_pools(None), process, partial(_announce, settings, ready, log_format))
     finally:
