@@ -38,6 +38,7 @@ class Driver:
             run.checkpoints.save_in_background()
         try:
             reason = await self.work()
+            run.end_work()
             run.inbox.closing = True
             run.clock.cancel_alarm()
             # No save of an older state may follow the last one.
@@ -78,9 +79,6 @@ class Driver:
                 f"{error.activity_type.replace('_', ' ')}: {explain(error)}: {describe_failure(error)}"
             )
             return StopReason.PROVIDER_OUTAGE
-        finally:
-            self._run.take_steering()
-            self._run.record_time()
         return reason
 
     async def step(self) -> StopReason | None:
@@ -112,6 +110,7 @@ class Driver:
 
     async def _save_cancelled(self) -> None:
         run = self._run
+        run.end_work()
         run.checkpoints.abandon()
         # The report may just have been written; without its result the run can be resumed.
         run.state.result = None
@@ -122,6 +121,7 @@ class Driver:
     async def save_at_the_end(self) -> None:
         """Save once, within five seconds; if that fails, the last checkpoint remains and the run still ends."""
         run = self._run
+        run.end_work()
         operation = run.operation("save-at-the-end")
         options = call_options(RECORDS_QUEUE, operation, "save the session at the end", first=True)
         try:

@@ -131,6 +131,11 @@ class RunContext:
         while self.inbox.steering:
             self.steer(self.inbox.steering.pop(0))
 
+    def end_work(self) -> None:
+        """Take what a person has written since the last unit, and record the time, before the state is saved."""
+        self.take_steering()
+        self.record_time()
+
     def record_time(self) -> None:
         """Record the active seconds so far as usage."""
         seconds = round(self.clock.elapsed_seconds(), 3)
