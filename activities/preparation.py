@@ -7,12 +7,12 @@ from typing import Any, Final
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures, presets
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, REASONING_TOKENS, expected_call, least_call
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, REASONING_TOKENS, expected_call, minimal_call
 from contracts.outcome import Usage
 from contracts.parse_request import SPECIAL_LIMITS, unknown_to_strategy
 from contracts.presets import with_choice
-from contracts.protected_sources import protected_sources_of
-from contracts.recursive_roles import LIBRARIAN, MOST_SEARCHES
+from contracts.protected_sources import resolve_protected_sources
+from contracts.recursive_roles import LIBRARIAN, MAX_SEARCHES
 from contracts.request import (
     Approve,
     Checks,
@@ -36,9 +36,9 @@ from contracts.resolved import (
     ResolvedResearch,
     where_text_goes,
 )
-from contracts.roles import AGAIN_CHARACTERS, ANALYZER
+from contracts.roles import ANALYZER, REPEATED_CHARACTERS
 from contracts.strategies import (
-    FEWEST_SUB_QUERIES,
+    MIN_SUB_QUERIES,
     StrategyDeclaration,
     calls_by_role,
     declaration,
@@ -140,14 +140,14 @@ def resolve(
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
     if lacks := _unmet_need(strategy, engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
-    protected, problems = protected_sources_of(request, search)
+    protected, problems = resolve_protected_sources(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
     advice = list(configuration.search_advice([choice for choice in providers if choice.name != CORPUS])) if web else []
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of passages set RESEARCH_MODEL and ANTHROPIC_API_KEY")
     search_hosts = [choice.host for choice in providers if choice.available and choice.host]
-    depth = presets.depth_of(request.depth)
+    depth = presets.effective_depth(request.depth)
     verify = presets.effective_verify(request.verify, engine, depth)
     resolved = ResolvedResearch(
         **{name: getattr(request, name) for name in SharedSettings.model_fields},
@@ -270,7 +270,7 @@ def _limits(
         choices |= {depth.value: of_depth(depth) for depth in strategy.presets}
     if strategy.decides and request.mode is Mode.AUTO:
         choices |= {mode.value: limits for mode, limits in strategy.modes.items()}
-    limits = of_request(of_depth(presets.depth_of(request.depth)))
+    limits = of_request(of_depth(presets.effective_depth(request.depth)))
     return limits, {name: of_request(chosen) for name, chosen in choices.items()}
 
 
@@ -409,7 +409,7 @@ def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
     # A source is analyzed at full length once; other analyses of it see less.
     longest, shown = resolved.source_characters, limits.max_sources_per_query * by_role.get(ANALYZER, (0, 0))[1]
     at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
-    usual = round(at_length * longest + (1 - at_length) * min(longest, AGAIN_CHARACTERS))
+    usual = round(at_length * longest + (1 - at_length) * min(longest, REPEATED_CHARACTERS))
     maximum = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
     reasoning = resolved.reasoning_tokens
     maximum["reasoning_tokens"] = REASONING_TOKENS if reasoning is None else reasoning
@@ -418,7 +418,7 @@ def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
     usd = [searches[0] * min(known), searches[1] * max(known)]
     for role, counts in by_role.items():
         model = resolved.models[role.tier.value]
-        sizes = (least_call(role, longest), expected_call(role, **maximum))
+        sizes = (minimal_call(role, longest), expected_call(role, **maximum))
         for bound, (count, size) in enumerate(zip(counts, sizes, strict=True)):
             price = configuration.call_usd(model, size)
             calls[bound] += count
@@ -444,9 +444,9 @@ def _searches(
     usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
     limits = resolved.limits
     at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
-    queries = (min(FEWEST_SUB_QUERIES, limits.max_sub_queries), limits.max_iterations * limits.max_sub_queries)
+    queries = (min(MIN_SUB_QUERIES, limits.max_sub_queries), limits.max_iterations * limits.max_sub_queries)
     if (needs := calls_by_role(resolved).get(LIBRARIAN)) is not None:  # it names searches for each need
-        queries = needs[0], needs[1] * MOST_SEARCHES
+        queries = needs[0], needs[1] * MAX_SEARCHES
     return (queries[0] * at_once, queries[1] * len(usd)), usd
 
 
@@ -477,7 +477,7 @@ def settings_schema(strategy: StrategyDeclaration, configuration: ResearchConfig
 
 def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> dict[str, Any]:
     """Return the effective defaults: presets, gates, checks, and the operator's search and models."""
-    depth = presets.depth_of(Depth.AUTO)
+    depth = presets.effective_depth(Depth.AUTO)
     limits = configuration.presets.get((strategy.name, depth)) or presets.preset(strategy.name, depth)
     engine = EngineKind.MODEL if configuration.models else EngineKind.EXTRACTIVE
     verify = presets.effective_verify(None, engine, depth)

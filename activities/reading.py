@@ -14,9 +14,9 @@ from activities.failures import READING, attempt, check_permission
 from activities.roles.untrusted import INVISIBLE
 from contracts.addresses import digest
 from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit, SourceDetails
-from contracts.lenient import line_of
+from contracts.lenient import to_line
 from contracts.messages import ReadRecord, ReadRequest
-from contracts.notebooks import MOST_LINKS, SourceEntry
+from contracts.notebooks import MAX_LINKS, SourceEntry
 from providers.domains import Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
@@ -103,7 +103,7 @@ class ReadingActivities:
             sections=hit.sections if hit.content_hash in (None, text.hash) else [],
             warnings=[_line(warning, TITLE_CHARACTERS) for warning in document.warnings[:MAX_WARNINGS]],
             validators=document.validators,
-            links=document.links[:MOST_LINKS],
+            links=document.links[:MAX_LINKS],
         )
         return ReadRecord(
             url="" if entry.url == request.url else entry.url,
@@ -123,4 +123,4 @@ class ReadingActivities:
 
 def _line(text: str | None, limit: int) -> str:
     """Shorten page metadata to one line without invisible characters."""
-    return line_of(INVISIBLE.sub("", (text or "")[: limit * CLEANING_MARGIN]), limit)
+    return to_line(INVISIBLE.sub("", (text or "")[: limit * CLEANING_MARGIN]), limit)

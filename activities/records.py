@@ -24,12 +24,12 @@ from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest
 from contracts.evidence import DocumentRef, source_document
-from contracts.notebooks import HitsEntry, without_entry_texts
+from contracts.notebooks import HitsEntry, strip_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
-from contracts.state_changes import apply_change, digest_of, unpack_json
+from contracts.state_changes import apply_change, json_digest, unpack_json
 from contracts.strategies import declaration, list_selectable
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
@@ -278,14 +278,14 @@ async def changed_state(
         result = stored.get("result")
         if result and result.get("report_ref"):  # the workflow's state lacks the text of the report
             stored["result"] = {name: value for name, value in result.items() if name != "report"}
-        before = without_entry_texts(stored)
-        known = digest_of(before)
+        before = strip_entry_texts(stored)
+        known = json_digest(before)
         if known == change.digest:
             return await notebooks.with_entry_texts(before)
         if known != change.base:
             raise other_session
     after: dict[str, Any] = apply_change(before, unpack_json(change.packed))
-    if digest_of(after) != change.digest:
+    if json_digest(after) != change.digest:
         raise other_session
     return await notebooks.with_entry_texts(after)
 

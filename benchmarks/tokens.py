@@ -40,7 +40,7 @@ from contracts.plan import PlanNode
 from contracts.request import ResearchRequest
 from contracts.resolved import ModelPrice, ProviderChoice
 from contracts.state import ResearchState
-from contracts.tokens import RATIOS, Level, TokenSettings, total_of
+from contracts.tokens import RATIOS, Level, TokenSettings, sum_totals
 from contracts.vocabulary import EngineKind, Tier
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelEndpoint, PriceTable
@@ -55,7 +55,7 @@ from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 MODEL: Final = "test-model"
 PRICE: Final = ModelPrice(input=3.0, output=15.0)
@@ -138,7 +138,7 @@ async def run_once(
             )
             state.clock_started_at = host.now().timestamp()
             state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
-            await Driver(ResearchRun(state, Inbox(), host), strategy_of("supervisor")).conduct()
+            await Driver(ResearchRun(state, Inbox(), host), load_strategy("supervisor")).conduct()
         finally:
             await world.close()
         analyses = [request.prompt for request in api.requests if request.role == "analyzer"]
@@ -183,7 +183,7 @@ def _row(run: Measured) -> str:
         run.cached(*every),
         run.cached("synthesizer"),
         run.cached("checker"),
-        total_of(state.fidelity.values()).words() if state.fidelity else "–",
+        sum_totals(state.fidelity.values()).words() if state.fidelity else "–",
         str(len(run.shown)),
         f"{len(run.found)} ({sum(map(is_in_its_words, run.found))})",
         f"{state.usage.cost_usd or 0:.2f}",

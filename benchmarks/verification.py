@@ -40,7 +40,7 @@ from workflows.driver import Driver
 from workflows.phases.checking import VERIFICATION
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 REPLY_SECONDS: Final = 1.0
 RUNS: Final = {
@@ -91,7 +91,7 @@ async def run_once(folder: Path, fields: dict[str, Any], writer: str, latency: f
             begun: list[float] = []
             run = _Timed(state, Inbox(), host)
             run.begun = begun
-            await Driver(run, strategy_of("supervisor")).conduct()
+            await Driver(run, load_strategy("supervisor")).conduct()
         finally:
             await world.close()
     return state, begun[1] - begun[0]

@@ -27,7 +27,7 @@ from contracts.evidence import ReportDraft, Source
 from contracts.messages import DocumentPiece, PrepareRequest, refresh_schedule
 from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
-from contracts.request import ResearchRequest, memo_of
+from contracts.request import ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, shorten
@@ -113,7 +113,7 @@ class ResearchClient:
                     id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                     task_timeout=TASK_TIMEOUT,
                     static_summary=as_markdown(validated.query, 180, 200),  # shown in the web UI, at most 200 bytes
-                    memo=memo_of(validated),
+                    memo=run_memo(validated),
                     priority=Priority(priority_key=validated.priority, fairness_key=fairness),
                 )
         except WorkflowAlreadyStartedError as error:
@@ -378,7 +378,7 @@ class ResearchHandle:
         answer = await self._query(names.PLAN, PlanAnswer)
         if not any(node.kind is NodeKind.TASK and node.status is NodeStatus.EXECUTING for node in answer.nodes):
             return answer
-        agents = [agent for top in (await self.status()).agents for _, agent in top.with_all_below()]
+        agents = [agent for top in (await self.status()).agents for _, agent in top.walk()]
         for agent in agents:
             if agent.status is AgentStatus.RUNNING:
                 agent_plan = await self._query_agent(agent, names.PLAN, PlanAnswer)

@@ -8,24 +8,24 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
-MOST_MARKS: Final = 30
+MAX_MARKS: Final = 30
 """Per letter (Unicode's stream-safe format); normalizing a longer run takes quadratic time."""
-PERHAPS_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MOST_MARKS + 1}}}")
+POSSIBLE_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MAX_MARKS + 1}}}")
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
     """Return the text in a Unicode normalization form, with at most thirty combining marks per letter."""
-    return unicodedata.normalize(form, with_few_marks(text))
+    return unicodedata.normalize(form, truncate_marks(text))
 
 
-def with_few_marks(text: str) -> str:
+def truncate_marks(text: str) -> str:
     """Return the text with long runs of combining marks truncated."""
-    if text.isascii() or not PERHAPS_MARKS.search(text):
+    if text.isascii() or not POSSIBLE_MARKS.search(text):
         return text
     kept, marks = [], 0
     for sign in text:
         marks = marks + 1 if unicodedata.combining(sign) else 0
-        if marks <= MOST_MARKS:
+        if marks <= MAX_MARKS:
             kept.append(sign)
     return "".join(kept)
 
@@ -45,19 +45,19 @@ TRACKING_PREFIXES: Final = ("utm_", "mtm_", "pk_", "piwik_", "hsa_", "at_custom"
 
 ADDRESS: Final = re.compile(r"(https?)://([^/?#]+)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.DOTALL)
 HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::([0-9]{0,5}))?", re.ASCII)
-NOT_IN_A_HOST: Final = re.compile(r"[\x00-\x20\x7f/?#@:\\%\[\]<>^|]")
-OTHER_DOTS: Final = re.compile("[。．｡]")
+INVALID_IN_HOST: Final = re.compile(r"[\x00-\x20\x7f/?#@:\\%\[\]<>^|]")
+DOT_VARIANTS: Final = re.compile("[。．｡]")
 SESSION_IN_PATH: Final = re.compile(r";jsessionid=[^/;]*", re.IGNORECASE)
 ESCAPE: Final = re.compile("%([0-9A-Fa-f]{2})?")
-PLAIN: Final = string.ascii_letters + string.digits + "-._~!'()*,:@"
+UNESCAPED: Final = string.ascii_letters + string.digits + "-._~!'()*,:@"
 """Characters with the same meaning escaped or plain: the unreserved ones, and some that separate nothing."""
 SEPARATORS: Final = "/;=&+$"
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-LAST_PORT: Final = 65_535
-REMEMBERED: Final = 8_192
+MAX_PORT: Final = 65_535
+CACHE_SIZE: Final = 8_192
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHE_SIZE)
 def canonical_url(url: str) -> str:
     """Return the canonical form of an http(s) URL, and any other or unparsable text unchanged. Never raises.
 
@@ -74,14 +74,14 @@ def canonical_url(url: str) -> str:
     if place is None or not host:
         return url
     port = int(place[2]) if place[2] else DEFAULT_PORTS[scheme]
-    if port > LAST_PORT:
+    if port > MAX_PORT:
         return url
     netloc = host if port == DEFAULT_PORTS[scheme] else f"{host}:{port}"
     kept = _query(query or "")
     return f"{scheme}://{netloc}{_path(path)}" + (f"?{kept}" if kept else "")
 
 
-def host_of(url: str) -> str:
+def url_host(url: str) -> str:
     """Return the host of a canonical http(s) URL, without the port; empty for anything else."""
     found = ADDRESS.fullmatch(canonical_url(url))
     place = HOST.fullmatch(found[2]) if found else None
@@ -97,11 +97,11 @@ def _host(written: str) -> str:
     """Return the host in ASCII; empty for an invalid one."""
     if written.startswith("["):
         return written.lower()
-    host = OTHER_DOTS.sub(".", written)
+    host = DOT_VARIANTS.sub(".", written)
     for _ in range(2):  # the compatibility form of a letter may be a capital
         host = "".join(map(str.lower, normalize("NFKC", host)))
     host = host.rstrip(".")
-    if NOT_IN_A_HOST.search(host):  # a compatibility form may hide a separator (`⁈`)
+    if INVALID_IN_HOST.search(host):  # a compatibility form may hide a separator (`⁈`)
         return ""
     # IDNA 2008 leaves `ß` as it is; the standard library's IDNA 2003 codec would merge two sites.
     labels = (each if each.isascii() else "xn--" + each.encode("punycode").decode() for each in host.split("."))
@@ -113,7 +113,7 @@ def _host(written: str) -> str:
 
 def _path(path: str) -> str:
     kept: list[str] = []
-    segments = SESSION_IN_PATH.sub("", _respell(path, PLAIN)).split("/")[1:]
+    segments = SESSION_IN_PATH.sub("", _respell(path, UNESCAPED)).split("/")[1:]
     for segment in segments:
         if segment == "..":
             del kept[-1:]
@@ -125,7 +125,7 @@ def _path(path: str) -> str:
 
 
 def _query(query: str) -> str:
-    pairs = _respell(query, PLAIN + "/?").replace("%20", "+").split("&")
+    pairs = _respell(query, UNESCAPED + "/?").replace("%20", "+").split("&")
     names = [pair.partition("=")[0].lower() for pair in pairs]
     tracking = [name in TRACKING_NAMES or name.startswith(TRACKING_PREFIXES) for name in names]
     return "&".join(pair for pair, tracks in zip(pairs, tracking, strict=True) if pair and not tracks)
@@ -143,27 +143,27 @@ def _respell(text: str, plain: str) -> str:
 
 DOI: Final = re.compile(r"10\.[0-9]{4,9}/[^\s\"{}|\\^`]{1,200}")
 """Old DOIs contain `<` and `>`: 10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O."""
-LABEL: Final = re.compile(r"\s*(?:doi\s*:\s*)?(?=10\.)", re.IGNORECASE)
+DOI_LABEL: Final = re.compile(r"\s*(?:doi\s*:\s*)?(?=10\.)", re.IGNORECASE)
 ARXIV: Final = re.compile(
     r"/(?:abs|pdf|html)/([0-9]{4}\.[0-9]{4,5}|[a-z-]+(?:\.[A-Za-z]{2})?/[0-9]{7})(?:v[0-9]+)?(?:\.pdf)?/?"
 )
-LONGEST: Final = 2_048
+MAX_DOI_TEXT: Final = 2_048
 
 
-@lru_cache(maxsize=REMEMBERED)
-def doi_of(text: str | None) -> str | None:
+@lru_cache(maxsize=CACHE_SIZE)
+def find_doi(text: str | None) -> str | None:
     """Return the lower-case DOI of a text (`10.1000/1`, `doi:10.1000/1`) or of a doi.org or arXiv URL.
 
     None unless the whole text is one DOI, because many DOIs share a prefix. Never raises.
     """
-    if not text or len(text) > LONGEST:
+    if not text or len(text) > MAX_DOI_TEXT:
         return None
-    host, found = host_of(text), ADDRESS.fullmatch(canonical_url(text))
+    host, found = url_host(text), ADDRESS.fullmatch(canonical_url(text))
     path = unquote(found[3]) if found else ""
     if belongs_to(host, "arxiv.org"):
         paper = ARXIV.fullmatch(path)
         return f"10.48550/arxiv.{paper[1].lower()}" if paper else None
-    label = LABEL.match(text)
+    label = DOI_LABEL.match(text)
     if belongs_to(host, "doi.org"):
         written = path[1:]
     elif not host and label:

@@ -183,7 +183,7 @@ class PrepareAgentRequest(CompactModel):
     resolved: ResolvedResearch
 
 
-def nodes_of_records(records: Iterable[AgentRecord]) -> list[NodeSummary]:
+def collect_nodes(records: Iterable[AgentRecord]) -> list[NodeSummary]:
     """Return the nodes of agents, in task order; a stub without a node timed out or failed."""
     found = []
     for record in records:
@@ -194,7 +194,7 @@ def nodes_of_records(records: Iterable[AgentRecord]) -> list[NodeSummary]:
     return found
 
 
-def progress_of_agent(record: AgentRecord) -> AgentProgress:
+def agent_progress(record: AgentRecord) -> AgentProgress:
     """Return an agent's progress from its record in the run."""
     known = {name: getattr(record, name) for name in ("status", "workflow_id", "started_at", "ended_at")}
     if record.result:

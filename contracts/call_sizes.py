@@ -19,7 +19,7 @@ from contracts.tool_turns import ToolTurnInput
 from contracts.tools import ToolAnswer
 
 # Limits of prompts.
-MOST_SOURCES: Final = 20
+MAX_SOURCES: Final = 20
 """Per analysis."""
 FINDINGS_PER_SUB_QUERY: Final = 5
 """Per analysis."""
@@ -35,7 +35,7 @@ CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector; larger batches are judged less well."""
 LONG_REPORT_WORDS: Final = 2_500
 """From this length on, a report is written section by section, then its frame."""
-FEWEST_REPORT_SECTIONS, MOST_REPORT_SECTIONS = 2, 12
+MIN_REPORT_SECTIONS, MAX_REPORT_SECTIONS = 2, 12
 
 # Tokens. One per character of outside text, which no script exceeds by much.
 BYTES_PER_TOKEN: Final = 3
@@ -68,7 +68,7 @@ def expected_call(
         checking_roles.CHECKER.name: claims * 250,
         checking_roles.CORRECTOR.name: claims * 450,
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
-        roles.ANALYZER.name: min(sources, MOST_SOURCES) * source_tokens,
+        roles.ANALYZER.name: min(sources, MAX_SOURCES) * source_tokens,
         EXTRACTOR.name: source_tokens,
         SCANNER.name: min(source_tokens, SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
@@ -80,7 +80,7 @@ def expected_call(
     return Usage(input_tokens=size, output_tokens=role.expected_output_tokens + reasoning_tokens)
 
 
-def least_call(role: RoleSpec[Any, Any], source_characters: int) -> Usage:
+def minimal_call(role: RoleSpec[Any, Any], source_characters: int) -> Usage:
     """Return the typical size of a role's call in a run that finds little: two sources, two findings."""
     return expected_call(role, sources=2, findings=2, source_characters=source_characters)
 
@@ -105,9 +105,9 @@ def worst_output(role: RoleSpec[Any, Any], reasoning_tokens: int | None = None) 
     return role.output_tokens + (REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens)
 
 
-def most_sources(request: RoleInput) -> int:
+def max_sources(request: RoleInput) -> int:
     """Return the most sources that one analysis shows, never fewer than the protected ones."""
-    return max(MOST_SOURCES, len(request.protected_source_ids))
+    return max(MAX_SOURCES, len(request.protected_source_ids))
 
 
 def _tokens(text: str) -> int:
@@ -136,12 +136,12 @@ def _material_tokens(request: RoleInput) -> int:
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
             + _shown_characters(source.text, request.characters_of(source))
-            for source in request.sources[: most_sources(request)]
+            for source in request.sources[: max_sources(request)]
         )
     if isinstance(request, WriteInput):
-        return _notes_tokens(request) + (700 * len(request.part.sections) if request.part else 0)
+        return _finding_tokens(request) + (700 * len(request.part.sections) if request.part else 0)
     if isinstance(request, UpdateInput):
-        return _notes_tokens(request) + (_shown_characters(request.draft, SECTION_CHARACTERS) if request.draft else 0)
+        return _finding_tokens(request) + (_shown_characters(request.draft, SECTION_CHARACTERS) if request.draft else 0)
     if isinstance(request, BriefedInput):
         return len(request.hits) * SNIPPET_TOKENS
     if isinstance(request, RefineInput) and request.draft is not None:
@@ -153,7 +153,7 @@ def _material_tokens(request: RoleInput) -> int:
     return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0
 
 
-def _notes_tokens(request: FindingsInput) -> int:
+def _finding_tokens(request: FindingsInput) -> int:
     """Count the tokens of findings with their passages, and of their sources' titles."""
     titles = sum(_tokens(source.title) + LINE_TOKENS for source in request.sources)
     findings = sum(

@@ -13,7 +13,7 @@ STEERED: Final = "the answer repeats the mark that must never be written: words 
 """Problem reported to the repair call for an answer with the canary."""
 STEERED_NOTE: Final = "an answer of the model repeated its private mark: page text may have steered it"
 """Note in the run's record."""
-SHORTEST_FRAGMENT: Final = 20
+MIN_FRAGMENT: Final = 20
 """Consecutive letters and digits; shorter runs are common words."""
 
 
@@ -36,4 +36,4 @@ def exposes_private_text(url: str, canary: str, private: Iterable[str], public: 
 
 def _fragments(text: str) -> set[str]:
     letters = "".join(filter(str.isalnum, normalize("NFKC", text).casefold()))
-    return {letters[start : start + SHORTEST_FRAGMENT] for start in range(len(letters) - SHORTEST_FRAGMENT + 1)}
+    return {letters[start : start + MIN_FRAGMENT] for start in range(len(letters) - MIN_FRAGMENT + 1)}

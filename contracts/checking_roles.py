@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 from contracts.base import Contract
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ReviewScores
 from contracts.evidence import DocumentRef, Verdict
-from contracts.lenient import Sentence, at_most, known_word, within
+from contracts.lenient import Sentence, clamp, max_lines, member_or
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
 from contracts.tokens import TokenShare
@@ -84,7 +84,7 @@ class ProposedCorrection(Contract):
     """A correction proposed by a corrector; unreadable fields are empty."""
 
     claim: LenientText = ""
-    action: Annotated[CorrectionAction, known_word(CorrectionAction, CorrectionAction.KEEP)] = CorrectionAction.KEEP
+    action: Annotated[CorrectionAction, member_or(CorrectionAction, CorrectionAction.KEEP)] = CorrectionAction.KEEP
     text: LenientText = Field(default="", description="the new sentence, without citations")
     passages: Annotated[list[str], BeforeValidator(_texts)] = Field(
         default=[], description="ids of the passages it cites"
@@ -118,8 +118,8 @@ class ReviewInput(RoleInput):
     findings: int = 0
 
 
-Score = Annotated[float, within(0, 10), Field(json_schema_extra={"minimum": 0, "maximum": 10})]
-Lines = Annotated[list[Sentence], at_most(5)]
+Score = Annotated[float, clamp(0, 10), Field(json_schema_extra={"minimum": 0, "maximum": 10})]
+Lines = Annotated[list[Sentence], max_lines(5)]
 
 
 class ReviewerAnswer(RoleAnswer):

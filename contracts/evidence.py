@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
-from contracts.addresses import canonical_url, doi_of, source_id
+from contracts.addresses import canonical_url, find_doi, source_id
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
 from contracts.names import CORPUS_SCHEME
 from contracts.texts import DOCUMENT_HASH
@@ -159,10 +159,10 @@ VerdictsEntry: TypeAlias = ListEntry[ClaimVerdict]
 """The verdicts of one draft."""
 
 
-ENOUGH_VOICES = 2
+MIN_VOICES = 2
 
 
-def voice_of(url: str, publisher: str | None) -> str:
+def source_voice(url: str, publisher: str | None) -> str:
     """Return the voice of a source: its collection, else its publisher, else its host."""
     if url.startswith(CORPUS_SCHEME):
         return CORPUS_SCHEME + url.removeprefix(CORPUS_SCHEME).partition("/")[0]
@@ -183,9 +183,9 @@ def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
     known = [(voice, quality) for voice, quality in sources if voice]
     voices = {voice for voice, _ in known}
     authoritative = {voice for voice, quality in known if quality is Quality.HIGH}
-    if len(authoritative) >= ENOUGH_VOICES:
+    if len(authoritative) >= MIN_VOICES:
         return Confidence.HIGH
-    return Confidence.MEDIUM if authoritative or len(voices) >= ENOUGH_VOICES else Confidence.LOW
+    return Confidence.MEDIUM if authoritative or len(voices) >= MIN_VOICES else Confidence.LOW
 
 
 def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence:
@@ -230,7 +230,7 @@ class SearchHit(SourceDetails):
     """Hashes of the stored entries with its details; empty if they are inline."""
 
 
-def together(first: SearchHit, other: SearchHit) -> SearchHit:
+def join_hits(first: SearchHit, other: SearchHit) -> SearchHit:
     """Merge two hits of one source: the first, with its missing details filled from the other."""
     lacking = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
@@ -290,7 +290,7 @@ class Validators(Contract):
     last_modified: str = ""
 
 
-OF_HIT: Final = ("url", "title", "provider", "doi", "rank")
+HIT_FIELDS: Final = ("url", "title", "provider", "doi", "rank")
 
 
 class Source(ReadDetails):
@@ -324,22 +324,22 @@ class Source(ReadDetails):
     @classmethod
     def of_hit(cls, hit: SearchHit, sub_query_ids: list[str]) -> "Source":
         """Return the source of a hit, not fetched yet."""
-        named = {name: getattr(hit, name) for name in OF_HIT}
+        named = {name: getattr(hit, name) for name in HIT_FIELDS}
         return cls(**named, id=source_id(hit.url), sub_query_ids=sub_query_ids, hit_entries=hit.entries)
 
     def as_hit(self) -> SearchHit:
         """Return a hit that leads to this source."""
-        return SearchHit(**{name: getattr(self, name) for name in OF_HIT}, entries=self.hit_entries)
+        return SearchHit(**{name: getattr(self, name) for name in HIT_FIELDS}, entries=self.hit_entries)
 
 
 def keys_of(found: SearchHit | Source) -> list[str]:
     """Return the keys that hits of one source share: the canonical URL, and the DOI if there is one."""
-    name = doi_of(found.doi) or doi_of(found.url)
+    name = find_doi(found.doi) or find_doi(found.url)
     return [canonical_url(found.url), *([f"doi:{name}"] if name else [])]
 
 
 ArtifactKind: TypeAlias = Literal["pdf", "html", "text"]
-KIND_OF: Final[Mapping[str, ArtifactKind]] = {
+ARTIFACT_KINDS: Final[Mapping[str, ArtifactKind]] = {
     "application/pdf": "pdf", "text/html": "html", "application/xhtml+xml": "html"
 }  # fmt: skip
 """Artifact kind by media type; all others are shown as text."""
@@ -360,7 +360,7 @@ class Artifact(Contract):
 
 def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, Any]:
     """Return a source as JSON, with its stored files and the statements found in it."""
-    files = artifacts_of(source)
+    files = list_artifacts(source)
     return source.model_dump(mode="json") | {
         "file_id": files[0].file_id if files else None,
         "artifacts": [file.model_dump(mode="json") for file in files],
@@ -368,7 +368,7 @@ def source_document(source: Source, findings: Iterable[Finding]) -> dict[str, An
     }
 
 
-def artifacts_of(source: Source) -> list[Artifact]:
+def list_artifacts(source: Source) -> list[Artifact]:
     """Return the stored files of a read source: original and text, or one file if both are the same bytes."""
     text = source.text
     if text is None:
@@ -379,7 +379,7 @@ def artifacts_of(source: Source) -> list[Artifact]:
     if source.content_hash in (None, text.hash):
         return [read]
     media_type = source.raw.media_type if source.raw else source.media_type
-    kind = KIND_OF.get(media_type.partition(";")[0].strip().lower(), "text")
+    kind = ARTIFACT_KINDS.get(media_type.partition(";")[0].strip().lower(), "text")
     known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": media_type}
     return [Artifact(kind=kind, **known, **shared), read]
 

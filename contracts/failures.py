@@ -47,13 +47,13 @@ CONTENT_MISSING: Final = "ContentMissing"
 CONTENT_CORRUPT: Final = "ContentCorrupt"
 STORE_UNAVAILABLE: Final = "StoreUnavailable"
 
-PASSING: Final = frozenset(
+TRANSIENT: Final = frozenset(
     {RATE_LIMITED, CALL_IN_FLIGHT, STORAGE_FULL, STORE_UNAVAILABLE, MODEL_UNAVAILABLE, SEARCH_UNAVAILABLE}
     | {SOURCE_UNAVAILABLE, WORKER_STOPPED}
 )
 """Transient failures. A workflow sees one only after the call's time is used up, so it means an outage."""
 
-WORDS: Final[Mapping[str, str]] = {
+EXPLANATIONS: Final[Mapping[str, str]] = {
     INVALID_MODEL_OUTPUT: "the model's answer was unusable",
     ANSWER_CUT: "the model's answer was cut off",
     ANSWER_REFUSED: "the model declined to answer",

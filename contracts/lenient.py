@@ -19,10 +19,10 @@ class UnfitAnswer(ValueError):
 
 def one_line(limit: int) -> AfterValidator:
     """Validate text as one line of at most `limit` characters."""
-    return AfterValidator(lambda text: line_of(text, limit))
+    return AfterValidator(lambda text: to_line(text, limit))
 
 
-def line_of(text: str, limit: int) -> str:
+def to_line(text: str, limit: int) -> str:
     """Return the text with white space collapsed, at most `limit` characters."""
     return shorten(" ".join(text.split()), limit)
 
@@ -33,7 +33,7 @@ Paragraph: TypeAlias = Annotated[str, one_line(800)]
 """One-line texts of a model, in three lengths."""
 
 
-def known_word(kind: type[E], default: E) -> BeforeValidator:
+def member_or(kind: type[E], default: E) -> BeforeValidator:
     """Read a member of an enumeration in any case; `default` for an unknown word."""
     return BeforeValidator(lambda word: find_member(kind, word) or default)
 
@@ -44,7 +44,7 @@ def find_member(kind: type[E], word: Any) -> E | None:
     return next((member for member in kind if member.value == folded), None)
 
 
-def within(lowest: int, highest: int) -> AfterValidator:
+def clamp(lowest: int, highest: int) -> AfterValidator:
     """Clamp a number to the range."""
     return AfterValidator(lambda number: min(highest, max(lowest, number)))
 
@@ -61,19 +61,19 @@ def distinct(items: Iterable[T], words: Callable[[T], str], known: Collection[st
     return found
 
 
-def at_most(most: int) -> AfterValidator:
+def max_lines(most: int) -> AfterValidator:
     """Limit a list to `most` lines, distinct and not empty."""
     return AfterValidator(lambda lines: distinct(lines, str)[:most])
 
 
-def first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
+def take_first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
     """Return the first `most` items, and note how many were dropped."""
     if len(items) > most:
         notes.append(f"{noun} beyond the limit of {most} were dropped: {len(items) - most}")
     return items[:most]
 
 
-def lines_of(error: ValidationError, most: int) -> list[str]:
+def problem_lines(error: ValidationError, most: int) -> list[str]:
     """Return at most `most` lines `path: message` about an invalid answer, without any of its text."""
     found = error.errors(include_input=False, include_url=False)
     lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {problem_message(item)}"[:160] for item in found[:most]]

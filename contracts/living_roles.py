@@ -8,9 +8,9 @@ from typing import Final, Self
 from pydantic import Field
 
 from contracts.base import Contract
-from contracts.lenient import Paragraph, Query, Sentence, UnfitAnswer, distinct, first
-from contracts.outlines import fitted_outline
-from contracts.plan import MOST_ASSUMPTIONS, MOST_QUESTIONS, QuestionRound
+from contracts.lenient import Paragraph, Query, Sentence, UnfitAnswer, distinct, take_first
+from contracts.outlines import fit_outline
+from contracts.plan import MAX_ASSUMPTIONS, MAX_QUESTIONS, QuestionRound
 from contracts.request import Constraints
 from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
@@ -55,10 +55,10 @@ class DecomposerAnswer(RoleAnswer):
         asked = [question for one in request.rounds for question in one.questions]
         questions = distinct(self.clarifying_questions, str, asked)
         update = {
-            "expanded_queries": first(queries, request.most_queries, notes, "queries"),
-            "outline": fitted_outline(self.outline, notes),
-            "clarifying_questions": first(questions, MOST_QUESTIONS, notes, "questions"),
-            "assumptions": first(distinct(self.assumptions, str), MOST_ASSUMPTIONS, notes, "assumptions"),
+            "expanded_queries": take_first(queries, request.most_queries, notes, "queries"),
+            "outline": fit_outline(self.outline, notes),
+            "clarifying_questions": take_first(questions, MAX_QUESTIONS, notes, "questions"),
+            "assumptions": take_first(distinct(self.assumptions, str), MAX_ASSUMPTIONS, notes, "assumptions"),
         }
         return self.model_copy(update=update)
 
@@ -69,17 +69,17 @@ DECOMPOSER: Final = RoleSpec(
 )  # fmt: skip
 
 
-MOST_RESULTS: Final = 5
+MAX_RESULTS: Final = 5
 """Pages of one search shown to the agent (`max_search_results_per_query` of the design)."""
 FILE_ID_CHARACTERS: Final = 12
 """Length of the hash prefix that names a file in a conversation."""
-MOST_NOTES_OF_UPDATE: Final = 12
+MAX_UPDATE_NOTES: Final = 12
 
 
 class WebSearchArguments(SearchArguments):
     """A search."""
 
-    max_results: int = Field(default=MOST_RESULTS, description="pages to list", ge=1, le=MOST_RESULTS)
+    max_results: int = Field(default=MAX_RESULTS, description="pages to list", ge=1, le=MAX_RESULTS)
 
 
 class FetchArguments(Contract):
@@ -98,7 +98,7 @@ class UpdateArguments(Contract):
     """A passage for one section of the report."""
 
     heading: str = Field(description="heading, exactly as in the outline", min_length=1, max_length=300)
-    notes: list[int] = Field(default=[], description=f"numbers of notes, at most {MOST_NOTES_OF_UPDATE}")
+    notes: list[int] = Field(default=[], description=f"numbers of notes, at most {MAX_UPDATE_NOTES}")
     purpose: str = Field(default="", description="what the passage should do, in one sentence", max_length=500)
 
 

@@ -6,9 +6,9 @@ activity that needs the details gets the hashes and loads the entries (`provider
 
 from typing import Any, Final, TypeVar
 
-from contracts.addresses import canonical_url, doi_of, evidence_id, finding_id
+from contracts.addresses import canonical_url, evidence_id, find_doi, finding_id
 from contracts.base import CompactModel
-from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, together
+from contracts.evidence import Evidence, Finding, ReadDetails, SearchHit, Validators, join_hits
 from contracts.report_updates import UpdateInput
 from contracts.roles import (
     AnalyzeInput,
@@ -46,10 +46,10 @@ class SourceEntry(ReadDetails):
     validators: Validators | None = None
     """None if the site sent none, and for documents of a corpus."""
     links: list[str] = []
-    """Web links of the page, at most `MOST_LINKS`; being listed here does not get a link fetched."""
+    """Web links of the page, at most `MAX_LINKS`; being listed here does not get a link fetched."""
 
 
-MOST_LINKS: Final = 100
+MAX_LINKS: Final = 100
 """Per page."""
 
 
@@ -61,21 +61,21 @@ class AnalysisEntry(CompactModel):
     sources: list[SourceExtract] = []
 
 
-def hit_of(entries: list[HitsEntry], url: str, doi: str | None = None) -> SearchHit | None:
+def find_hit(entries: list[HitsEntry], url: str, doi: str | None = None) -> SearchHit | None:
     """Return the hit of a URL, merged with all hits of the same work; None if there is none."""
-    address, named = canonical_url(url), doi_of(doi) or doi_of(url)
+    address, named = canonical_url(url), find_doi(doi) or find_doi(url)
     found: SearchHit | None = None
     for hit in (hit for entry in entries for hit in entry.hits):
-        same_doi = named is not None and named == (doi_of(hit.doi) or doi_of(hit.url))
+        same_doi = named is not None and named == (find_doi(hit.doi) or find_doi(hit.url))
         if same_doi or canonical_url(hit.url) == address:
-            found = hit if found is None else together(found, hit)
+            found = hit if found is None else join_hits(found, hit)
     return found
 
 
-def without_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
+def strip_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
     """Return a stored analysis for the workflow, without what the entry has or what can be derived.
 
-    `with_what_follows` restores the derived parts.
+    `add_derived_fields` restores the derived parts.
     """
     given = {source.id: source.quality for source in request.sources}
     seen_all = set(given) == set(output.analyzed_source_ids or ())
@@ -95,7 +95,7 @@ def without_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerRe
     )
 
 
-def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
+def add_derived_fields(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
     """Add ids, the entry hash and the sources of findings; `source_ids` are those of the request."""
     if output.entry is None:
         return output
@@ -112,7 +112,7 @@ def with_what_follows(output: AnalyzerResult, source_ids: list[str]) -> Analyzer
     return output.model_copy(update=update)
 
 
-def by_reference(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:
+def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:
     """Return a role's input with entry hashes in place of details; unchanged for a run without entries."""
     if not state.resolved_entry:
         return request
@@ -139,18 +139,18 @@ def by_reference(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> 
     return request.model_copy(update=update)
 
 
-SOURCE_FIELDS_OF_ENTRY: Final = ("url", "title", "text", "content_hash", "media_type")
-FINDING_FIELDS_OF_ENTRY: Final = ("statement", "confidence", "evidence_ids", "source_ids")
+ENTRY_SOURCE_FIELDS: Final = ("url", "title", "text", "content_hash", "media_type")
+ENTRY_FINDING_FIELDS: Final = ("statement", "confidence", "evidence_ids", "source_ids")
 """Fields of a source or finding that are in its entry, so checkpoints omit them.
 
 Checkpoints also omit evidence whose entry a finding names, and the aliases of sources.
 """
 
 
-def without_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
+def strip_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
     """Return a JSON state without the details that are in entries (inverse: `Notebooks.with_entry_texts`)."""
-    sources = {key: _without(source, SOURCE_FIELDS_OF_ENTRY) for key, source in state.get("sources", {}).items()}
-    findings = [_without(finding, FINDING_FIELDS_OF_ENTRY) for finding in state.get("findings", [])]
+    sources = {key: _strip(source, ENTRY_SOURCE_FIELDS) for key, source in state.get("sources", {}).items()}
+    findings = [_strip(finding, ENTRY_FINDING_FIELDS) for finding in state.get("findings", [])]
     # Passages selected for a report are in entries that no finding names.
     named = {finding.get("entry") for finding in state.get("findings", [])} - {None}
     evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in named}
@@ -159,5 +159,5 @@ def without_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
     return kept | {name: value for name, value in lean.items() if value}
 
 
-def _without(item: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+def _strip(item: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in names} if item.get("entry") else item

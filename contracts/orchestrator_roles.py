@@ -8,7 +8,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field
 
 from contracts.base import Contract
-from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, first, one_line
+from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, one_line, take_first
 from contracts.roles import BriefedInput, ClarifyInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
@@ -108,7 +108,7 @@ class OutlinerAnswer(RoleAnswer):
         steps = distinct(self.steps, lambda one: one.step)
         if not steps:
             raise UnfitAnswer("steps: at least one step is needed")
-        return self.model_copy(update={"steps": first(steps, request.most, notes, "steps")})
+        return self.model_copy(update={"steps": take_first(steps, request.most, notes, "steps")})
 
 
 class OrchestrateInput(ToolTurnInput):

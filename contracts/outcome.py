@@ -69,7 +69,7 @@ class Usage(Contract):
         """Return the known cost, which `max_cost_usd` limits."""
         return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
 
-    def most_usd(self, price: ModelPrice | None) -> float | None:
+    def max_usd(self, price: ModelPrice | None) -> float | None:
         """Return the cost of the tokens without cache discounts; None without a known price."""
         if price is None:
             return None
@@ -342,11 +342,11 @@ class AgentProgress(Contract):
     agents: list["AgentProgress"] = []
     """Its own agents, in task order."""
 
-    def with_all_below(self, level: int = 1) -> Iterator[tuple[int, "AgentProgress"]]:
+    def walk(self, level: int = 1) -> Iterator[tuple[int, "AgentProgress"]]:
         """Yield this agent and all its descendants with their levels, parents first."""
         yield level, self
         for agent in self.agents:
-            yield from agent.with_all_below(level + 1)
+            yield from agent.walk(level + 1)
 
 
 class ResearchStatus(Contract):
@@ -412,7 +412,7 @@ class ResearchStatus(Contract):
     def with_newest(self, agents: list[AgentProgress], awaiting: list[Awaited]) -> "ResearchStatus":
         """Return the status with the latest state of agents and calls; the usage of agents at work is added."""
         usage = self.usage
-        for agent in (each for top in agents for _, each in top.with_all_below()):
+        for agent in (each for top in agents for _, each in top.walk()):
             if agent.status is AgentStatus.RUNNING:
                 usage = usage.plus(agent.usage)
         return self.model_copy(update={"agents": agents, "awaiting": awaiting, "usage": usage})

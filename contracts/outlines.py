@@ -7,10 +7,10 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
-from contracts.lenient import UnfitAnswer, distinct, first
+from contracts.lenient import UnfitAnswer, distinct, take_first
 from contracts.texts import REPLACEMENT, shorten, visible
 
-MOST_HEADINGS: Final = 20
+MAX_HEADINGS: Final = 20
 """The limit of a request's `output.sections`."""
 HEADING_CHARACTERS: Final = 120
 MARKUP: Final = str.maketrans(dict.fromkeys("\\`*<>[]"))
@@ -26,21 +26,21 @@ SOURCE_HEADING: Final = re.compile(
 """Heading of a list of sources, which every report gets at the end and no draft contains."""
 
 
-def heading_of(text: str) -> str:
+def clean_heading(text: str) -> str:
     """Return a text as a heading: one line of plain words, without markup or addresses, cut to `HEADING_CHARACTERS`."""
     line = visible(unescape(text[: 8 * HEADING_CHARACTERS])).replace(REPLACEMENT, " ").translate(MARKUP)
     words = [word.strip("_") for word in line.split() if not ADDRESS.search(word)]
     heading = shorten(" ".join(filter(None, words)).lstrip("#+=- "), HEADING_CHARACTERS)
     # The removed parts may have hidden more.
-    return heading if heading == text else heading_of(heading)
+    return heading if heading == text else clean_heading(heading)
 
 
-def fitted_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
+def fit_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
     """Return a model's headings without markup, repetitions or lists of sources.
 
     Raises `UnfitAnswer` if none is left.
     """
-    cleaned = [heading_of(text) for text in proposed]
+    cleaned = [clean_heading(text) for text in proposed]
     headings = [text for text in distinct(cleaned, str) if not SOURCE_HEADING.fullmatch(text)]
     if not headings:
         raise UnfitAnswer("outline: at least one heading is needed")
@@ -48,12 +48,12 @@ def fitted_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
         notes.append("headings that were empty, repeated or lists of sources were dropped")
     if any(heading != " ".join(text.split()) for heading, text in zip(cleaned, proposed, strict=True)):
         notes.append("headings were shortened, or lost their markup")
-    return first(headings, MOST_HEADINGS, notes, "headings")
+    return take_first(headings, MAX_HEADINGS, notes, "headings")
 
 
-def _plain(written: str) -> str:
+def _check_heading(written: str) -> str:
     line = " ".join(written.split())
-    if heading_of(line) != line:
+    if clean_heading(line) != line:
         raise ValueError("expected plain words, without Markdown, HTML and addresses")
     if not distinct([line], str):
         raise ValueError("there are no words in it")
@@ -62,13 +62,13 @@ def _plain(written: str) -> str:
     return line
 
 
-def _each_once(headings: list[str]) -> list[str]:
+def _check_distinct(headings: list[str]) -> list[str]:
     if len(distinct(headings, str)) < len(headings):
         raise ValueError("two headings are equal; leave one of them out")
     return headings
 
 
-Heading = Annotated[str, Field(min_length=1, max_length=HEADING_CHARACTERS), AfterValidator(_plain)]
+Heading = Annotated[str, Field(min_length=1, max_length=HEADING_CHARACTERS), AfterValidator(_check_heading)]
 """A heading written by a person."""
-WrittenOutline = Annotated[list[Heading], Field(min_length=1, max_length=MOST_HEADINGS), AfterValidator(_each_once)]
+WrittenOutline = Annotated[list[Heading], Field(min_length=1, max_length=MAX_HEADINGS), AfterValidator(_check_distinct)]
 """An outline written by a person."""

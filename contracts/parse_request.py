@@ -5,10 +5,10 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from contracts.protected_sources import protected_sources_of
+from contracts.protected_sources import resolve_protected_sources
 from contracts.request import Mode, ResearchRequest, published_between
 from contracts.strategies import list_selectable
-from contracts.texts import either, problem_message
+from contracts.texts import join_alternatives, problem_message
 
 MAX_REQUEST_BYTES = 1_000_000
 MAX_LINES = 20
@@ -34,7 +34,7 @@ def parse_request(data: bytes | str) -> ResearchRequest:
         request = ResearchRequest.model_validate_json(data, strict=True)
     except ValidationError as error:
         raise InvalidRequest(error_lines(error)) from None
-    if lines := _beyond_models(request):
+    if lines := _check_across_fields(request):
         raise InvalidRequest(lines)
     return request
 
@@ -48,13 +48,13 @@ def error_lines(error: ValidationError) -> list[str]:
     return lines
 
 
-def _beyond_models(request: ResearchRequest) -> list[str]:
+def _check_across_fields(request: ResearchRequest) -> list[str]:
     """Check the rules that span several fields or count bytes."""
     goes_on = request.continue_from is not None and "strategy" not in request.model_fields_set
     if lines := [] if goes_on else unknown_to_strategy(request, request.strategy):
         return lines
     # A resumed run takes corpus and domains from its session.
-    if request.continue_from is None and (lines := protected_sources_of(request, request.search)[1]):
+    if request.continue_from is None and (lines := resolve_protected_sources(request, request.search)[1]):
         return lines
     if request.refresh and request.continue_from is None:
         return ["refresh: only a finished run can be refreshed: name it in continue_from"]
@@ -79,7 +79,7 @@ def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
     """Return one line for an unusable strategy, or one for each setting that the strategy lacks."""
     known = {strategy.name: strategy for strategy in list_selectable()}
     if name not in known:
-        return [f"strategy: unknown (no installed package declares it); choose {either(list(known))}"]
+        return [f"strategy: unknown (no installed package declares it); choose {join_alternatives(list(known))}"]
     lines, limits = [], request.limits.model_dump(exclude_none=True)
     if request.mode not in (Mode.AUTO, Mode.DEEP, *known[name].modes):
         others = [other.name for other in known.values() if request.mode in other.modes]

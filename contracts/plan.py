@@ -15,7 +15,7 @@ from contracts.vocabulary import NodeKind, NodeStatus
 
 APPROVAL_PHRASE: Final = "Authorized to execute"
 """Approval phrase for requests with `gates.approve: phrase`."""
-AROUND_PHRASE: Final = " \t\r\n.!,:\"'“”„«»‘’‹›「」『』。！()"
+PHRASE_PUNCTUATION: Final = " \t\r\n.!,:\"'“”„«»‘’‹›「」『』。！()"
 """Characters ignored around the approval phrase; a question mark is not one of them."""
 OTHER_FORM: Final = "form"
 """Facet of a query that is the question itself, reworded."""
@@ -23,10 +23,10 @@ WITHOUT_SEARCH: Final = "analysis"
 """Origin of a query answered from sources already read, without a search."""
 CHOSEN_BY_AGENT: Final = "agent"
 """Origin of a query that an agent added to the plan; the approved plan does not promise an answer."""
-MOST_QUESTIONS: Final = 3
-MOST_ROUNDS: Final = 3
+MAX_QUESTIONS: Final = 3
+MAX_ROUNDS: Final = 3
 ANSWER_CHARACTERS: Final = 2_000
-MOST_ASSUMPTIONS: Final = 10
+MAX_ASSUMPTIONS: Final = 10
 
 
 class WaitKind(StrEnum):
@@ -90,7 +90,7 @@ class Waiting(Contract):
         """Return true for the bare approval phrase, in any case or quotes; in a longer sentence it may be negated."""
         if not isinstance(given, str) or self.phrase is None:
             return False
-        return " ".join(given.strip(AROUND_PHRASE).split()).casefold() == self.phrase.casefold()
+        return " ".join(given.strip(PHRASE_PUNCTUATION).split()).casefold() == self.phrase.casefold()
 
     def describe(self) -> str:
         """Name the awaited action of a person, as a noun phrase."""
@@ -139,8 +139,8 @@ class PlanRevision(StrictContract):
     """All sub-queries, most important first; they replace those of the plan."""
     outline: WrittenOutline | None = None
     """All headings of the report, in order."""
-    questions: list[PlanLine] | None = Field(default=None, max_length=MOST_QUESTIONS)
-    assumptions: list[PlanLine] | None = Field(default=None, max_length=MOST_ASSUMPTIONS)
+    questions: list[PlanLine] | None = Field(default=None, max_length=MAX_QUESTIONS)
+    assumptions: list[PlanLine] | None = Field(default=None, max_length=MAX_ASSUMPTIONS)
 
 
 class PlanNode(Contract):
@@ -283,7 +283,7 @@ class Plan(PlanContent):
         return self.model_copy(update={"nodes": list(nodes.values())})
 
 
-def nodes_of_agent(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
+def agent_nodes(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
     """Return the leaves and tasks of an agent's plan as descendants of the node of its task, one of the known nodes."""
     depths = {node.id: node.depth for node in known if node.id == task}
     found = []
@@ -310,5 +310,5 @@ class PlanAnswer(PlanContent):
     def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
         """Return the plan with an agent's leaves and tasks added or replaced."""
         known = {node.id: node for node in self.nodes}
-        known |= {node.id: node for node in nodes_of_agent(nodes, self.nodes, task)}
+        known |= {node.id: node for node in agent_nodes(nodes, self.nodes, task)}
         return self.model_copy(update={"nodes": list(known.values())})

@@ -12,14 +12,14 @@ RESERVE_SHARE = 1 / 6
 """Share of a request's own deadline reserved for writing."""
 
 
-def depth_of(depth: Depth) -> Depth:
+def effective_depth(depth: Depth) -> Depth:
     """Return the depth, with `medium` for `auto`."""
     return Depth.MEDIUM if depth is Depth.AUTO else depth
 
 
 def preset(strategy: str, depth: Depth) -> EffectiveLimits:
     """Return the limits of a strategy at a depth. Raises KeyError for an undeclared strategy."""
-    return declaration(strategy).presets[depth_of(depth)]
+    return declaration(strategy).presets[effective_depth(depth)]
 
 
 def effective_limits(base: EffectiveLimits, asked: Limits) -> EffectiveLimits:

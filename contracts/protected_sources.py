@@ -4,7 +4,7 @@ import re
 from typing import Final
 from urllib.parse import unquote
 
-from contracts.addresses import belongs_to, canonical_url, host_of
+from contracts.addresses import belongs_to, canonical_url, url_host
 from contracts.exclusions import is_excluded
 from contracts.names import CORPUS_SCHEME
 from contracts.request import Mode, ResearchRequest, SearchOptions
@@ -17,14 +17,14 @@ UNSAFE: Final = re.compile(r"[\x00-\x20#?\\<>\"\x7f]")
 """Characters escaped in document addresses, besides the percent sign."""
 
 
-def protected_sources_of(
+def resolve_protected_sources(
     request: ResearchRequest, search: SearchOptions | EffectiveSearch
 ) -> tuple[list[str], list[str]]:
     """Return the distinct addresses of the protected sources, and one line for each problem."""
     urls, lines = list[str](), list[str]()
     for place, given in enumerate(request.protected_sources):
         try:
-            url = _address_of(given, request.corpus)
+            url = _resolve_address(given, request.corpus)
             _check_against(url, request, search)
         except ValueError as problem:
             lines.append(f"protected_sources.{place}: {problem}")
@@ -39,10 +39,10 @@ def protected_sources_of(
     return urls, lines
 
 
-def _address_of(given: str, corpus: str | None) -> str:
+def _resolve_address(given: str, corpus: str | None) -> str:
     """Return the address of a page or document as searches spell it. Raises ValueError."""
     if SCHEME.match(given):
-        if not host_of(given):
+        if not url_host(given):
             raise ValueError("no address of a page; write it like https://example.org/page")
         return canonical_url(given)
     name, path = corpus, given.replace("%", "%25")
@@ -61,7 +61,7 @@ def _address_of(given: str, corpus: str | None) -> str:
 def _check_against(url: str, request: ResearchRequest, search: SearchOptions | EffectiveSearch) -> None:
     """Raise ValueError for an address that another part of the request excludes."""
     remedy = "take it from one of the two"
-    host, allowed = host_of(url), search.domains_allow
+    host, allowed = url_host(url), search.domains_allow
     if host and _is_below(host, search.domains_deny):
         raise ValueError(f"its host is in search.domains_deny; {remedy}")
     if host and allowed and not _is_below(host, allowed):
@@ -71,4 +71,4 @@ def _check_against(url: str, request: ResearchRequest, search: SearchOptions | E
 
 
 def _is_below(host: str, domains: list[str] | None) -> bool:
-    return any(belongs_to(host, host_of(f"https://{domain}")) for domain in domains or [])
+    return any(belongs_to(host, url_host(f"https://{domain}")) for domain in domains or [])

@@ -13,19 +13,19 @@ from pydantic.json_schema import SkipJsonSchema
 from contracts.addresses import canonical_url, normalized_text
 from contracts.base import Contract
 from contracts.evidence import DocumentRef, Gap
-from contracts.lenient import Query, Sentence, UnfitAnswer, distinct, first, known_word, one_line
+from contracts.lenient import Query, Sentence, UnfitAnswer, distinct, member_or, one_line, take_first
 from contracts.research_trees import (
     DETAIL_CHARACTERS,
     GOAL_CHARACTERS,
-    MOST_LEVELS,
+    MAX_LEVELS,
     ResearchTree,
     TaskType,
     TreeBounds,
     TreeLeaf,
     TreeNode,
+    find_problems,
     leaf_id,
     node_id,
-    problems_of,
 )
 from contracts.roles import (
     AnalyzeInput,
@@ -44,13 +44,13 @@ from contracts.vocabulary import GapKind, Quality, Severity, Tier
 
 QUERY_CHARACTERS: Final = 500
 """Per query of the scope."""
-MOST_SPLITS: Final = 4
+MAX_SPLITS: Final = 4
 """Narrower queries that replace one too broad."""
-MOST_SEARCHES: Final = 4
+MAX_SEARCHES: Final = 4
 """Of the librarian, per need."""
 SCANNED_CHARACTERS: Final = 3_000
 """Of a candidate, as shown to the scanner."""
-MOST_FOLLOW_UP_QUESTIONS, MOST_IDENTIFIED_GAPS, MOST_WORKS = 3, 3, 5
+MAX_FOLLOW_UP_QUESTIONS, MAX_IDENTIFIED_GAPS, MAX_WORKS = 3, 3, 5
 """Per leaf."""
 WORK_CHARACTERS: Final = 200
 SHOWN_LINKS: Final = 20
@@ -87,17 +87,17 @@ class ManagerAnswer(RoleAnswer):
         """Keep distinct queries within the limit, or the edited ones. Raises `UnfitAnswer` without usable verdicts."""
         judged = distinct(self.queries, lambda one: one.query)
         if request.edited:
-            judged = _verdicts(request.edited, judged, notes)
+            judged = _order_verdicts(request.edited, judged, notes)
         if not judged:
             raise UnfitAnswer("queries: at least one query with words is needed")
         for place, one in enumerate(judged):
             if not one.feasible and not (one.reason and distinct(one.splits, str, [one.query])):
                 raise UnfitAnswer(f"queries.{place}: not feasible, so a reason and narrower queries are needed")
-        kept = judged if request.edited else first(judged, request.most_queries, notes, "queries")
-        return self.model_copy(update={"queries": [_with_splits(one) for one in kept]})
+        kept = judged if request.edited else take_first(judged, request.most_queries, notes, "queries")
+        return self.model_copy(update={"queries": [_clean_splits(one) for one in kept]})
 
 
-def _verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
+def _order_verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
     """Return the verdict on each edited query, in order. Raises `UnfitAnswer` if one is missing."""
     known = {normalized_text(one.query): one for one in judged}
     missing = [place for place, query in enumerate(edited) if normalized_text(query) not in known]
@@ -108,9 +108,9 @@ def _verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[
     return [known[normalized_text(query)].model_copy(update={"query": query}) for query in edited]
 
 
-def _with_splits(judged: JudgedQuery) -> JudgedQuery:
+def _clean_splits(judged: JudgedQuery) -> JudgedQuery:
     """Return a verdict with distinct narrower queries, or none if the query is feasible."""
-    splits = [] if judged.feasible else distinct(judged.splits, str, [judged.query])[:MOST_SPLITS]
+    splits = [] if judged.feasible else distinct(judged.splits, str, [judged.query])[:MAX_SPLITS]
     return judged.model_copy(update={"splits": splits})
 
 
@@ -137,14 +137,14 @@ class LibrarianAnswer(RoleAnswer):
             raise UnfitAnswer("searches: at least one search with words is needed")
         if len(fresh) < len(self.searches):
             notes.append("searches that were empty or repeated were dropped")
-        return self.model_copy(update={"searches": first(fresh, MOST_SEARCHES, notes, "searches")})
+        return self.model_copy(update={"searches": take_first(fresh, MAX_SEARCHES, notes, "searches")})
 
 
 class ScanInput(AnalyzeInput):
     """Hand-off to the scanner: an excerpt of one candidate; the sub-query is the need."""
 
     sources: list[SourceExtract] = Field(min_length=1, max_length=1)
-    MOST_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
+    MAX_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
 
 
 def _decision(word: Any) -> str:
@@ -154,10 +154,10 @@ def _decision(word: Any) -> str:
 class ScannerAnswer(RoleAnswer):
     """Assessment of one source."""
 
-    credibility: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)] = Field(
+    credibility: Annotated[Quality, member_or(Quality, Quality.UNKNOWN)] = Field(
         description="high, medium or low: how far to trust its author and publisher in this matter"
     )
-    relevance: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)] = Field(
+    relevance: Annotated[Quality, member_or(Quality, Quality.UNKNOWN)] = Field(
         description="high, medium or low: how well it addresses the need"
     )
     reason: Sentence = Field(default="", description="what decided, in one sentence")
@@ -198,14 +198,14 @@ class TreeInput(RoleInput):
     """Executors in total, including this one."""
     most_leaves: int = 5
     """Per executor."""
-    most_levels: int = MOST_LEVELS
+    most_levels: int = MAX_LEVELS
     done: list[str] = []
     """Tasks of earlier rounds."""
 
     @property
     def levels_below(self) -> int:
         """Return the number of executor levels allowed below this one."""
-        return max(0, min(self.most_levels, MOST_LEVELS) - self.level)
+        return max(0, min(self.most_levels, MAX_LEVELS) - self.level)
 
     @property
     def bounds(self) -> TreeBounds:
@@ -251,7 +251,7 @@ class TreeAnswer(RoleAnswer):
     def fitted(self, request: TreeInput, notes: list[str]) -> Self:
         """Return the answer unchanged. Raises `UnfitAnswer` for a tree that is not feasible."""
         del notes
-        if problems := problems_of(self.tree(request), request.bounds):
+        if problems := find_problems(self.tree(request), request.bounds):
             raise UnfitAnswer("; ".join(problems[:5]))
         return self
 
@@ -324,12 +324,12 @@ class ExtractorAnswer(AnalyzerAnswer):
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
         """Keep the first distinct questions, gaps and works, and derive the gaps of an analysis from them."""
         del request
-        questions = first(distinct(self.follow_up_questions, str), MOST_FOLLOW_UP_QUESTIONS, notes, "questions")
-        holes = first(distinct(self.identified_gaps, str, questions), MOST_IDENTIFIED_GAPS, notes, "gaps")
+        questions = take_first(distinct(self.follow_up_questions, str), MAX_FOLLOW_UP_QUESTIONS, notes, "questions")
+        holes = take_first(distinct(self.identified_gaps, str, questions), MAX_IDENTIFIED_GAPS, notes, "gaps")
         works = distinct(self.mentioned_works, lambda work: f"{work.words} {work.address}")
         gaps = [ProposedGap(description=text, kind=GapKind.QUESTION, suggested_queries=[text]) for text in questions]
         gaps += [ProposedGap(description=text, kind=GapKind.LIMITATION, suggested_queries=[text]) for text in holes]
-        update = {"gaps": gaps, "quality_updates": [], "mentioned_works": first(works, MOST_WORKS, notes, "works")}
+        update = {"gaps": gaps, "quality_updates": [], "mentioned_works": take_first(works, MAX_WORKS, notes, "works")}
         return self.model_copy(update=update)
 
 
@@ -361,7 +361,7 @@ class JudgedGap(Contract):
     gap_id: str = Field(description="label of the gap in the list")
     in_scope: bool = Field(default=True, description="whether the goal needs it")
     addressable: bool = Field(default=True, description="whether other sources may answer it")
-    severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
+    severity: Annotated[Severity, member_or(Severity, Severity.MODERATE)] = Severity.MODERATE
 
 
 class SelfCheckAnswer(RoleAnswer):

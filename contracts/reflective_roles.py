@@ -11,14 +11,14 @@ from contracts.lenient import (
     Query,
     Sentence,
     UnfitAnswer,
-    at_most,
     distinct,
-    first,
-    known_word,
-    line_of,
+    max_lines,
+    member_or,
     one_line,
+    take_first,
+    to_line,
 )
-from contracts.plan import MOST_QUESTIONS
+from contracts.plan import MAX_QUESTIONS
 from contracts.request import Depth, Mode, Turn
 from contracts.roles import (
     BriefedInput,
@@ -70,9 +70,9 @@ class ClassifyInput(BriefedInput, ClarifyInput):
 class CoordinatorAnswer(RoleAnswer):
     """A classification; unreadable values count as `moderate`, `deep` and `auto`."""
 
-    complexity: Annotated[Complexity, known_word(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
-    route: Annotated[Mode, known_word(Mode, Mode.DEEP)] = Field(default=Mode.DEEP, json_schema_extra={"enum": ROUTES})
-    recommended_depth: Annotated[Depth, known_word(Depth, Depth.AUTO)] = Depth.AUTO
+    complexity: Annotated[Complexity, member_or(Complexity, Complexity.MODERATE)] = Complexity.MODERATE
+    route: Annotated[Mode, member_or(Mode, Mode.DEEP)] = Field(default=Mode.DEEP, json_schema_extra={"enum": ROUTES})
+    recommended_depth: Annotated[Depth, member_or(Depth, Depth.AUTO)] = Depth.AUTO
     is_ambiguous: bool = False
     clarifying_questions: list[Sentence] = []
     brief: Paragraph = Field(
@@ -87,7 +87,7 @@ class CoordinatorAnswer(RoleAnswer):
             notes.append(f"the route {route.value}, which is not open, was read as deep")
             route = Mode.DEEP
         asked = [question for one in request.rounds for question in one.questions]
-        questions = distinct(self.clarifying_questions, str, asked)[:MOST_QUESTIONS]
+        questions = distinct(self.clarifying_questions, str, asked)[:MAX_QUESTIONS]
         if request.required and not questions:
             raise UnfitAnswer("clarifying_questions: the person must be asked: at least one question is needed")
         ambiguous = self.is_ambiguous or request.required
@@ -125,8 +125,8 @@ class QueriesAnswer(RoleAnswer):
         if isinstance(request, ResearchStepInput):
             asked = request.asked
             fallback = [request.description, request.step_title] if request.turn == 1 else []
-        queries = first(distinct(self.queries, str, asked), request.most_queries, notes, "queries")
-        fresh = distinct([line_of(text, 400) for text in fallback], str, asked)[:1]
+        queries = take_first(distinct(self.queries, str, asked), request.most_queries, notes, "queries")
+        fresh = distinct([to_line(text, 400) for text in fallback], str, asked)[:1]
         return self.model_copy(update={"queries": queries or fresh})
 
 
@@ -162,7 +162,7 @@ class ProposedStep(Contract):
 
     title: Annotated[str, one_line(200)] = Field(description="the topic, in the form “Research …”")
     description: Annotated[str, one_line(500)] = Field(default="", description="what the step must find out")
-    step_type: Annotated[StepKind, known_word(StepKind, StepKind.RESEARCH)] = StepKind.RESEARCH
+    step_type: Annotated[StepKind, member_or(StepKind, StepKind.RESEARCH)] = StepKind.RESEARCH
     needs_search: bool = True
 
 
@@ -176,19 +176,19 @@ class StepPlannerAnswer(RoleAnswer):
 
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
         """Keep distinct new steps. Raises `UnfitAnswer` for a first plan without a search, as nothing is read yet."""
-        done, named = [step.title for step in request.steps], [_whole(step) for step in self.steps]
+        done, named = [step.title for step in request.steps], [_complete_step(step) for step in self.steps]
         kept = distinct(named, lambda step: step.title, done)
         if len(kept) < len(self.steps):
             notes.append("steps that were empty or done already were dropped")
         if not kept and not request.steps:
             raise UnfitAnswer("steps: at least one step with a title is needed")
-        kept = first(kept, request.most, notes, "steps")
+        kept = take_first(kept, request.most, notes, "steps")
         if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in kept):
             raise UnfitAnswer("steps: nothing has been read yet: at least one step must search (needs_search)")
         return self.model_copy(update={"steps": kept})
 
 
-def _whole(step: ProposedStep) -> ProposedStep:
+def _complete_step(step: ProposedStep) -> ProposedStep:
     """Fill an empty title or description from the other, and turn a step without a search into an analysis."""
     kind = step.step_type if step.needs_search else StepKind.ANALYSIS
     title = step.title or step.description[:200]
@@ -246,9 +246,9 @@ class ReflectOnStepInput(RoleInput):
 class ReflectorAnswer(RoleAnswer):
     """A decision; an unreadable one counts as `continue`, which is harmless."""
 
-    decision: Annotated[ReflectionDecision, known_word(ReflectionDecision, ReflectionDecision.CONTINUE)]
+    decision: Annotated[ReflectionDecision, member_or(ReflectionDecision, ReflectionDecision.CONTINUE)]
     reasoning: Paragraph = ""
-    suggested_changes: Annotated[list[Paragraph], BeforeValidator(lambda value: value or []), at_most(5)] = []
+    suggested_changes: Annotated[list[Paragraph], BeforeValidator(lambda value: value or []), max_lines(5)] = []
 
 
 class RespondInput(WriteInput):

@@ -20,17 +20,17 @@ from contracts.outcome import AgentDecision, Citation, Guidance
 from contracts.plan import PlanContent, PlanNode
 from contracts.resolved import CorpusSnapshot, SkippedFile
 from contracts.texts import problem_message
-from contracts.tokens import Band, ContentEntry, FidelityTotals, total_of
+from contracts.tokens import Band, ContentEntry, FidelityTotals, sum_totals
 from contracts.vocabulary import ReportKind, SourceStatus
 
 MARKDOWN_FILE: Final = "report.md"
 HTML_FILE: Final = "report.html"
 JSON_FILE: Final = "report.json"
-LARGEST_REPORT: Final = 20_000_000
+MAX_REPORT_BYTES: Final = 20_000_000
 """Bytes of a `report.json`; a thousand sources take a quarter of it."""
-LONGEST_TEXT: Final = 2_000_000
+MAX_TEXT_CHARACTERS: Final = 2_000_000
 """Characters of a report's text; ten thousand words and a thousand sources take a fifth of it."""
-MOST_PROBLEMS: Final = 100
+MAX_PROBLEMS: Final = 100
 VERDICT_SIGNS: Final = {
     "supported": "✓",
     "partial": "±",
@@ -41,19 +41,19 @@ VERDICT_SIGNS: Final = {
 }
 """In display order."""
 CITATION: Final = re.compile(r" ?\\?\[\d+\\?\](?:\([^()\s]*\))?")
-ALIKE: Final = 0.5
+MIN_SIMILARITY: Final = 0.5
 """Lowest similarity of two statements that count as one, rephrased."""
-MOST_PAIRED: Final = 1_000
+MAX_PAIRED_CLAIMS: Final = 1_000
 """Claims of each report that are compared by similarity."""
-MOST_PASSAGES: Final = 20
+MAX_PASSAGES: Final = 20
 """Passages shown per source."""
 
 
 class ReportText(Contract):
     """The text of `report.md`."""
 
-    markdown: str = Field(max_length=LONGEST_TEXT)
-    draft: str = Field(default="", max_length=LONGEST_TEXT)
+    markdown: str = Field(max_length=MAX_TEXT_CHARACTERS)
+    draft: str = Field(default="", max_length=MAX_TEXT_CHARACTERS)
     """The text with evidence markers, `[ev-…]`, instead of numbers; empty if the run wrote none."""
     sections: BoundedList[str] = []
     """Headings of the second level."""
@@ -159,7 +159,7 @@ class ReportFidelity(Contract):
     """Sources that were read and from which nothing was extracted; a scan may have shown an excerpt of them."""
 
 
-def fidelity_of_run(
+def run_fidelity(
     phases: Mapping[str, FidelityTotals],
     shortened: Sequence[ContentEntry],
     dropped: Sequence[str],
@@ -169,7 +169,7 @@ def fidelity_of_run(
     """Return the fidelity of a run; None if no model was shown content that can be shortened."""
     if not phases:
         return None
-    total, items = total_of(phases.values()), [item for call in shortened for item in call.items]
+    total, items = sum_totals(phases.values()), [item for call in shortened for item in call.items]
     stored = total.stored_characters
     whole = max(0, total.items - len(items))
     ratios = whole + sum(item.compression_ratio for item in items)
@@ -317,7 +317,7 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
     try:
         return Report.model_validate_json(data)
     except ValidationError as error:
-        problems = error.errors(include_input=False, include_url=False)[:MOST_PROBLEMS]
+        problems = error.errors(include_input=False, include_url=False)[:MAX_PROBLEMS]
         return [(".".join(str(part) for part in each["loc"]), problem_message(each)) for each in problems]
 
 
@@ -331,7 +331,7 @@ def compare_reports(before: Report, after: Report, lost: Mapping[str, str] | Non
     )
 
 
-def words_of_claim(claim: ReportClaim) -> str:
+def claim_text(claim: ReportClaim) -> str:
     """Return the text of a claim without citations, quote markers and its verdict sign."""
     text, sign = claim.text, VERDICT_SIGNS.get(claim.verdict)
     if sign and claim.verdict != "supported":
@@ -343,9 +343,9 @@ def words_of_claim(claim: ReportClaim) -> str:
 def _claim_changes(before: Report, after: Report) -> Iterator[ClaimChange]:
     """Yield the claims that differ: those of the newer report in order, then the removed ones."""
     old, new = list(before.claims), list(after.claims)
-    same = _same_claims(old, new)
+    same = _match_same(old, new)
     known = {place: claim for place, claim in enumerate(old) if place not in same.values()}
-    rephrased = _rephrased(known, {place: claim for place, claim in enumerate(new) if place not in same})
+    rephrased = _match_rephrased(known, {place: claim for place, claim in enumerate(new) if place not in same})
     for place, claim in enumerate(new):
         if place in rephrased:
             yield _change(ChangeKind.WORDED_ANEW, old[rephrased[place]], claim)
@@ -363,38 +363,38 @@ def _change(kind: ChangeKind, before: ReportClaim | None, after: ReportClaim | N
     return ClaimChange(
         kind=kind,
         section=newest.section if newest else "",
-        before=words_of_claim(before) if before else "",
-        after=words_of_claim(after) if after else "",
+        before=claim_text(before) if before else "",
+        after=claim_text(after) if after else "",
         verdict_before=before.verdict if before else "",
         verdict_after=after.verdict if after else "",
     )
 
 
-def _same_claims(old: Sequence[ReportClaim], new: Sequence[ReportClaim]) -> dict[int, int]:
+def _match_same(old: Sequence[ReportClaim], new: Sequence[ReportClaim]) -> dict[int, int]:
     """Map the index of each newer claim to that of an earlier one with the same text, each used once."""
     known: dict[str, list[int]] = {}
     for place, claim in enumerate(old):
-        known.setdefault(normalized_text(words_of_claim(claim)), []).append(place)
+        known.setdefault(normalized_text(claim_text(claim)), []).append(place)
     partners = {}
     for place, claim in enumerate(new):
-        if places := known.get(normalized_text(words_of_claim(claim))):
+        if places := known.get(normalized_text(claim_text(claim))):
             # Prefer the same section, because a statement may occur in several.
             partners[place] = max(places, key=lambda each: old[each].section == claim.section)
             places.remove(partners[place])
     return partners
 
 
-def _rephrased(old: Mapping[int, ReportClaim], new: Mapping[int, ReportClaim]) -> dict[int, int]:
+def _match_rephrased(old: Mapping[int, ReportClaim], new: Mapping[int, ReportClaim]) -> dict[int, int]:
     """Map the index of each rephrased claim to that of the earlier one, most similar pairs first."""
     earlier, later = (
-        [(place, normalized_text(words_of_claim(claim)).split()) for place, claim in [*claims.items()][:MOST_PAIRED]]
+        [(place, normalized_text(claim_text(claim)).split()) for place, claim in [*claims.items()][:MAX_PAIRED_CLAIMS]]
         for claims in (old, new)
     )
     pairs = [
         (-likeness, place, number)
         for place, words in later
         for number, known in earlier
-        if (likeness := _likeness(words, known)) >= ALIKE
+        if (likeness := _similarity(words, known)) >= MIN_SIMILARITY
     ]
     chosen: dict[int, int] = {}
     for _, place, number in sorted(pairs):
@@ -403,9 +403,9 @@ def _rephrased(old: Mapping[int, ReportClaim], new: Mapping[int, ReportClaim]) -
     return chosen
 
 
-def _likeness(one: list[str], other: list[str]) -> float:
-    """Return the share of words that two statements have in common, in the same order; 0 if clearly below `ALIKE`."""
-    few = 2 * len({*one} & {*other}) < ALIKE * (len({*one}) + len({*other}))
+def _similarity(one: list[str], other: list[str]) -> float:
+    """Return the share of words that two statements have in common, in the same order; 0 if clearly too low."""
+    few = 2 * len({*one} & {*other}) < MIN_SIMILARITY * (len({*one}) + len({*other}))
     return 0.0 if few else SequenceMatcher(None, one, other, autojunk=False).ratio()
 
 
@@ -429,7 +429,7 @@ def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> I
         cited = {key for claim in before.claims for key in claim.evidence_ids}
         passages = [one.quote for one in before.evidence if one.source_id == source.id and one.id in cited]
         shown = {"source_id": source.id, "url": source.url, "title": source.title}
-        yield SourceChange(kind=kind, reason=reason, passages=passages[:MOST_PASSAGES], **shown)
+        yield SourceChange(kind=kind, reason=reason, passages=passages[:MAX_PASSAGES], **shown)
 
 
 def compare_files(before: bytes, after: bytes) -> ReportChanges | int:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, ReportDraft
-from contracts.lenient import UnfitAnswer, known_word
+from contracts.lenient import UnfitAnswer, member_or
 from contracts.messages import RunRequest
 from contracts.roles import FindingsInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
@@ -18,9 +18,9 @@ from contracts.vocabulary import ReportKind, Tier
 
 LONGER_FIGURES: Final = {"title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
 """Draft fields that follow from the text, blanked to keep histories small."""
-MOST_OPERATIONS: Final = 12
+MAX_OPERATIONS: Final = 12
 """Per update."""
-MOST_REVISIONS: Final = 40
+MAX_REVISIONS: Final = 40
 """Earlier versions of a live report that can still be fetched by hash."""
 
 
@@ -35,7 +35,7 @@ class OperationKind(StrEnum):
 class Operation(Contract):
     """A change at one place in a section."""
 
-    kind: Annotated[OperationKind, known_word(OperationKind, OperationKind.APPEND)] = OperationKind.APPEND
+    kind: Annotated[OperationKind, member_or(OperationKind, OperationKind.APPEND)] = OperationKind.APPEND
     anchor: int = Field(default=0, description="number of the sentence or list item; 0 for append")
     text: str = Field(description="Markdown with passage markers")
 
@@ -66,8 +66,8 @@ class ReporterAnswer(RoleAnswer):
         del notes
         if request.findings and not request.issues and not self.operations:
             raise UnfitAnswer("operations: at least one is needed, because there are notes to report")
-        if len(self.operations) > MOST_OPERATIONS:
-            raise UnfitAnswer(f"operations: at most {MOST_OPERATIONS} in one update")
+        if len(self.operations) > MAX_OPERATIONS:
+            raise UnfitAnswer(f"operations: at most {MAX_OPERATIONS} in one update")
         return self
 
 

@@ -301,7 +301,7 @@ class FollowUp(Contract):
     sources: int = 0
 
 
-def memo_of(request: ResearchRequest) -> dict[str, Any]:
+def run_memo(request: ResearchRequest) -> dict[str, Any]:
     """Return the memo that the server shows with a run's id, from its start."""
     question = shorten(request.query, names.MEMO_CHARACTERS)
     return {names.QUESTION_MEMO: question, names.STRATEGY_MEMO: request.strategy}

@@ -13,7 +13,7 @@ from contracts.addresses import normalized_text, short_hash
 from contracts.base import Contract
 from contracts.texts import plural
 
-MOST_LEVELS: Final = 3
+MAX_LEVELS: Final = 3
 """Executors on a path."""
 ASSESS_SOURCE: Final = "ASSESS_SOURCE"
 """Task of an extractor that examines a candidate for the librarian; never the task of a leaf."""
@@ -93,7 +93,7 @@ class TreeBounds:
     """Per executor and round."""
     sources: Collection[str]
     """Ids of the vetted sources."""
-    most_levels: int = MOST_LEVELS
+    most_levels: int = MAX_LEVELS
     most_rounds: int = 1
     """Rounds per executor: the plan and each correction."""
 
@@ -108,20 +108,20 @@ def leaf_id(node: str, source: str, task_type: TaskType, detail: str) -> str:
     return f"leaf-{short_hash(node, source, task_type.value, normalized_text(detail))}"
 
 
-def problems_of(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
+def find_problems(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
     """Return the problems of a tree, each with its path; empty if the tree is feasible."""
     if not tree.nodes:
         return ["nodes: a tree needs one executor"]
-    paths = paths_of(tree)
-    problems = list(_problems_of_shape(tree, paths, bounds.most_levels))
+    paths = node_paths(tree)
+    problems = list(_shape_problems(tree, paths, bounds.most_levels))
     if len(tree.nodes) > bounds.most_nodes:
         problems.append(f"nodes: {plural(len(tree.nodes), 'executor')}, at most {bounds.most_nodes}: merge some")
     for node in tree.nodes:
-        problems += _problems_of_leaves(node, paths.get(node.id, ""), bounds)
+        problems += _leaf_problems(node, paths.get(node.id, ""), bounds)
     return problems
 
 
-def paths_of(tree: ResearchTree) -> dict[str, str]:
+def node_paths(tree: ResearchTree) -> dict[str, str]:
     """Return the path of each executor in a planner's notation: `nodes.0.nodes.1`."""
     paths, numbers = {tree.root.id: ""}, Counter[str]()
     for node in tree.nodes[1:]:
@@ -131,7 +131,7 @@ def paths_of(tree: ResearchTree) -> dict[str, str]:
     return paths
 
 
-def _problems_of_shape(tree: ResearchTree, paths: Mapping[str, str], most_levels: int) -> Iterator[str]:
+def _shape_problems(tree: ResearchTree, paths: Mapping[str, str], most_levels: int) -> Iterator[str]:
     """Yield the problems of parents, levels and goals."""
     known = {node.id: node for node in tree.nodes}
     if len(known) < len(tree.nodes):
@@ -141,7 +141,7 @@ def _problems_of_shape(tree: ResearchTree, paths: Mapping[str, str], most_levels
     """Goals of each executor and its ancestors."""
     for node in tree.nodes:
         path, goal = paths.get(node.id, "nodes"), normalized_text(node.goal)
-        if node.level > min(most_levels, MOST_LEVELS):
+        if node.level > min(most_levels, MAX_LEVELS):
             yield f"{path}: an executor of level {node.level}, at most {most_levels}: give its work to the one above it"
         if not goal:
             yield f"{path}.goal: a goal is needed"
@@ -154,7 +154,7 @@ def _problems_of_shape(tree: ResearchTree, paths: Mapping[str, str], most_levels
             yield f"{path or '$'}: an executor needs leaves, or executors below it"
 
 
-def _problems_of_leaves(node: TreeNode, path: str, bounds: TreeBounds) -> Iterator[str]:
+def _leaf_problems(node: TreeNode, path: str, bounds: TreeBounds) -> Iterator[str]:
     """Yield the problems of an executor's leaves."""
     where = f"{path}.leaves".lstrip(".")
     rounds = [leaf.round for leaf in node.leaves]

@@ -12,9 +12,9 @@ from pydantic.json_schema import SkipJsonSchema
 
 from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, SearchHit, SectionHint, SourceDetails
-from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, first, known_word, one_line, within
+from contracts.lenient import Paragraph, Sentence, UnfitAnswer, clamp, distinct, member_or, one_line, take_first
 from contracts.outcome import CallAccount, GateIssue, Guidance
-from contracts.plan import MOST_QUESTIONS, PlanNode, QuestionRound
+from contracts.plan import MAX_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.texts import shorten
@@ -22,13 +22,13 @@ from contracts.tokens import TokenSettings, TokenShare
 from contracts.tools import ToolSpec
 from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
 
-MOST_GAPS: Final = 3
-MOST_SUGGESTIONS: Final = 3
-MOST_FOLLOW_UPS: Final = 3
-MOST_NOTES: Final = 10
-AGAIN_CHARACTERS: Final = 1_000
+MAX_GAPS: Final = 3
+MAX_SUGGESTIONS: Final = 3
+MAX_FOLLOW_UPS: Final = 3
+MAX_NOTES: Final = 10
+REPEATED_CHARACTERS: Final = 1_000
 """Of a source already analyzed at length for another sub-query: the parts that match this one best."""
-Priority = Annotated[int, within(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
+Priority = Annotated[int, clamp(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
 
 
 class RoleInput(CompactModel):
@@ -142,7 +142,7 @@ class PlannerAnswer(RoleAnswer):
         if len(kept) < len(self.sub_queries):
             notes.append("sub-queries that were empty or repeated were dropped")
         ranked = sorted(range(len(kept)), key=lambda place: (kept[place].priority, place))
-        chosen = first(ranked, request.max_sub_queries, notes, "sub-queries")
+        chosen = take_first(ranked, request.max_sub_queries, notes, "sub-queries")
         return self.model_copy(update={"sub_queries": [kept[place] for place in sorted(chosen)]})
 
 
@@ -168,7 +168,7 @@ class ClarifierAnswer(RoleAnswer):
         """Keep distinct new questions. Raises `UnfitAnswer` if a required question is missing."""
         asked = [question for one in request.rounds for question in one.questions]
         proposed = self.questions if request.required or not self.clear else []
-        questions = first(distinct(proposed, str, asked), MOST_QUESTIONS, notes, "questions")
+        questions = take_first(distinct(proposed, str, asked), MAX_QUESTIONS, notes, "questions")
         if request.required and not questions:
             raise UnfitAnswer("questions: the person must be asked: at least one question is needed")
         return self.model_copy(update={"questions": questions})
@@ -197,7 +197,7 @@ class SourceExtract(SourceDetails):
 class AnalyzeInput(RoleInput):
     """Hand-off to the analyzer: one sub-query with its sources."""
 
-    MOST_CHARACTERS: ClassVar[int | None] = None
+    MAX_CHARACTERS: ClassVar[int | None] = None
     """Limit per source on top of the request's own; None: no extra limit."""
 
     brief: str = ""
@@ -221,7 +221,7 @@ class AnalyzeInput(RoleInput):
         """Return the number of characters of a source to consider; protected sources always get the full length."""
         if source.id in self.protected_source_ids:
             return self.protected_characters or self.source_characters
-        return min(self.source_characters, AGAIN_CHARACTERS) if source.again else self.source_characters
+        return min(self.source_characters, REPEATED_CHARACTERS) if source.again else self.source_characters
 
 
 class Quote(Contract):
@@ -236,7 +236,7 @@ class ProposedFinding(Contract):
     """A finding proposed by an analyzer."""
 
     content: Annotated[str, one_line(320)] = Field(description="one specific statement that the quotes support")
-    confidence: Annotated[Confidence, known_word(Confidence, Confidence.LOW)] = Confidence.LOW
+    confidence: Annotated[Confidence, member_or(Confidence, Confidence.LOW)] = Confidence.LOW
     quotes: list[Quote] = Field(default=[], description="the passages that support it")
     category: Annotated[str, one_line(80)] | None = None
     contradicts: list[int] = Field(
@@ -250,14 +250,14 @@ class ProposedGap(Contract):
     description: Annotated[str, one_line(400)]
     suggested_queries: list[Sentence] = []
     priority: Priority = 1
-    kind: Annotated[GapKind, known_word(GapKind, GapKind.MISSING)] = GapKind.MISSING
+    kind: Annotated[GapKind, member_or(GapKind, GapKind.MISSING)] = GapKind.MISSING
 
 
 class QualityUpdate(Contract):
     """The analyzer's rating of a source."""
 
     source_id: str
-    quality: Annotated[Quality, known_word(Quality, Quality.UNKNOWN)]
+    quality: Annotated[Quality, member_or(Quality, Quality.UNKNOWN)]
 
 
 class AnalyzerAnswer(RoleAnswer):
@@ -272,8 +272,8 @@ class AnalyzerAnswer(RoleAnswer):
         del request
         gaps = sorted(distinct(self.gaps, lambda gap: gap.description), key=lambda gap: gap.priority)
         kept = [
-            gap.model_copy(update={"suggested_queries": distinct(gap.suggested_queries, str)[:MOST_SUGGESTIONS]})
-            for gap in first(gaps, MOST_GAPS, notes, "gaps")
+            gap.model_copy(update={"suggested_queries": distinct(gap.suggested_queries, str)[:MAX_SUGGESTIONS]})
+            for gap in take_first(gaps, MAX_GAPS, notes, "gaps")
         ]
         return self.model_copy(update={"gaps": kept})
 
@@ -374,7 +374,7 @@ class GapAssessment(Contract):
     """A refiner's assessment of a gap."""
 
     gap_id: str
-    severity: Annotated[Severity, known_word(Severity, Severity.MODERATE)] = Severity.MODERATE
+    severity: Annotated[Severity, member_or(Severity, Severity.MODERATE)] = Severity.MODERATE
     addressable: bool = True
     follow_up_queries: list[FollowUpQuery] = []
 
@@ -403,7 +403,7 @@ class RefinerAnswer(RoleAnswer):
         asked = list(request.asked)
         gap_analysis = []
         for one in judged:
-            fresh = distinct(one.follow_up_queries, lambda follow_up: follow_up.query, asked)[:MOST_FOLLOW_UPS]
+            fresh = distinct(one.follow_up_queries, lambda follow_up: follow_up.query, asked)[:MAX_FOLLOW_UPS]
             asked += [follow_up.query for follow_up in fresh]  # nor may two gaps share a query
             gap_analysis.append(one.model_copy(update={"follow_up_queries": fresh}))
         advice = self.iteration_recommendation
@@ -412,7 +412,7 @@ class RefinerAnswer(RoleAnswer):
             update={
                 "gap_analysis": gap_analysis,
                 "iteration_recommendation": advice.model_copy(update={"priority_gaps": named}),
-                "report_improvements": distinct(self.report_improvements, str)[:MOST_NOTES],
+                "report_improvements": distinct(self.report_improvements, str)[:MAX_NOTES],
             }
         )
 
@@ -433,7 +433,7 @@ class ReflectInput(RoleInput):
 class QualityAssessment(Contract):
     """A supervisor's assessment of a phase."""
 
-    score: Annotated[float, within(1, 10)] = Field(default=5.0, json_schema_extra={"minimum": 1, "maximum": 10})
+    score: Annotated[float, clamp(1, 10)] = Field(default=5.0, json_schema_extra={"minimum": 1, "maximum": 10})
     strengths: list[Annotated[str, one_line(1_000)]] = []
     weaknesses: list[Annotated[str, one_line(1_000)]] = []
 
@@ -441,7 +441,7 @@ class QualityAssessment(Contract):
 class SupervisorAnswer(RoleAnswer):
     """A reflection on a phase."""
 
-    action: Annotated[Action, known_word(Action, Action.PROCEED)]
+    action: Annotated[Action, member_or(Action, Action.PROCEED)]
     rationale: Annotated[str, one_line(1_000)] = ""
     quality_assessment: QualityAssessment = QualityAssessment()
     guidance: Annotated[str, AfterValidator(lambda text: shorten(text.strip(), 2_000))] = Field(
@@ -542,7 +542,7 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
     if isinstance(request, BriefedInput | WriteInput):
         fields["corpus"] = resolved.corpus
     if isinstance(request, AnalyzeInput):
-        most = request.MOST_CHARACTERS or resolved.source_characters
+        most = request.MAX_CHARACTERS or resolved.source_characters
         fields["source_characters"] = min(most, resolved.source_characters)
     return fields
 

@@ -25,7 +25,7 @@ from contracts.plan import WITHOUT_SEARCH, Clarification, Plan, PlanNode, Waitin
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ReflectInput, SupervisorAnswer
 from contracts.state_changes import pack_json, unpack_json
-from contracts.tokens import MOST_SHORTENED_CALLS, CallFidelity, FidelityTotals
+from contracts.tokens import MAX_SHORTENED_CALLS, CallFidelity, FidelityTotals
 from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunStatus, SourceStatus
 
 SCHEMA_VERSION = 3
@@ -154,7 +154,7 @@ class ResearchState(BaseModel):
     refresh: Refresh | None = None
     """The latest refresh, until the run is resumed for another reason."""
     revisions: list[str] = []
-    """Hashes of the latest texts of a live report, oldest first (`contracts.report_updates.MOST_REVISIONS`)."""
+    """Hashes of the latest texts of a live report, oldest first (`contracts.report_updates.MAX_REVISIONS`)."""
     verification: Verification = Verification()
     report_improvements: list[str] = []
     citations: list[Citation] = []
@@ -171,7 +171,7 @@ class ResearchState(BaseModel):
     fidelity: dict[str, FidelityTotals] = {}
     """Content shown to models, by phase."""
     shortened_calls: list[str] = []
-    """Hashes of the stored entries of calls that shortened their content, at most `MOST_SHORTENED_CALLS`."""
+    """Hashes of the stored entries of calls that shortened their content, at most `MAX_SHORTENED_CALLS`."""
     dropped_content_ids: list[str] = []
     content_archive_hashes: list[str] = []
     usage: Usage = Usage()
@@ -322,7 +322,7 @@ class ResearchState(BaseModel):
         self.fidelity = {**self.fidelity, phase: self.fidelity.get(phase, FidelityTotals()).plus(call)}
         if call.entry and call.entry not in self.shortened_calls:
             self.note_entry(call.entry)
-            self.shortened_calls = [*self.shortened_calls, call.entry][-MOST_SHORTENED_CALLS:]
+            self.shortened_calls = [*self.shortened_calls, call.entry][-MAX_SHORTENED_CALLS:]
         self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *call.dropped]))
         self.content_archive_hashes = list(dict.fromkeys([*self.content_archive_hashes, *call.archived]))
 

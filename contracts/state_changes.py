@@ -61,7 +61,7 @@ def _apply(before: Any, change: list[Any]) -> Any:
     raise ValueError("an unknown kind of change")
 
 
-def digest_of(value: Any) -> str:
+def json_digest(value: Any) -> str:
     """Return a 128-bit hash of a JSON value in hexadecimal digits, independent of key order."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -13,14 +13,14 @@ from contracts import orchestrator_roles as orchestrating
 from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
 from contracts.agents import AT_ONCE
-from contracts.call_sizes import CLAIMS_PER_CALL, FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
+from contracts.call_sizes import CLAIMS_PER_CALL, LONG_REPORT_WORDS, MAX_REPORT_SECTIONS, MIN_REPORT_SECTIONS
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER
 from contracts.outcome import Usage
-from contracts.outlines import MOST_HEADINGS
-from contracts.plan import MOST_ROUNDS
+from contracts.outlines import MAX_HEADINGS
+from contracts.plan import MAX_ROUNDS
 from contracts.report_updates import REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Verify
-from contracts.research_trees import MOST_LEVELS
+from contracts.research_trees import MAX_LEVELS
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import ANALYZER, CLARIFIER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
 from contracts.summaries import SUMMARIZER
@@ -29,7 +29,7 @@ from contracts.tree_sizes import tree_calls
 from contracts.vocabulary import EngineKind, JudgeMode, ReportSection, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
-MOST_GAPS: Final = 30
+MAX_GAPS: Final = 30
 """Default limit of the gaps of a run."""
 
 
@@ -63,7 +63,7 @@ class StrategyDeclaration:
     """True if the report grows by bounded updates and is complete at any time (`workflows.phases.drafts`)."""
     report_sections: tuple[ReportSection, ...] = ()
     """Sections appended to its reports, generated from the run's gaps."""
-    most_gaps: int = MOST_GAPS
+    most_gaps: int = MAX_GAPS
     caller: str = ""
     """Role that calls the report's writer, if the strategy restricts calls between roles."""
 
@@ -140,7 +140,7 @@ def writer_engine(engine_by_role: Mapping[str, str]) -> EngineKind | None:
 # --- limits and calls of the strategies of the product ---------------------------------------------------------------
 TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED: (1_800, 240)}
 """Deadline of a run and its reserve for writing, both in seconds."""
-MOST_GAPS_OF_TREE: Final = 10_000
+MAX_TREE_GAPS: Final = 10_000
 """High enough that no gap stated by a leaf is lost."""
 SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTENDED: 12_000}
 """Per source, as shown to a model (`python -m benchmarks.tokens`)."""
@@ -166,7 +166,7 @@ def _steps(fewest: int, most: int, searches: int, reads: int) -> dict[str, int]:
 # --- supervisor ----------------------------------------------------------------------------------------------------
 REFLECTIONS_PER_ITERATION: Final = 4
 """One after each phase but the first of a follow-up iteration, if the supervisor reflects with a model."""
-FEWEST_SUB_QUERIES: Final = 2
+MIN_SUB_QUERIES: Final = 2
 
 
 def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
@@ -174,7 +174,7 @@ def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tupl
     reflections = REFLECTIONS_PER_ITERATION if reflects else 0
     return {
         PLANNER.name: (1, 1),
-        ANALYZER.name: (min(FEWEST_SUB_QUERIES, questions), rounds * questions),
+        ANALYZER.name: (min(MIN_SUB_QUERIES, questions), rounds * questions),
         SYNTHESIZER.name: (1, rounds),
         REFINER.name: (0, rounds - 1),
         SUPERVISOR.name: (reflections, rounds * reflections),
@@ -324,7 +324,7 @@ LIVING_STRATEGY: Final = StrategyDeclaration(
 # --- recursive and its executors -----------------------------------------------------------------------------------
 def _tree_limits(depth: Depth, deadline: float, *counts: int) -> EffectiveLimits:
     queries, nodes, leaves, sources, corrections = counts
-    tree = {"max_nodes": nodes, "max_leaves": leaves, "max_corrections": corrections, "max_levels": MOST_LEVELS}
+    tree = {"max_nodes": nodes, "max_leaves": leaves, "max_corrections": corrections, "max_levels": MAX_LEVELS}
     times = dict.fromkeys(("deadline_seconds", "agent_seconds", "agent_wait_seconds"), deadline)
     return _limits(depth, queries, sources, 12, max_iterations=1, reserve_seconds=deadline / 6, **tree, **times)
 
@@ -346,7 +346,7 @@ RECURSIVE_STRATEGY: Final = StrategyDeclaration(
     gates=Gates(approve=Approve.PHRASE),
     judges_edits=True,
     report_sections=tuple(ReportSection),
-    most_gaps=MOST_GAPS_OF_TREE,
+    most_gaps=MAX_TREE_GAPS,
     caller=recursive.MANAGER.name,
 )
 EXECUTOR_STRATEGY: Final = StrategyDeclaration(
@@ -356,11 +356,11 @@ EXECUTOR_STRATEGY: Final = StrategyDeclaration(
     presets={depth: limits.model_copy(update={"reserve_seconds": 30.0}) for depth, limits in TREE_LIMITS.items()},
     expected_calls=lambda limits, _: tree_calls(limits, 1),
     scoped=True,
-    most_gaps=MOST_GAPS_OF_TREE,
+    most_gaps=MAX_TREE_GAPS,
 )
 
 # --- work on every strategy's report -------------------------------------------------------------------------------
-MOST_CLAIMS_PER_SUB_QUERY: Final = 5
+MAX_CLAIMS_PER_SUB_QUERY: Final = 5
 """Typical number of claims in a report per sub-query."""
 
 
@@ -372,7 +372,7 @@ def calls_by_role(
     if own is None:
         own = strategy.expected_calls(resolved.limits, resolved.gates.think is JudgeMode.MODEL)
     expected, closing = dict(own), closing_calls(resolved)
-    fewest, most = (1, MOST_ROUNDS) if resolved.gates.clarifies else (0, 0)
+    fewest, most = (1, MAX_ROUNDS) if resolved.gates.clarifies else (0, 0)
     fewer, more = expected.get(strategy.clarifier.name, (0, 0))
     expected[strategy.clarifier.name] = fewest + fewer, most + more
     calls = {}
@@ -385,13 +385,13 @@ def calls_by_role(
 def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     """Return the fewest and most model calls by role for work on any strategy's report; for the estimate."""
     checks, full = resolved.checks, resolved.verify is Verify.FULL
-    claims = MOST_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
+    claims = MAX_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
     batches = -(-claims // CLAIMS_PER_CALL)
     by_model = checks.review is JudgeMode.MODEL
     fewest_parts, most_parts = _section_calls(resolved)
     reviewed = int(checks.review is not JudgeMode.OFF)
     # The reporter revises a live report by the review's notes, section by section.
-    by_writer = {REPORTER.name: (0, MOST_HEADINGS * reviewed)}
+    by_writer = {REPORTER.name: (0, MAX_HEADINGS * reviewed)}
     if not declaration(resolved.strategy).live_report:
         by_writer = {SYNTHESIZER.name: (fewest_parts, most_parts + reviewed)}
     return by_writer | {
@@ -405,9 +405,9 @@ def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     """Return the calls for the sections of a long report, besides the one for its frame, over all its versions."""
     if (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return 0, 0
-    most = min(len(resolved.output.sections or []) or MOST_REPORT_SECTIONS, MOST_REPORT_SECTIONS)
+    most = min(len(resolved.output.sections or []) or MAX_REPORT_SECTIONS, MAX_REPORT_SECTIONS)
     _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
-    return min(most, FEWEST_REPORT_SECTIONS), most * times
+    return min(most, MIN_REPORT_SECTIONS), most * times
 
 
 BUILT_IN: Final = tuple(each for each in tuple(globals().values()) if isinstance(each, StrategyDeclaration))

@@ -14,7 +14,7 @@ from contracts.vocabulary import Tier
 
 SUMMARY_LEVELS: Final = (Level.CONDENSED, Level.COMPRESSED, Level.KEY_POINTS, Level.HEADLINE)
 """Levels at which a summary can replace an excerpt."""
-SHORTEST_SUMMARY: Final = 100
+MIN_SUMMARY_CHARACTERS: Final = 100
 """In characters; anything shorter is no more than a sentence of the text itself."""
 ORIGINAL_CHARACTERS: Final = 100_000
 """Longest part of a text that is summarised."""

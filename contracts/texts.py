@@ -13,7 +13,7 @@ REPLACEMENT: Final = "\ufffd"
 
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 _INVISIBLE: Final = re.compile(f"[{INVISIBLE}]")
-_EITHER: Final = re.compile(f"[{CONTROLS}{INVISIBLE}]")
+_CONTROL_OR_INVISIBLE: Final = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 
 
 def plural(count: int, noun: str) -> str:
@@ -22,7 +22,7 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else many}"
 
 
-def either(names: Sequence[str]) -> str:
+def join_alternatives(names: Sequence[str]) -> str:
     """Join alternatives: `a`, `a or b`, `a, b or c`."""
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last
@@ -45,16 +45,16 @@ def visible(text: str) -> str:
 
 def visible_json(text: str) -> str:
     """Return the same JSON with control and invisible characters escaped."""
-    return _EITHER.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _CONTROL_OR_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
-ACTIVE: Final = re.compile(r"[\\`*_\[\]<>&~|$]")
+MARKUP: Final = re.compile(r"[\\`*_\[\]<>&~|$]")
 """Characters of code, emphasis, links, images, HTML, entities, tables and formulas."""
-LEADING: Final = re.compile(r"^(?:[#+=-]|[0-9]+[.)])")
+LEADING_MARKUP: Final = re.compile(r"^(?:[#+=-]|[0-9]+[.)])")
 """Line starts that make headings, lists and rules."""
-LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
+LINK_POINT: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECASE)
 """Places in addresses that renderers would turn into links."""
-BREAK: Final = "\u2060"
+LINK_BREAK: Final = "\u2060"
 """Word joiner: the address stays readable but is no link."""
 ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
 
@@ -81,8 +81,8 @@ def from_markdown(shown: str) -> str:
 
 
 def _escape(line: str) -> str:
-    plain = LINKING.sub(BREAK, ACTIVE.sub(r"\\\g<0>", line))
-    start = LEADING.match(plain)
+    plain = LINK_POINT.sub(LINK_BREAK, MARKUP.sub(r"\\\g<0>", line))
+    start = LEADING_MARKUP.match(plain)
     return plain if start is None else f"{plain[: start.end() - 1]}\\{plain[start.end() - 1 :]}"
 
 

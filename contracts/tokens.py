@@ -15,7 +15,7 @@ from pydantic import AwareDatetime, Field
 from contracts.base import CompactModel, Contract, StrictContract
 from contracts.evidence import DocumentRef
 
-MOST_SHORTENED_CALLS: Final = 200
+MAX_SHORTENED_CALLS: Final = 200
 """Shortened calls that a state lists individually; the totals count all of them."""
 LOW_FIDELITY: Final = 0.5
 """Below this, a report carries a warning."""
@@ -79,7 +79,7 @@ SHARE_PERCENT: Final = {
 """Percentages of `limits.max_tokens`; searching and reading use no tokens."""
 
 
-def tokens_of_share(share: TokenShare, most: int) -> int:
+def share_tokens(share: TokenShare, most: int) -> int:
     """Return the tokens of a share, out of a run's limit."""
     return most * SHARE_PERCENT[share] // 100
 
@@ -93,11 +93,11 @@ def tokens_left(share: TokenShare, most: int, taken: Mapping[TokenShare, int], *
     order = list(TokenShare)
     left, bound, used = [], 0, 0
     for each in order:
-        bound, used = bound + tokens_of_share(each, most), used + taken.get(each, 0)
+        bound, used = bound + share_tokens(each, most), used + taken.get(each, 0)
         if order.index(each) >= order.index(share):
             left.append((most if each is order[-1] else bound) - used)
     if share is TokenShare.REFINEMENT and not written:
-        left.append(tokens_of_share(share, most) - taken.get(share, 0))
+        left.append(share_tokens(share, most) - taken.get(share, 0))
     return max(0, min(left))
 
 
@@ -230,6 +230,6 @@ class FidelityTotals(ContentSums):
         return f"{self.fidelity:.0%} ({self.band.value})"
 
 
-def total_of(phases: Iterable[FidelityTotals]) -> FidelityTotals:
+def sum_totals(phases: Iterable[FidelityTotals]) -> FidelityTotals:
     """Return the totals of several phases."""
     return reduce(FidelityTotals.plus, phases, FidelityTotals())

@@ -12,14 +12,14 @@ from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.outcome import Guidance
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
-from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refusal_of
+from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
 
 TRANSCRIPT_TYPE: Final = "application/json"
 TEXT_CHARACTERS: Final = 4_000
 """Longest text of a turn that is returned to the workflow."""
-THOUGHTS: Final = ("thinking", "redacted_thinking")
+THINKING: Final = ("thinking", "redacted_thinking")
 """Kinds of thinking blocks, which are signed and sent back unchanged."""
-NOT_DONE: Final = "This call was not carried out."
+NOT_EXECUTED: Final = "This call was not carried out."
 
 
 class ToolTurnInput(RoleInput):
@@ -76,7 +76,7 @@ class Transcript(CompactModel):
     turns: list[TakenTurn] = []
 
 
-def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:
+def pair_answers(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:
     """Return one answer per call, in order: the given one, else its problem, else "not carried out".
 
     Raises ValueError for an answer to no call, and for two answers to one call.
@@ -88,7 +88,7 @@ def answers_to(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[T
         raise ValueError("a call is answered twice")
     return [
         by_id.get(call.id)
-        or (refusal_of(call) if call.problem else ToolAnswer(call_id=call.id, text=NOT_DONE, is_error=True))
+        or (refuse_call(call) if call.problem else ToolAnswer(call_id=call.id, text=NOT_EXECUTED, is_error=True))
         for call in calls
     ]
 
@@ -103,7 +103,7 @@ def scripted_turn(*calls: tuple[ToolSpec[Any], Contract], text: str = "") -> Tur
     return TurnAnswer(content=[*spoken, *called])
 
 
-OUTSIDE_TEXT: Final = (DocumentRef, Source, SourceExtract, SearchHit)
+PAGE_TEXT_TYPES: Final = (DocumentRef, Source, SourceExtract, SearchHit)
 """Types that contain page text or lead to it."""
 
 
@@ -117,11 +117,11 @@ def check_tools(role: RoleSpec[Any, Any]) -> None:
     if len({tool.name for tool in role.tools}) < len(role.tools):
         raise ValueError(f"two tools of the role {role.name} have one name")
     for name, field in role.input.model_fields.items():
-        if name != "transcript" and any(kind in OUTSIDE_TEXT for kind in _kinds(field.annotation)):
+        if name != "transcript" and any(kind in PAGE_TEXT_TYPES for kind in _nested_types(field.annotation)):
             raise ValueError(f"the role {role.name} has tools: its field {name} must not lead to the text of a page")
 
 
-def _kinds(annotation: Any) -> set[Any]:
+def _nested_types(annotation: Any) -> set[Any]:
     """Return all types within an annotation, including fields of models."""
     found, waiting = set(), [annotation]
     while waiting:

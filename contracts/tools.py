@@ -10,7 +10,7 @@ from contracts.base import CompactModel, Contract
 
 A = TypeVar("A", bound=BaseModel)
 
-MOST_CALLS: Final = 8
+MAX_CALLS: Final = 8
 """Calls executed per turn; the others are answered with an error."""
 ARGUMENT_CHARACTERS: Final = 8_000
 """Longest arguments of a call, in characters of JSON."""
@@ -57,7 +57,7 @@ class ToolAnswer(CompactModel):
     is_error: bool = False
 
 
-def refusal_of(call: ToolCall) -> ToolAnswer:
+def refuse_call(call: ToolCall) -> ToolAnswer:
     """Return the answer to a call that cannot be executed."""
     return ToolAnswer(call_id=call.id, text=call.problem, is_error=True)
 

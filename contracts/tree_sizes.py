@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from contracts.call_sizes import least_call
+from contracts.call_sizes import minimal_call
 from contracts.plan import Objection, ObjectionKind, PlanNode
 from contracts.recursive_roles import EXECUTOR, EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
 from contracts.resolved import EffectiveLimits, ModelPrice
@@ -13,14 +13,14 @@ from contracts.roles import SYNTHESIZER, RoleSpec
 
 GAPS_PER_CORRECTION: Final = 2
 """Gaps addressed by one correction of an executor."""
-CALLS_IN_A_ROW: Final = 6
+SEQUENTIAL_CALLS: Final = 6
 """Shortest sequence: scope, search, examination, tree, leaf, report."""
 SECONDS_PER_CALL: Final = 2.0
 """Response time of a fast model."""
-FEWEST_PARTS: Final = 5
+MIN_PARTS: Final = 5
 """Parts from which a text counts as an enumeration; fewer are a sentence with commas."""
 SEPARATORS: Final = re.compile(r"[,;،؛、，；·|\n]+|\s[-•*]\s")
-ASKED: Final = re.compile(r"[?？؟]+")
+QUESTION_MARKS: Final = re.compile(r"[?？؟]+")
 
 Calls = Mapping[str, tuple[int, int]]
 
@@ -64,27 +64,27 @@ def estimate_trees(
     """
     counts = {role: fewest for role, (fewest, _) in calls.items() if fewest}
     if EXTRACTOR in counts:  # one leaf per part of a query
-        counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(map(parts_of, queries)))
-    sizes = {role: least_call(role, source_characters) for role in counts}
-    costs = [sizes[role].most_usd(prices.get(role.tier.value)) for role in counts]
+        counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(map(count_parts, queries)))
+    sizes = {role: minimal_call(role, source_characters) for role in counts}
+    costs = [sizes[role].max_usd(prices.get(role.tier.value)) for role in counts]
     usd = [cost * count for cost, count in zip(costs, counts.values(), strict=True) if cost is not None]
     return {
         "max_sources": len(queries),
-        "deadline_seconds": CALLS_IN_A_ROW * SECONDS_PER_CALL if counts else 0.0,
+        "deadline_seconds": SEQUENTIAL_CALLS * SECONDS_PER_CALL if counts else 0.0,
         "max_model_calls": sum(counts.values()),
         "max_tokens": sum(sizes[role].tokens * count for role, count in counts.items()),
         "max_cost_usd": round(sum(usd), 4) if len(usd) == len(counts) else None,
     }
 
 
-def parts_of(query: str) -> int:
+def count_parts(query: str) -> int:
     """Return the number of items that a query enumerates or asks, each of which needs its own leaf."""
     enumerated = sum(bool(part.strip()) for part in SEPARATORS.split(query))
-    asked = sum(any(map(str.isalnum, part)) for part in ASKED.split(query))
-    return max((count for count in (enumerated, asked) if count >= FEWEST_PARTS), default=1)
+    asked = sum(any(map(str.isalnum, part)) for part in QUESTION_MARKS.split(query))
+    return max((count for count in (enumerated, asked) if count >= MIN_PARTS), default=1)
 
 
-def most_leaves(limits: EffectiveLimits) -> int:
+def max_leaves(limits: EffectiveLimits) -> int:
     """Return the most leaves of one query's tree."""
     return limits.max_leaves * (limits.max_nodes if limits.max_levels > 1 else 1)
 
@@ -93,8 +93,8 @@ def structural_objections(
     estimate: Mapping[str, float | None], limits: EffectiveLimits, queries: Sequence[PlanNode]
 ) -> list[Objection]:
     """Return objections to queries too wide for a tree, and to all queries if their least work exceeds a limit."""
-    holds = most_leaves(limits)
-    found = [_too_wide(query, parts, holds) for query in queries if (parts := parts_of(query.text)) > holds]
+    holds = max_leaves(limits)
+    found = [_too_wide(query, parts, holds) for query in queries if (parts := count_parts(query.text)) > holds]
     for name, amount in estimate.items():
         limit = getattr(limits, name)
         if amount is not None and limit is not None and amount > limit:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from contracts.addresses import belongs_to, host_of
+from contracts.addresses import belongs_to, url_host
 from providers.errors import SourceUnreadable
 
 
@@ -32,7 +32,7 @@ class Domains:
         return bool(self.allow or self.deny)
 
     def _refusing_list(self, url: str) -> str | None:
-        host = host_of(url)
+        host = url_host(url)
         if any(belongs_to(host, domain) for domain in self.deny):
             return "domains_deny"
         if self.allow and not any(belongs_to(host, domain) for domain in self.allow):
@@ -45,5 +45,5 @@ ANYWHERE: Final = Domains()
 
 def domains_named(allow: Iterable[str], deny: Iterable[str]) -> Domains:
     """Return the domains with these names, in any spelling; an invalid host name matches no host."""
-    names = ([host_of(f"https://{name.strip('.')}/") for name in domains] for domains in (allow, deny))
+    names = ([url_host(f"https://{name.strip('.')}/") for name in domains] for domains in (allow, deny))
     return Domains(*map(tuple, names))

@@ -16,7 +16,7 @@ from contracts.messages import CheckProvidersRequest, Prepared, PrepareRequest, 
 from contracts.outcome import ResearchResult
 from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
-from contracts.request import ResearchRequest, memo_of
+from contracts.request import ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
@@ -32,20 +32,20 @@ from workflows.run.calls import (
 )
 from workflows.run.checkpoints import begin_refresh, resume_state
 from workflows.run.context import Hooks, add_end, within_limits
-from workflows.run.host import Host, json_of
+from workflows.run.host import Host, payload_json
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.status import status_of
-from workflows.strategies import Strategy, strategy_of
+from workflows.status import build_status
+from workflows.strategies import Strategy, load_strategy
 
-ENDS_AS_FAILURE: Final = {
+FAILURE_TYPES: Final = {
     Outcome.TIMED_OUT: failures.TIMED_OUT,
     Outcome.FAILED: failures.RESEARCH_FAILED,
     Outcome.REFUSED: failures.REFUSED,
 }
 """Outcomes of a started run without a report, with their failure types."""
 
-NOTHING_TO_ASK: Final = "no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR"
+NO_PROVIDERS: Final = "no search provider can be asked: see `research doctor`, or name a folder with --corpus DIR"
 MILLION = 1_000_000
 REASON_CHARACTERS: Final = 300
 """Longest failure reason in the log."""
@@ -72,7 +72,7 @@ class DeepResearchWorkflow(PersonMessages):
             self._note_early_end(error)
             raise
         except Exception as error:  # noqa: BLE001  outermost handler of the workflow
-            failure = _unforeseen(error)
+            failure = _internal_error(error)
             self._note_early_end(failure)
             raise failure from None
 
@@ -84,14 +84,14 @@ class DeepResearchWorkflow(PersonMessages):
         self._question = parsed.query
         self._host = Host(parsed.priority, parsed.tenant, self._renew_details)
         if names.QUESTION_MEMO not in workflow.info().raw_memo:  # a plain client gave none
-            workflow.upsert_memo(memo_of(parsed))
+            workflow.upsert_memo(run_memo(parsed))
         prepared = await self._prepare(parsed)
         if prepared.stored_result is not None:
             return prepared.stored_result
         is_queued = self._inbox.interruption is None and not prepared.has_turn and not _is_continued()
         if is_queued and await self._take_turn(prepared.resolved, begun=prepared.packed_state is not None):
             started = workflow.now()
-        strategy = strategy_of(prepared.resolved.strategy)
+        strategy = load_strategy(prepared.resolved.strategy)
         stored = self._begin(prepared, started, strategy)
         hooks = Hooks(
             self._renew_details,
@@ -113,7 +113,7 @@ class DeepResearchWorkflow(PersonMessages):
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  an unforeseen error: the session is saved and can be resumed
-            problem = _unforeseen(error).message
+            problem = _internal_error(error).message
         else:
             return await self._deliver(outcome)
         failure = self._fail(run, problem)
@@ -147,7 +147,7 @@ class DeepResearchWorkflow(PersonMessages):
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            raise _refusal_of(error) from None
+            raise _start_failure(error) from None
 
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
         """Wait for a slot; return true if the run had to wait. A stop ends the wait of a run that has begun."""
@@ -165,7 +165,7 @@ class DeepResearchWorkflow(PersonMessages):
             if turn is None or not turn.place:
                 self._queued = None
                 return bool(place)
-            shown = status_of(ResearchState(resolved=resolved), 0.0)
+            shown = build_status(ResearchState(resolved=resolved), 0.0)
             update = {"status": RunStatus.QUEUED, "queue_place": turn.place, "queue_length": turn.waiting}
             self._queued, place = shown.model_copy(update=update), turn.place
             self._renew_details()
@@ -221,10 +221,10 @@ class DeepResearchWorkflow(PersonMessages):
                 raise
             run.state.status = RunStatus.FAILED
             await run.checkpoints.save(closed=True)
-            raise _refusal_of(error, resumable=True) from None
+            raise _start_failure(error, resumable=True) from None
         run.state.resolved = resolved = resolved.without_providers(checked)
         if not any(choice.available for choice in resolved.providers):
-            reasons = [NOTHING_TO_ASK, *(f"{one.name}: {one.reason}" for one in resolved.providers), *resolved.advice]
+            reasons = [NO_PROVIDERS, *(f"{one.name}: {one.reason}" for one in resolved.providers), *resolved.advice]
             run.state.status, run.state.last_failure = RunStatus.REFUSED, "; ".join(reasons)
             await run.checkpoints.save(closed=True)
             raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join(reasons), resumable=True)
@@ -253,7 +253,7 @@ class DeepResearchWorkflow(PersonMessages):
     def _note_early_end(self, error: FailureError) -> None:
         """Add the final event of a run that failed before it had a driver, for watchers."""
         if isinstance(error, ApplicationError) and not any(each.type == "run.finished" for each in self._state.events):
-            kind = next((each for each, name in ENDS_AS_FAILURE.items() if name == error.type), Outcome.REFUSED)
+            kind = next((each for each, name in FAILURE_TYPES.items() if name == error.type), Outcome.REFUSED)
             add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)
 
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
@@ -273,9 +273,9 @@ class DeepResearchWorkflow(PersonMessages):
         await workflow.wait_condition(workflow.all_handlers_finished)
         result, failure = self._result(outcome), self._state.last_failure
         record_ending(result, self._state, failure)
-        if outcome not in ENDS_AS_FAILURE:
+        if outcome not in FAILURE_TYPES:
             return result
-        kind = result.stop_reason.value if outcome is Outcome.REFUSED else ENDS_AS_FAILURE[outcome]
+        kind = result.stop_reason.value if outcome is Outcome.REFUSED else FAILURE_TYPES[outcome]
         why = f" ({failure})" if failure else ""
         remedy = result.advice or f"`research resume {result.research_id}` goes on"
         message = f"{outcome.value}: {result.stop_reason.value}{why}; {remedy}"
@@ -294,7 +294,7 @@ def _note_unavailable(run: ResearchRun, providers: Mapping[str, str]) -> None:
         run.note("status", f"not searching with {name}: {why}", level="warning")
 
 
-def _unforeseen(error: Exception) -> ApplicationError:
+def _internal_error(error: Exception) -> ApplicationError:
     message = f"{describe_unforeseen(error)}; resume goes on from the last checkpoint"
     return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
 
@@ -306,12 +306,12 @@ def _is_continued() -> bool:
 
 def _parse(request: RawValue) -> ResearchRequest:
     try:
-        return parse_request(json_of(request))
+        return parse_request(payload_json(request))
     except InvalidRequest as error:
         raise _end_early(Outcome.REFUSED, StopReason.INVALID_INPUT, str(error)) from None
 
 
-def _refusal_of(error: ActivityError, *, resumable: bool = False) -> ApplicationError:
+def _start_failure(error: ActivityError, *, resumable: bool = False) -> ApplicationError:
     """Return the failure of a run that cannot start; `resumable` means that it has a session."""
     cause = error.cause
     kind = cause.type if isinstance(cause, ApplicationError) else None
@@ -354,7 +354,7 @@ def record_ending(result: ResearchResult, state: ResearchState | None = None, fa
         "cost_usd": result.usage.cost_usd,
         "model_calls": result.usage.model_calls,
     }
-    if result.outcome in ENDS_AS_FAILURE:
+    if result.outcome in FAILURE_TYPES:
         fields["reason"] = "; ".join(failure.splitlines())[:REASON_CHARACTERS]
     workflow.logger.info("run.ended", extra=fields)
     meter = workflow.metric_meter()

@@ -18,7 +18,7 @@ from workflows.run import inbox
 from workflows.run.context import page_after
 from workflows.run.host import Host
 from workflows.run.inbox import Inbox, Reply
-from workflows.status import details_markdown, plan_of, status_of
+from workflows.status import build_plan, build_status, details_markdown
 
 MAX_STEERING_CHARACTERS: Final = 2_000
 
@@ -54,14 +54,14 @@ class StateQueries:
     def status(self) -> ResearchStatus:
         """Return the status of the run or agent as of its latest event."""
         now = workflow.now()
-        shown = self._queued or status_of(self._shown_state(), now.timestamp())
+        shown = self._queued or build_status(self._shown_state(), now.timestamp())
         clock = now.isoformat(timespec="milliseconds")
         return shown.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:
         """Return the plan, with its sub-queries and the open question to a person."""
-        return plan_of(self._shown_state())
+        return build_plan(self._shown_state())
 
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:

@@ -16,12 +16,12 @@ from contracts.messages import (
     ResearchMetadata,
 )
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.request import Approve, ResearchRequest, memo_of
+from contracts.request import Approve, ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
 from workflows.run.calls import call_options, show_summary
-from workflows.run.host import Host, json_of, parse_argument
+from workflows.run.host import Host, parse_argument, payload_json
 
 
 @workflow.defn(name=names.RESEARCH_DOCUMENT, failure_exception_types=[TypeError])
@@ -97,7 +97,7 @@ class ResearchRefreshWorkflow:
 
 def _parse(request: RawValue) -> ResearchRequest:
     try:
-        return parse_request(json_of(request))
+        return parse_request(payload_json(request))
     except InvalidRequest as error:
         raise _refused(*error.lines) from None
 
@@ -114,7 +114,7 @@ async def _start_run(request: ResearchRequest, research_id: str) -> None:
         cancellation_type=workflow.ChildWorkflowCancellationType.ABANDON,
         task_timeout=workflow.info().task_timeout,
         static_summary=show_summary(request.query),
-        memo=memo_of(request),
+        memo=run_memo(request),
         priority=Priority(priority_key=request.priority, fairness_key=fairness),
     )
 

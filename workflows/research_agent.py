@@ -21,7 +21,7 @@ from workflows.run.context import Hooks
 from workflows.run.host import Host, parse_argument
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import ScopedStrategy, strategy_of
+from workflows.strategies import ScopedStrategy, load_strategy
 
 STOPPED = "it was told to stop"
 NO_TIME = "no time was left for its report"
@@ -84,7 +84,7 @@ class AgentDriver:
         entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
         self.state = scoped_state(self._request, entry, now)
         run = ResearchRun(self.state, Inbox(), self._host, self._hooks)
-        self._strategy = strategy = cast("ScopedStrategy", strategy_of(self._request.task.strategy))
+        self._strategy = strategy = cast("ScopedStrategy", load_strategy(self._request.task.strategy))
         run.clock.set_alarm()
         driver = Driver(run, strategy, stored=True)
         try:

@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 from typing import Final
 
-from contracts.agents import progress_of_agent
+from contracts.agents import agent_progress
 from contracts.outcome import HOOK, PERSON, AgentProgress, Awaited, ResearchStatus, Usage
 from contracts.plan import PlanAnswer
 from contracts.request import Constraints
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, plural
-from contracts.tokens import total_of
+from contracts.tokens import sum_totals
 from contracts.vocabulary import AWAITING, AgentStatus, NodeKind, NodeStatus
 from workflows.phases.checking import with_verification
 from workflows.run.context import elapsed_seconds
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 QUESTION_CHARACTERS: Final = 400
-WAITS: Final = 3
-MOST_AGENTS: Final = 12
+MAX_SHOWN_WAITS: Final = 3
+MAX_SHOWN_AGENTS: Final = 12
 AGENT_MARKS: Final = {
     AgentStatus.QUEUED: "○",
     AgentStatus.RUNNING: "▸",
@@ -34,7 +34,7 @@ MARKS: Final = {
 }
 
 
-def status_of(state: ResearchState, now: float) -> ResearchStatus:
+def build_status(state: ResearchState, now: float) -> ResearchStatus:
     """Return the status of a running run or a stored session.
 
     Fields come from the same names in state, plan and resolution, except those set here.
@@ -42,10 +42,10 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
     resolved, result = state.resolved, state.result
     fields = dict(state) | dict(state.plan) | (dict(resolved) if resolved else {"research_id": "", "query": ""})
     fields |= {
-        "agents": [progress_of_agent(record) for record in state.agents],
+        "agents": [agent_progress(record) for record in state.agents],
         "waiting": state.waiting if state.status in AWAITING else None,
         "counts": state.counts(),
-        "fidelity": total_of(state.fidelity.values()) if state.fidelity else None,
+        "fidelity": sum_totals(state.fidelity.values()) if state.fidelity else None,
         "verification": result.verification if result else state.verification.summary,
         "guidance": [each for each in state.guidance if each.origin in (PERSON, HOOK)],
     }
@@ -53,7 +53,7 @@ def status_of(state: ResearchState, now: float) -> ResearchStatus:
         elapsed = elapsed_seconds(state, now) if state.clock_started_at and not result else state.usage.active_seconds
         fields |= {
             "max_iterations": resolved.limits.max_iterations,
-            "progress": with_verification(strategy_of(resolved.strategy).progress(state), state),
+            "progress": with_verification(load_strategy(resolved.strategy).progress(state), state),
             "engine": resolved.engine.value,
             "corpus": resolved.corpus.name if resolved.corpus else None,
             "estimate": resolved.estimate.words() if resolved.estimate else "",
@@ -81,9 +81,9 @@ def details_markdown(
     """
     resolved = state.resolved
     title = f"**{_show(resolved.query if resolved else question, QUESTION_CHARACTERS)}**"
-    waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:WAITS]]
-    if len(awaiting) > WAITS:
-        waits.append(f"and for {len(awaiting) - WAITS} more")
+    waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:MAX_SHOWN_WAITS]]
+    if len(awaiting) > MAX_SHOWN_WAITS:
+        waits.append(f"and for {len(awaiting) - MAX_SHOWN_WAITS} more")
     if resolved is None:
         phase = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
         return "\n\n".join((title, phase, *waits))
@@ -98,14 +98,14 @@ def details_markdown(
         f"{plural(len(state.unaddressed_gaps()), 'open gap')} · {plural(state.usage.model_calls, 'model call')} · "
         f"{_cost(state.usage, resolved.limits.max_cost_usd)}"
     )
-    lines = [title, "", head, "", *_asked_of_person(state), figures, ""]
+    lines = [title, "", head, "", *_question_lines(state), figures, ""]
     lines += [line for wait in waits for line in (wait, "")]
     # Steps, if there are any, are more informative than their many searches.
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
     lines += _plan_lines(state)
-    agents = [each for record in state.agents for each in progress_of_agent(record).with_all_below()]
-    lines += [_agent_line(level, agent) for level, agent in agents[-MOST_AGENTS:]]
+    agents = [each for record in state.agents for each in agent_progress(record).walk()]
+    lines += [_agent_line(level, agent) for level, agent in agents[-MAX_SHOWN_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
@@ -139,7 +139,7 @@ def _agent_line(level: int, agent: AgentProgress) -> str:
     return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{brought}{where}: {_show(agent.task, 120)}"
 
 
-def _asked_of_person(state: ResearchState) -> list[str]:
+def _question_lines(state: ResearchState) -> list[str]:
     """Return the open question to a person, and the commands that answer it."""
     waiting, resolved = state.waiting, state.resolved
     if waiting is None or resolved is None or state.status not in AWAITING:
@@ -162,7 +162,7 @@ def _show(text: str, characters: int) -> str:
     return as_markdown(text, characters, 4 * characters)
 
 
-def plan_of(state: ResearchState) -> PlanAnswer:
+def build_plan(state: ResearchState) -> PlanAnswer:
     """Return the plan of a run, and the open question to a person."""
     fields = dict(state.plan) | {
         "approved_version": state.approved_version,

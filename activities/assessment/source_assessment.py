@@ -15,7 +15,7 @@ from typing import Final
 
 from pydantic import Field
 
-from contracts.addresses import host_of
+from contracts.addresses import url_host
 from contracts.base import StrictContract
 from contracts.evidence import OWN_DOCUMENTS, OWN_SETTING, SourceAssessment
 from contracts.lenient import find_member
@@ -87,7 +87,7 @@ def declared_quality(url: str, declared: Mapping[str, Quality]) -> Quality | Non
 
 def _domains(url: str) -> Iterator[str]:
     """Yield the host of an address, then each domain above it."""
-    host = host_of(url)
+    host = url_host(url)
     while host:
         yield host
         host = host.partition(".")[2]

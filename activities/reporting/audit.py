@@ -29,14 +29,14 @@ from contracts.evidence import CheckMethod, ClaimVerdict, Finding, Verdict
 from contracts.outcome import Usage
 from contracts.report import (
     HTML_FILE,
-    LARGEST_REPORT,
     MARKDOWN_FILE,
+    MAX_REPORT_BYTES,
     Report,
     ReportClaim,
     ReportEvidence,
     ReportSource,
+    claim_text,
     read_report,
-    words_of_claim,
 )
 from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
@@ -385,7 +385,7 @@ class _Comparison:
                     continue
                 if total is None or stated is None or abs(total - stated) > COST_TOLERANCE:
                     self._problem("field_differs", f"usage.{name}", "the parts do not add up to it")
-        claims = {(words_of_claim(claim), claim.verdict) for claim in report.claims}
+        claims = {(claim_text(claim), claim.verdict) for claim in report.claims}
         for number, change in enumerate(report.changes.claims if report.changes else ()):
             if change.after and (change.after, change.verdict_after) not in claims:
                 self._problem("field_differs", f"changes.claims.{number}", "the report makes no such statement")
@@ -436,7 +436,7 @@ class _Comparison:
             return text
         characters: list[str] = []
         for item in (entry for entry in self._report.evidence if entry.source_id == source):
-            characters += " " * (min(item.end, LARGEST_REPORT) - len(characters))
+            characters += " " * (min(item.end, MAX_REPORT_BYTES) - len(characters))
             characters[item.start : item.end] = item.quote
         return "".join(characters)
 

@@ -43,7 +43,7 @@ from contracts.addresses import digest, long_hash
 from contracts.checking import Correction, CorrectionAction, ShownPassage, VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
-from contracts.report import ReportEvidence, ReportFidelity, fidelity_of_run
+from contracts.report import ReportEvidence, ReportFidelity, run_fidelity
 from contracts.request import Verify
 from contracts.resolved import ResolvedResearch, SkippedFile
 from contracts.state import ResearchState
@@ -265,7 +265,7 @@ def gather_inputs(
         corrections=corrections,
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
-        fidelity=fidelity_of_run(
+        fidelity=run_fidelity(
             state.fidelity,
             shortened,
             state.dropped_content_ids,

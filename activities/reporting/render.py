@@ -28,7 +28,7 @@ from activities.roles.grounding import load_texts
 from contracts.addresses import digest
 from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
-from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, artifacts_of
+from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, list_artifacts
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.plan import PlanContent
@@ -38,7 +38,7 @@ from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
 from contracts.texts import shorten
-from contracts.tokens import ContentEntry, tokens_of_share
+from contracts.tokens import ContentEntry, share_tokens
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, SessionStore
@@ -249,7 +249,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
         "sources": [_source(source, inputs) for source in state.sources.values()],
-        "artifacts": [file for source in state.sources.values() for file in artifacts_of(source)],
+        "artifacts": [file for source in state.sources.values() for file in list_artifacts(source)],
         "evidence": [
             _dump(passage.evidence) | _fields(passage, "quote", "prefix", "suffix")
             for passage in inputs.passages.values()
@@ -305,7 +305,7 @@ def _without_addresses(value: Any, registry: KnownAddresses) -> Any:
 
 
 def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
-    files = artifacts_of(source)
+    files = list_artifacts(source)
     return _dump(source) | {
         "content_hash": source.raw.hash if source.raw else source.content_hash,
         "file_id": files[0].file_id if files else None,
@@ -345,6 +345,6 @@ def _usage(state: ResearchState) -> dict[str, Any]:
     if state.resolution.limits.max_tokens is not None:
         limit, used = state.resolution.limits.max_tokens, usage_by_share(state.usage_by_role)
         tables["by_share"] = {
-            share.value: {"limit": tokens_of_share(share, limit), "tokens": tokens} for share, tokens in used.items()
+            share.value: {"limit": share_tokens(share, limit), "tokens": tokens} for share, tokens in used.items()
         }
     return _dump(state.usage) | {name: table for name, table in tables.items() if table}

@@ -8,7 +8,7 @@ from typing import Final
 from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.report_messages import ReportMessages
 from activities.reporting.tree import Block, Blocks, Inline, Run, WrittenText, heading, paragraph, write
-from contracts.agents import NodeSummary, nodes_of_records
+from contracts.agents import NodeSummary, collect_nodes
 from contracts.checking import CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
 from contracts.outcome import HOOK, PERSON, Usage
@@ -319,7 +319,7 @@ def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
             yield from nodes(node.below, f"{prefix}{number}.")
 
     if any(record.result and record.result.node for record in records):
-        items = list(nodes(nodes_of_records(records), ""))
+        items = list(nodes(collect_nodes(records), ""))
         yield _fact(say, "tree", items, nodes=say.count("node", len(items)))
         return
     lines = []

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markdown_it.tree import SyntaxTreeNode
 
-from contracts.addresses import with_few_marks
+from contracts.addresses import truncate_marks
 from providers.text import sentence_spans
 
 ESCAPED_BRACKETS: Final = {"[": "\ue010", "]": "\ue011"}
@@ -381,7 +381,7 @@ def clean_characters(text: str) -> str:
         return text
     for line_end in ("\r\n", "\r", "\u2028", "\u2029"):
         text = text.replace(line_end, "\n")
-    return with_few_marks(INVISIBLE.sub("", text))
+    return truncate_marks(INVISIBLE.sub("", text))
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ from activities.roles.claim_checking import find_objection
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from contracts.addresses import canonical_url, finding_id
 from contracts.checking import AskedClaim, ShownPassage
-from contracts.evidence import Evidence, Finding, Verdict, bounded_confidence, supported_confidence, voice_of
+from contracts.evidence import Evidence, Finding, Verdict, bounded_confidence, source_voice, supported_confidence
 from contracts.exclusions import mentions_any
-from contracts.lenient import line_of
+from contracts.lenient import to_line
 from contracts.recursive_roles import ExtractorAnswer, ExtractorResult, MentionedWork
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
 from contracts.texts import plural
@@ -94,7 +94,7 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
         return None
     item = evidence_at(source.id, text, *span)
     hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
-    heading = item.heading or line_of(next(hinted, ""), 120)
+    heading = item.heading or to_line(next(hinted, ""), 120)
     return item.model_copy(update={"heading": heading})
 
 
@@ -123,7 +123,7 @@ def _keep_supporting(work: Work, statement: str, evidence: list[Evidence]) -> tu
     if is_supported(passages):
         return statement, evidence
     work.warnings.append("a finding that its quotes do not support was replaced by their words")
-    return line_of(passages[0].quote, STATEMENT_CHARACTERS), evidence[:1]
+    return to_line(passages[0].quote, STATEMENT_CHARACTERS), evidence[:1]
 
 
 def _finding(work: Work, proposed: ProposedFinding, statement: str, evidence: Sequence[Evidence]) -> Finding:
@@ -131,7 +131,7 @@ def _finding(work: Work, proposed: ProposedFinding, statement: str, evidence: Se
     evidence_ids = list(dict.fromkeys(item.id for item in evidence))
     source_ids = list(dict.fromkeys(item.source_id for item in evidence))
     cited = [source for source in work.request.sources if source.id in source_ids]
-    supported = supported_confidence((voice_of(source.url, source.publisher), source.quality) for source in cited)
+    supported = supported_confidence((source_voice(source.url, source.publisher), source.quality) for source in cited)
     return Finding(
         id=finding_id(statement, evidence_ids),
         statement=statement,

@@ -16,7 +16,7 @@ from contracts import checking_roles
 from contracts.addresses import long_hash
 from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal
 from contracts.evidence import Verdict
-from contracts.lenient import find_member, line_of
+from contracts.lenient import find_member, to_line
 from contracts.roles import RoleInput
 from contracts.texts import shorten
 from providers.text import detect_language
@@ -101,7 +101,7 @@ def _answer(
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(verdicts) > 1 else NO_VERDICT)
     quotes = ((passage.text, find_quote(passage.text, answers[0].quote)) for passage in claim.passages)
     quoted = next((text[slice(*span)] for text, span in quotes if span), "")
-    quote, reason = line_of(quoted, REASON_CHARACTERS), line_of(answers[0].reason, REASON_CHARACTERS)
+    quote, reason = to_line(quoted, REASON_CHARACTERS), to_line(answers[0].reason, REASON_CHARACTERS)
     if verdict is Verdict.SUPPORTED:
         verdict, reason = _limited_support(claim, quote, language, credulous=credulous) or (verdict, reason)
     quote = "" if verdict is Verdict.UNVERIFIED else quote
@@ -162,14 +162,14 @@ def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection 
     unchanged = Proposal(number=claim.number)
     if proposed is None or proposed.action is CorrectionAction.KEEP:
         return unchanged
-    reason = line_of(proposed.reason, REASON_CHARACTERS)
+    reason = to_line(proposed.reason, REASON_CHARACTERS)
     if proposed.action is CorrectionAction.REMOVE:
         return Proposal(number=claim.number, action=proposed.action, reason=reason)
     known = label_all((passage.evidence_id for passage in claim.asked.passages), request)
     labels = [name.strip().strip("[]") for name in proposed.passages]
     passages = list(dict.fromkeys(known[name] for name in labels if name in known))[:MAX_CITED]
     cited = [passage.evidence_id for passage in claim.asked.passages]
-    text = line_of(without_markers(proposed.text), 600)
+    text = to_line(without_markers(proposed.text), 600)
     passages = passages or (cited if proposed.action is CorrectionAction.SOFTEN else [])
     if not passages or not text or text == claim.asked.text:
         return unchanged

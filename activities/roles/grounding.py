@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from activities.roles.untrusted import INVISIBLE_CLASS
 from contracts.addresses import digest, evidence_id, normalize
 from contracts.evidence import DocumentRef, Evidence
-from contracts.lenient import line_of
+from contracts.lenient import to_line
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.vocabulary import EngineKind
 from providers.interfaces import ContentStore
@@ -142,7 +142,7 @@ def _headings(text: str) -> tuple[list[int], list[str]]:
             fence = marks
         elif marks and marks.startswith(fence):
             fence = ""
-        elif not fence and (heading := line_of((match["heading"] or "").rstrip().rstrip("#"), 120)):
+        elif not fence and (heading := to_line((match["heading"] or "").rstrip().rstrip("#"), 120)):
             offsets.append(match.start())
             headings.append(heading)
     return offsets, headings

@@ -21,7 +21,7 @@ from activities.roles.claim_checking import with_control
 from activities.roles.report_writing import section_of
 from activities.roles.untrusted import break_lines, guard, guard_line, label_key, label_of, seal, wrap
 from contracts.addresses import digest
-from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, most_sources
+from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, max_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.recursive_roles import SHOWN_LINKS
@@ -335,7 +335,7 @@ class PromptBlocks:
 
 def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
     """Return the sources that a prompt shows, in order, without those at the level `dropped`."""
-    return [one for one in request.sources[: most_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
+    return [one for one in request.sources[: max_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
 
 
 def summary_of(text: str, level: Level, documents: Mapping[str, str]) -> str:

@@ -32,7 +32,7 @@ from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
 from contracts.evidence import Gap
 from contracts.lenient import UnfitAnswer
-from contracts.notebooks import AnalysisEntry, without_details
+from contracts.notebooks import AnalysisEntry, strip_details
 from contracts.outcome import CallAccount
 from contracts.recursive_roles import VettedSource
 from contracts.roles import (
@@ -198,7 +198,7 @@ class RoleActivities:
             if source.id in cited
         ]
         entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
-        return without_details(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
+        return strip_details(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
 
 
 # --- from input to task, from answer to result -----------------------------------------------------------------------

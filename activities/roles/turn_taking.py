@@ -16,12 +16,12 @@ from contracts import tool_turns
 from contracts.addresses import digest
 from contracts.canary import contains_canary
 from contracts.evidence import DocumentRef
-from contracts.lenient import lines_of
+from contracts.lenient import problem_lines
 from contracts.outcome import Guidance
 from contracts.roles import RoleSpec
 from contracts.texts import shorten
 from contracts.tokens import Level
-from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, MOST_CALLS, ToolAnswer, ToolCall, ToolSpec
+from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, MAX_CALLS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import Message, RenderedPrompt
 from providers.tokens.allotment import ContentItem, estimated_tokens
@@ -122,7 +122,7 @@ def _user_message(
     request: tool_turns.ToolTurnInput,
 ) -> Message:
     """Return one answer per call, in the calls' order, then guidance and the reminder."""
-    blocks = [_answer_block(answer, request.canary) for answer in tool_turns.answers_to(calls, answers)]
+    blocks = [_answer_block(answer, request.canary) for answer in tool_turns.pair_answers(calls, answers)]
     news = request.model_copy(update={"guidance": guidance, "preferences": [], "reminder": reminder})
     text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
     return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
@@ -192,7 +192,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
     blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
     # Thoughts may mention the canary: only the model, which has it anyway, gets them back.
     visible = [
-        (one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in tool_turns.THOUGHTS
+        (one.get("text"), one.get("name"), one.get("input")) for one in blocks if one["type"] not in tool_turns.THINKING
     ]
     steered = contains_canary(json.dumps(visible, ensure_ascii=False), request.canary)
     used = {call.id for turn in transcript.turns for call in turn.calls}
@@ -212,7 +212,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
         else:
             content.append(block)
     turn = tool_turns.TakenTurn(
-        answers=[] if not transcript.turns else tool_turns.answers_to(transcript.turns[-1].calls, request.answers),
+        answers=[] if not transcript.turns else tool_turns.pair_answers(transcript.turns[-1].calls, request.answers),
         reminder=request.reminder,
         guidance=_new_guidance(transcript, request),
         content=content,
@@ -251,8 +251,8 @@ def _check_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tu
         problem = "the arguments are no JSON object"
     elif too_long:
         problem = f"the arguments are longer than {ARGUMENT_CHARACTERS} characters: shorten them"
-    elif accepted >= MOST_CALLS:
-        problem = f"at most {MOST_CALLS} calls are carried out in one turn: call it in the next one"
+    elif accepted >= MAX_CALLS:
+        problem = f"at most {MAX_CALLS} calls are carried out in one turn: call it in the next one"
     else:
         arguments, problem = _read_arguments(offered[name], remove_signs_of(raw))
     call = ToolCall(id=str(block.get("id") or ""), name=name, arguments=arguments, problem=problem)
@@ -264,7 +264,7 @@ def _read_arguments(tool: ToolSpec[Any], raw: Block) -> tuple[Block, str]:
     try:
         return tool.arguments.model_validate(raw).model_dump(mode="json"), ""
     except ValidationError as error:
-        return {}, f"the arguments do not fit {tool.name}: {'; '.join(lines_of(error, 6))}"
+        return {}, f"the arguments do not fit {tool.name}: {'; '.join(problem_lines(error, 6))}"
 
 
 def _object(raw: Any) -> Block | None:

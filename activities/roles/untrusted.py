@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from activities.reporting.references import with_escaped_markers
 from contracts.addresses import short_hash
-from contracts.lenient import line_of
+from contracts.lenient import to_line
 from contracts.roles import RoleInput
 
 INVISIBLE_CLASS: Final = (
@@ -47,7 +47,7 @@ def guard_line(text: str, limit: int) -> str:
 
     Imitated markers are escaped as in Markdown: a model that copies one writes text, not a citation.
     """
-    return with_escaped_markers(line_of(guard(text), limit))
+    return with_escaped_markers(to_line(guard(text), limit))
 
 
 def wrap(name: str, lines: Iterable[str], attributes: str = "") -> str:

@@ -20,7 +20,7 @@ from client.exchange import bundle as bundles
 from client.view.words import change_lines, printable
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef
-from contracts.report import HTML_FILE, JSON_FILE, LARGEST_REPORT, MARKDOWN_FILE, Report, ReportChanges, compare_files
+from contracts.report import HTML_FILE, JSON_FILE, MARKDOWN_FILE, MAX_REPORT_BYTES, Report, ReportChanges, compare_files
 from contracts.texts import plural
 from providers.errors import ContentCorrupt, ContentMissing, InputUnprocessable
 from providers.isolation.pool import SubprocessPool
@@ -203,9 +203,9 @@ def _load_files(path: Path) -> dict[str, bytes]:
     path = path / JSON_FILE if path.is_dir() else path
     siblings = {form: path.with_name(name) for form, name in FORMATS.items() if path.with_name(name).is_file()}
     files = siblings | {"json": path}
-    forms = {form: read_start(file, LARGEST_REPORT + 1, "the report") for form, file in files.items()}
-    if len(forms["json"]) > LARGEST_REPORT:
-        raise CommandError(f"{path} is larger than {LARGEST_REPORT:,} bytes: name a report of `research run`")
+    forms = {form: read_start(file, MAX_REPORT_BYTES + 1, "the report") for form, file in files.items()}
+    if len(forms["json"]) > MAX_REPORT_BYTES:
+        raise CommandError(f"{path} is larger than {MAX_REPORT_BYTES:,} bytes: name a report of `research run`")
     return forms
 
 

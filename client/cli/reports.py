@@ -20,7 +20,7 @@ from contracts.addresses import normalize
 from contracts.outcome import ResearchResult
 from contracts.report import ReportChanges, ReportFidelity
 from contracts.texts import from_markdown, visible
-from contracts.tokens import Band, total_of
+from contracts.tokens import Band, sum_totals
 from contracts.vocabulary import Outcome
 from workers.own_process import files_of_user
 
@@ -109,7 +109,7 @@ def _print_summary(
         print_result(Text(pasteable(f"  {line}"), style="yellow"))
     fidelity = fidelity_in(documents)
     if fidelity is not None and fidelity.band is not Band.FULL:
-        print_result(Text(f"  shown to models: {fidelity_text(total_of(fidelity.phases.values()))}", style="yellow"))
+        print_result(Text(f"  shown to models: {fidelity_text(sum_totals(fidelity.phases.values()))}", style="yellow"))
     if report.get("changes"):
         changes = ReportChanges.model_validate(report["changes"])
         print_result(pasteable(f"  changed since {changes.since[:10]}: {change_summary(changes)}"))

@@ -23,7 +23,7 @@ from client.view.words import local_time, printable
 from contracts.plan import CHOSEN_BY_AGENT, PlanAnswer, PlanNode, Waiting, WaitKind
 from contracts.vocabulary import NodeKind
 from workers.settings.loading import editor_command
-from workflows.status import MARKS, plan_of
+from workflows.status import MARKS, build_plan
 
 MAX_PLAN_BYTES: Final = 200_000
 PLAN_HEAD: Final = """\
@@ -70,7 +70,7 @@ async def plan(
         raise CommandError("--edit and --set exclude each other: use one of them")
     if not edit and set_file is None:
         run = await context.find(run_id)
-        print_plan(plan_of(run.stored_state()) if run.open is None else await run.open.plan(), run.research_id)
+        print_plan(build_plan(run.stored_state()) if run.open is None else await run.open.plan(), run.research_id)
         return
     handle = await _running(context, run_id)
     current = await handle.plan()

@@ -28,7 +28,7 @@ from client.view.words import local_time, pasteable, printable
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AWAITING, RunStatus
 from workers.own_process import user_umask
-from workflows.status import status_of
+from workflows.status import build_status
 
 HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research steer {id} "…"'
 SHOW_CURSOR: Final = "\x1b[?25h"
@@ -195,7 +195,7 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
         return bare_status(result, await run.question() or ""), ""
     state, sessions = run.stored_state(), await context.stores.sessions.list()
     saved_at = next(session.saved_at for session in sessions if session.research_id == run.research_id)
-    run_status = status_of(state, datetime.fromisoformat(saved_at).timestamp())
+    run_status = build_status(state, datetime.fromisoformat(saved_at).timestamp())
     if state.result is not None or context.server_away:
         return run_status, ""
     if state.status not in OUTCOMES:

@@ -22,7 +22,7 @@ from pydantic import Field, ValidationError
 from client.client_errors import BundleUnusable
 from contracts.base import StrictContract
 from contracts.parse_request import error_lines
-from contracts.report import LARGEST_REPORT
+from contracts.report import MAX_REPORT_BYTES
 from providers.errors import ContentCorrupt, ContentMissing
 
 MANIFEST: Final = "manifest.json"
@@ -195,7 +195,7 @@ def _checked_entries(entries: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInf
         raise BundleUnusable(f"the ZIP file unpacks to {total:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
     files: dict[str, zipfile.ZipInfo] = {}
     for entry in entries:
-        limit = MANIFEST_LIMIT if entry.filename == MANIFEST else LARGEST_REPORT
+        limit = MANIFEST_LIMIT if entry.filename == MANIFEST else MAX_REPORT_BYTES
         problems = {
             "is a symbolic link": stat.S_ISLNK(entry.external_attr >> 16),
             "does not belong into a bundle": not MEMBER.fullmatch(entry.orig_filename),

@@ -108,7 +108,7 @@ def _work(status: ResearchStatus) -> Iterable[Row]:
         iteration = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
         parts = (iteration if unit.mark is Mark.RUNNING else "", unit.detail)
         yield Row(unit.label, " · ".join(filter(None, parts)), *MARKS[unit.mark])
-    for level, agent in (pair for top in status.agents for pair in top.with_all_below()):
+    for level, agent in (pair for top in status.agents for pair in top.walk()):
         mark = AGENT_MARKS.get(agent.status, Mark.FAILED)
         yield Row(f"{'  ' * (level - 1)}{agent.id}", f"{words.agent_text(agent)}: {agent.task}", *MARKS[mark])
 
@@ -350,7 +350,7 @@ class _Watcher:
     async def _news_of_agents(self, status: ResearchStatus) -> list[Event]:
         """Return the tool calls of running agents, and of those that ended since the last poll."""
         at_work, news = dict[str, int](), list[Event]()
-        for _, agent in (pair for top in status.agents for pair in top.with_all_below()):
+        for _, agent in (pair for top in status.agents for pair in top.walk()):
             is_working = agent.status is AgentStatus.RUNNING
             if is_working or agent.workflow_id in self._agents:
                 page = await self._handle.events_of(agent, self._agents.get(agent.workflow_id, 0))

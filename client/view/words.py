@@ -14,7 +14,7 @@ from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStat
 from contracts.report import ChangeKind, ReportChanges, ReportFidelity, SourceChangeKind
 from contracts.resolved import ProviderChoice, ResolvedResearch
 from contracts.texts import from_markdown, plural, shorten
-from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, total_of
+from contracts.tokens import LOW_FIDELITY, FidelityTotals, Level, sum_totals
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, Outcome
 
 MAX_LINE_LENGTH: Final = 240  # characters
@@ -114,7 +114,7 @@ def fidelity_text(totals: FidelityTotals | None) -> str:
 def levels_shown(fidelity: ReportFidelity) -> dict[str, int]:
     """Count the items of all calls by the level at which they were shown."""
     levels = [item.current_level for call in fidelity.shortened_calls for item in call.items]
-    counts = Counter(levels) + Counter({Level.FULL: total_of(fidelity.phases.values()).items - len(levels)})
+    counts = Counter(levels) + Counter({Level.FULL: sum_totals(fidelity.phases.values()).items - len(levels)})
     return {level.value: counts[level] for level in Level if counts[level]}
 
 
@@ -123,7 +123,7 @@ def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
     if fidelity is None:
         yield "shown to models: nothing is recorded (no model, a draft, or tokens.token_management_enabled = false)"
         return
-    yield f"shown to models: {fidelity_text(total_of(fidelity.phases.values()))}"
+    yield f"shown to models: {fidelity_text(sum_totals(fidelity.phases.values()))}"
     share = fidelity.considered_share
     considered = f"; considered of the texts: {share:.0%}" if share is not None else ""
     yield f"mean of the items: {fidelity.item_mean:.0%}{considered}"

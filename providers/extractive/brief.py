@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from contracts.evidence import supported_confidence, voice_of
+from contracts.evidence import source_voice, supported_confidence
 from contracts.plan import OTHER_FORM
 from contracts.recursive_roles import ExtractInput, ExtractorAnswer
 from contracts.report_updates import Operation, ReporterAnswer, UpdateInput
@@ -57,7 +57,7 @@ def _finding(passage: Passage, text: str) -> ProposedFinding:
     source = passage.source
     return ProposedFinding(
         content=shorten(" ".join(text.split()), STATEMENT_CHARACTERS),
-        confidence=supported_confidence([(voice_of(source.url, source.publisher), source.quality)]).value,
+        confidence=supported_confidence([(source_voice(source.url, source.publisher), source.quality)]).value,
         quotes=[Quote(source_id=source.id, quote=text, start=passage.start)],
     )
 

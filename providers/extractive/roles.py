@@ -16,7 +16,7 @@ from contracts.plan import OTHER_FORM
 from contracts.research_trees import DETAIL_CHARACTERS, TaskType
 from contracts.texts import plural
 from contracts.tool_turns import Transcript, TurnAnswer, scripted_turn
-from contracts.tools import MOST_CALLS, NoArguments, SearchArguments, ToolSpec
+from contracts.tools import MAX_CALLS, NoArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Action, NodeStatus, Phase, Severity
 from providers.text import language_data, meaning_words, sentence_spans
 
@@ -239,7 +239,7 @@ def orchestrate(task: orchestrator.OrchestrateInput, _: Transcript) -> TurnAnswe
     steps = [(number, task.steps[number - 1][:QUERY_CHARACTERS]) for number in unserved]
     tasks = [(orchestrator.RESEARCH_AGENT, orchestrator.AgentArguments(task=step, steps=[at])) for at, step in steps]
     if tasks and (not task.offered or orchestrator.RESEARCH_AGENT.name in task.offered):
-        return scripted_turn(*tasks[:MOST_CALLS])
+        return scripted_turn(*tasks[:MAX_CALLS])
     if tasks and orchestrator.THINK.name in task.offered:
         # After a failed agent a model has to think before it sends the next one; this takes the place of its thought.
         thought = orchestrator.ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent.")
@@ -253,7 +253,7 @@ def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:
         return scripted_turn((orchestrator.SEARCH, SearchArguments(query=task.query[:QUERY_CHARACTERS])))
     if task.found and task.pages_left:
         best = sorted(task.found, key=lambda page: (page[1], page[0]))[: task.pages_left]
-        pages = sorted(index for index, _ in best)[:MOST_CALLS]
+        pages = sorted(index for index, _ in best)[:MAX_CALLS]
         return scripted_turn(*((orchestrator.OPEN_PAGE, orchestrator.OpenArguments(index=index)) for index in pages))
     return scripted_turn((orchestrator.AGENT_REPORT, orchestrator.AgentReportArguments(open_questions=task.open_gaps)))
 
@@ -274,7 +274,7 @@ def take_living_turn(task: living.LivingInput, _: Transcript) -> TurnAnswer:
         ]
     if not calls:
         calls = [(living.FINISH, living.FinishArguments(open_questions=task.open_questions))]
-    return scripted_turn(*calls[:MOST_CALLS])
+    return scripted_turn(*calls[:MAX_CALLS])
 
 
 # --- sources and trees of the strategy recursive ---------------------------------------------------------------------
@@ -291,8 +291,8 @@ def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswe
     tried = {normalized_text(text) for text in task.asked}
     need = roles.PlanInput(query=task.need, language=task.language)
     works = [text for text in task.works if normalized_text(text) not in tried]
-    queries = [query for query, _, _ in _queries(need, recursive.MOST_SEARCHES, task.asked)]
-    return recursive.LibrarianAnswer(searches=[*queries[:1], *works, *queries[1:]][: recursive.MOST_SEARCHES])
+    queries = [query for query, _, _ in _queries(need, recursive.MAX_SEARCHES, task.asked)]
+    return recursive.LibrarianAnswer(searches=[*queries[:1], *works, *queries[1:]][: recursive.MAX_SEARCHES])
 
 
 def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:

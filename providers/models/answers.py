@@ -15,10 +15,10 @@ import json_repair
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json, to_jsonable_python
 
-from contracts.lenient import lines_of
+from contracts.lenient import problem_lines
 from contracts.outcome import Usage
 from contracts.roles import RoleAnswer, RoleSpec
-from contracts.tool_turns import THOUGHTS, ToolTurnInput, TurnAnswer, offered_tools
+from contracts.tool_turns import THINKING, ToolTurnInput, TurnAnswer, offered_tools
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput, Unavailable
 from providers.interfaces import EngineAnswer, EngineTask
 from providers.models.chat import ANSWER_TOOL, ChatReply, safe_name
@@ -204,7 +204,7 @@ def _validated(role: Role, value: Any) -> RoleAnswer:
     try:
         return role.answer.model_validate(value)
     except ValidationError as error:
-        raise InvalidOutput("\n".join(lines_of(error, 8))) from None
+        raise InvalidOutput("\n".join(problem_lines(error, 8))) from None
 
 
 # --- turns of roles with tools ---------------------------------------------------------------------------------------
@@ -224,9 +224,9 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
             text, notes = without_thoughts(block["text"])
             warnings += notes
             content += [{"type": "text", "text": text}] if text else []
-        elif block.get("type") in ("tool_use", *THOUGHTS):
+        elif block.get("type") in ("tool_use", *THINKING):
             content.append(block)
-    if all(block["type"] in THOUGHTS for block in content):
+    if all(block["type"] in THINKING for block in content):
         raise InvalidOutput("$: the answer is empty: call one of the tools")
     return TurnAnswer(content=content, author=author), list(dict.fromkeys(warnings))
 

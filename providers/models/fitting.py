@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from contracts.summaries import SHORTEST_SUMMARY, SUMMARY_LEVELS, summary_characters
+from contracts.summaries import MIN_SUMMARY_CHARACTERS, SUMMARY_LEVELS, summary_characters
 from contracts.tokens import CallFidelity, ItemFidelity, Level
-from contracts.tool_turns import THOUGHTS
+from contracts.tool_turns import THINKING
 from providers.errors import InvalidCall, SummariesNeeded
 from providers.interfaces import EngineTask, Message, RenderedPrompt
 from providers.models.answers import schema_text, tool_definitions
@@ -144,7 +144,7 @@ def _require_summaries(items: Sequence[ContentItem], levels: dict[str, Level]) -
     """Raise `SummariesNeeded` if summaries may replace texts of lowered items; short texts need none."""
     lowered = [item for item in items if levels.get(item.id) in SUMMARY_LEVELS]
     texts = dict.fromkeys((text, levels[item.id]) for item in lowered for text in item.originals())
-    long = [(text, level) for text, level in texts if summary_characters(len(text), level) >= SHORTEST_SUMMARY]
+    long = [(text, level) for text, level in texts if summary_characters(len(text), level) >= MIN_SUMMARY_CHARACTERS]
     if long:
         raise SummariesNeeded(long)
 
@@ -201,6 +201,6 @@ def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any
     """Return the conversation for one model: thinking blocks go back unchanged, and only to their author."""
     conversation: list[dict[str, Any]] = []
     for message in messages:
-        blocks = [block for block in message.content if message.author == author or block.get("type") not in THOUGHTS]
+        blocks = [block for block in message.content if message.author == author or block.get("type") not in THINKING]
         conversation.append({"role": message.role, "content": blocks})
     return conversation

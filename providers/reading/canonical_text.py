@@ -13,7 +13,7 @@ from email.utils import parsedate
 from itertools import takewhile
 from typing import Any, Final
 
-from contracts.addresses import normalize, with_few_marks
+from contracts.addresses import normalize, truncate_marks
 
 INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -124,10 +124,10 @@ def clean(text: str) -> str:
     """Unify line ends, drop invisible and control characters, and compose (NFC). Idempotent."""
     if PLAIN.fullmatch(text):
         return text
-    text = with_few_marks(UNSEEN.sub("", LINE_END.sub("\n", text)))
+    text = truncate_marks(UNSEEN.sub("", LINE_END.sub("\n", text)))
     composed = normalize("NFC", text)
     # NFC can exceed the marks allowed on a letter, because it writes some of them as two.
-    return text if composed == text else with_few_marks(composed)
+    return text if composed == text else truncate_marks(composed)
 
 
 def one_line(text: str) -> str:

@@ -19,8 +19,8 @@ import pypdfium2  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 from pypdfium2 import raw as pdfium
 
-from contracts.addresses import canonical_url, host_of
-from contracts.notebooks import MOST_LINKS
+from contracts.addresses import canonical_url, url_host
+from contracts.notebooks import MAX_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
     PAGE_MARK,
@@ -75,9 +75,9 @@ def web_addresses(links: list[str], url: str) -> list[str]:
     for link in links:
         with suppress(ValueError):
             address = canonical_url(urljoin(url, link.strip()))
-            if host_of(address) and address != page:
+            if url_host(address) and address != page:
                 addresses[address] = None
-        if len(addresses) == MOST_LINKS:
+        if len(addresses) == MAX_LINKS:
             break
     return list(addresses)
 

@@ -28,7 +28,7 @@ from contracts.evidence import (
 )
 from contracts.messages import ReadRequest, reading_conditions
 from contracts.names import CORPUS_SCHEME
-from contracts.notebooks import ENTRY_TYPE, FINDING_FIELDS_OF_ENTRY, AnalysisEntry, HitsEntry, SourceEntry, hit_of
+from contracts.notebooks import ENTRY_FINDING_FIELDS, ENTRY_TYPE, AnalysisEntry, HitsEntry, SourceEntry, find_hit
 from contracts.report_updates import UpdateInput
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
@@ -101,7 +101,7 @@ class Notebooks:
         if isinstance(request, SummarizeInput):
             update["model"] = request.summarizer
         if isinstance(request, roles.BriefedInput) and request.hits:
-            hits = [hit_of(await self.read_all(hit.entries, HitsEntry), hit.url, hit.doi) for hit in request.hits]
+            hits = [find_hit(await self.read_all(hit.entries, HitsEntry), hit.url, hit.doi) for hit in request.hits]
             update["hits"] = [complete or hit for complete, hit in zip(hits, request.hits, strict=True)]
         if isinstance(request, roles.AnalyzeInput):
             update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
@@ -127,7 +127,7 @@ class Notebooks:
         """Return the sections in which searches found something, if they searched this very text."""
         sections = list(entry.sections)
         for searched in await self.read_all(hit_entries, HitsEntry):
-            hit = hit_of([searched], entry.url)
+            hit = find_hit([searched], entry.url)
             if hit is None or entry.text is None or hit.content_hash not in (None, entry.text.hash):
                 continue
             ranges = {(part.start, part.end) for part in sections}
@@ -161,7 +161,7 @@ class Notebooks:
         if not request.hit_entries:
             return request, None
         entries = await self.read_all(request.hit_entries, HitsEntry)
-        hit = hit_of(entries, request.url)
+        hit = find_hit(entries, request.url)
         if hit is None:
             raise ContentCorrupt(f"the notebook knows no hit of this address: {REMEDY}")
         resolved = await self.read(entries[0].resolved_entry, ResolvedResearch)
@@ -207,7 +207,7 @@ class Notebooks:
         for number, finding in enumerate(findings):
             if finding.get("entry"):
                 full = _find(analyses[finding["entry"]].findings, finding["id"])
-                findings[number] = finding | full.model_dump(mode="json", include=set(FINDING_FIELDS_OF_ENTRY))
+                findings[number] = finding | full.model_dump(mode="json", include=set(ENTRY_FINDING_FIELDS))
         for entry, analysis in analyses.items():
             for item in analysis.evidence:
                 position = {"id": item.id, "source_id": item.source_id, "start": item.start, "end": item.end}
@@ -216,7 +216,7 @@ class Notebooks:
 
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
-            hit = hit_of(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
+            hit = find_hit(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
             details = {} if hit is None else {name: getattr(hit, name) for name in SourceDetails.model_fields}
         else:
             entry = await self.read(source.entry, SourceEntry)

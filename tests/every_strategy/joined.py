@@ -32,7 +32,7 @@ from workflows.driver import Driver
 from workflows.run.checkpoints import resume_state
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 SMALL: Final[dict[str, Any]] = {"depth": "light", "gates": {"approve": "none"}}
 """What every request of the suites asks for: the least that is a whole run, and no person's yes."""
@@ -134,7 +134,7 @@ class Trial:
         self.inbox = Inbox()
         self.host = WatchedHost(world, state)
         self.run = ResearchRun(state, self.inbox, self.host)
-        self.driver = Driver(self.run, strategy_of(name))
+        self.driver = Driver(self.run, load_strategy(name))
         self.task: asyncio.Task[Any] | None = None
         self.api: MessagesApi
         """What its model is asked."""
@@ -296,6 +296,6 @@ async def begin_again(trial: Trial, **fields: Any) -> Trial:
     stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
     fresh = await begin(trial.world, strategy=trial.name, **(SMALL | fields))
     assert fresh.resolved is not None
-    later = resume_state(stored, fresh.resolved, fresh.started_at, strategy_of(trial.name).resume)
+    later = resume_state(stored, fresh.resolved, fresh.started_at, load_strategy(trial.name).resume)
     later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
     return Trial(trial.world, trial.name, later)

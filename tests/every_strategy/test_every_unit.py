@@ -25,7 +25,7 @@ from workflows.driver import Driver
 from workflows.phases.closing import close
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 WISH = "What is the default of freeze_max_age?"
 
@@ -100,7 +100,7 @@ async def test_rebuilt_from_json_after_every_unit_the_report_is_the_same(
         state, units, reason = (await begin_trial(world, name, **fields)).state, 0, None
         while reason is None:
             run = ResearchRun(ResearchState.unpack(state.pack()), Inbox(), world.host())
-            reason = await Driver(run, strategy_of(name)).step()
+            reason = await Driver(run, load_strategy(name)).step()
             await run.checkpoints.settle()
             state, units = run.state, units + 1
             assert units < 50, "it never ends"

@@ -28,7 +28,7 @@ from tests.fakes.world import World, begin
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 SPENT = {
     "max_model_calls": (StopReason.BUDGET_CALLS, lambda trial: trial.state.usage.model_calls),
@@ -179,7 +179,7 @@ async def timed(world: World, name: str, call: float, search: float = OUTSIDE, *
     state = await begin(world, strategy=name, **(SMALL | fields))
     host = TimedHost(world.host().implementations, takes)
     run = ResearchRun(state, Inbox(), host)
-    conducted = asyncio.ensure_future(Driver(run, strategy_of(name)).conduct())
+    conducted = asyncio.ensure_future(Driver(run, load_strategy(name)).conduct())
     await host.pass_time(conducted)
     await conducted
     return run

@@ -13,7 +13,7 @@ from tests.every_strategy.joined import Trial, begin_again, trial_of
 from tests.fakes.corpus import MANUAL, MemoryCorpus
 from tests.fakes.world import begin
 from workflows.run.checkpoints import begin_refresh, resume_state
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 ENGINES = [EngineKind.EXTRACTIVE.value, EngineKind.MODEL.value]
 CHANGED = MANUAL["autovacuum.md"].replace("even when it is disabled", "even where it is switched off")
@@ -48,7 +48,7 @@ async def begin_refreshed(trial: Trial, **fields: Any) -> Trial:
     stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
     fresh = await begin(trial.world, strategy=trial.name, depth="light", gates=GATES, **fields)
     begin_refresh(stored, requested=True)
-    later = resume_state(stored, fresh.resolved, fresh.started_at, strategy_of(trial.name).resume)
+    later = resume_state(stored, fresh.resolved, fresh.started_at, load_strategy(trial.name).resume)
     later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
     again = Trial(trial.world, trial.name, later)
     again.api = trial.api

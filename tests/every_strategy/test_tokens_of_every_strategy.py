@@ -15,7 +15,7 @@ from tests.comparable import comparable
 from tests.every_strategy.joined import MODELLED, TWO_MODELLED, Trial, at_window
 from tests.fakes.corpus import long_manual
 from tests.fakes.model_tokens import TokenBook
-from workflows.status import status_of
+from workflows.status import build_status
 
 WINDOW = 16_000
 ONE_QUESTION = {"max_sub_queries": 1, "max_sources": 40, "max_sources_per_query": 20, "max_source_characters": 3_000}
@@ -111,7 +111,7 @@ async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, na
             document, texts[managed] = await trial.document(), await trial.report()
     assert document["fidelity"] is None
     assert (trial.state.fidelity, trial.state.shortened_calls, trial.state.dropped_content_ids) == ({}, [], [])
-    assert status_of(trial.state, 0.0).fidelity is None
+    assert build_status(trial.state, 0.0).fidelity is None
     lines = texts[True].splitlines(keepends=True)
     (shown,) = (line for line in lines if "Shown to models" in line)
     assert "100%" in shown

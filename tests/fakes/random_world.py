@@ -19,7 +19,7 @@ from contracts.messages import (
     SearchResponse,
     StateChange,
 )
-from contracts.notebooks import without_entry_texts
+from contracts.notebooks import strip_entry_texts
 from contracts.outcome import CallAccount, Citation, ReportFiles, Usage
 from contracts.roles import (
     AnalyzeInput,
@@ -40,7 +40,7 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.state import ResearchState
-from contracts.state_changes import apply_change, change_between, digest_of, pack_json, unpack_json
+from contracts.state_changes import apply_change, change_between, json_digest, pack_json, unpack_json
 from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
 from tests.fakes.host import InProcessHost
 from tests.fakes.states import EMPTY_REF, hit, record
@@ -186,8 +186,8 @@ class RandomWorld:
 
 def whole_change(state: ResearchState) -> StateChange:
     """The whole state as a change of nothing."""
-    snapshot = without_entry_texts(state.snapshot())
-    return StateChange(digest=digest_of(snapshot), packed=pack_json(change_between({}, snapshot)))
+    snapshot = strip_entry_texts(state.snapshot())
+    return StateChange(digest=json_digest(snapshot), packed=pack_json(change_between({}, snapshot)))
 
 
 class KeptSession:
@@ -199,10 +199,10 @@ class KeptSession:
 
     def changed(self, change: StateChange) -> dict[str, Any]:
         """The stored state with a change. Raises as `activities.records.changed_state`."""
-        if change.base and change.base != digest_of(self.stored):
+        if change.base and change.base != json_digest(self.stored):
             raise ApplicationError("another session", type=failures.SESSION_CHANGED, non_retryable=True)
         after: dict[str, Any] = apply_change(self.stored if change.base else {}, unpack_json(change.packed))
-        assert digest_of(after) == change.digest
+        assert json_digest(after) == change.digest
         return after
 
     def state(self, change: StateChange) -> ResearchState:

@@ -54,7 +54,7 @@ def _declared() -> Iterator[None]:
 
 
 def levels_of(status: ResearchStatus) -> list[tuple[int, AgentProgress]]:
-    return [each for agent in status.agents for each in agent.with_all_below()]
+    return [each for agent in status.agents for each in agent.walk()]
 
 
 @pytest.mark.parametrize("ending", ["stop", "cancel"])

@@ -55,7 +55,7 @@ async def test_an_unforeseen_error_ends_the_run_and_keeps_its_session(client: Cl
 @asynccontextmanager
 async def _bad_deploy(client: Client, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
     """A workflow worker whose code schedules other calls than those in the histories."""
-    monkeypatch.setattr("workflows.deep_research.strategy_of", lambda _: ReorderedStrategy())
+    monkeypatch.setattr("workflows.deep_research.load_strategy", lambda _: ReorderedStrategy())
     worker = Worker(
         client,
         task_queue=names.WORKFLOWS_QUEUE,

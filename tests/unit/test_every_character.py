@@ -20,11 +20,11 @@ from activities.verifying.verification import to_plain_draft
 from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.documents import to_docx, to_pdf
 from client.view.words import pasteable, printable
-from contracts.addresses import canonical_url, doi_of, host_of, normalized_text, source_id, sub_query_id
+from contracts.addresses import canonical_url, find_doi, normalized_text, source_id, sub_query_id, url_host
 from contracts.canary import contains_canary, exposes_private_text
-from contracts.evidence import DocumentRef, ReportDraft, voice_of
+from contracts.evidence import DocumentRef, ReportDraft, source_voice
 from contracts.exclusions import is_excluded
-from contracts.lenient import line_of
+from contracts.lenient import to_line
 from contracts.report import Report, read_report
 from contracts.texts import as_markdown, from_markdown, shorten, visible, visible_json
 from providers.errors import SourceUnreadable
@@ -45,7 +45,7 @@ from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
 from workflows.rules.sub_queries import normalized_query
 from workflows.run.calls import show_summary
-from workflows.strategies.orchestrator.orchestrator_strategy import problem_of
+from workflows.strategies.orchestrator.orchestrator_strategy import task_problem
 
 LANGUAGES: Final = ("en", "de")
 SAMPLE: Final = 4
@@ -119,7 +119,7 @@ def _by_the_web(text: str) -> None:
             except SourceUnreadable:
                 continue
         declared_quality(address, {})
-        voice_of(address, text)
+        source_voice(address, text)
         source_id(address)
     searched_keys(text, question_stems(text), "en")
     for read in (is_name, language_code):
@@ -128,9 +128,9 @@ def _by_the_web(text: str) -> None:
 
 READERS: Final[tuple[Callable[[str], Any], ...]] = (
     *(_by_rules, _by_reports, _by_models, _by_the_web, candidates_of, clean, read_html, iso_date, usable_url),
-    *(canonical_url, doi_of, host_of, normalized_text, visible, from_markdown, detect_language, sentence_spans),
-    *(content_quality, normalized_query, sub_query_id, problem_of, show_summary),
-    *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: line_of(text, 5)),
+    *(canonical_url, find_doi, url_host, normalized_text, visible, from_markdown, detect_language, sentence_spans),
+    *(content_quality, normalized_query, sub_query_id, task_problem, show_summary),
+    *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: to_line(text, 5)),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
     lambda text: web_addresses([text, f"//{text}/", f"http://{text}"], "https://site.test/"),
     lambda text: [word_keys(word, "en") for word in words(text)],

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit, urlunsplit
 import platformdirs
 from pydantic import Field, SecretStr, ValidationError
 
-from contracts.presets import depth_of, effective_limits, preset
+from contracts.presets import effective_depth, effective_limits, preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
@@ -133,8 +133,8 @@ class Settings(FileSettings):
     def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
         """Return the built-in preset, overridden by the operator's values. Raises KeyError for an unknown strategy."""
         base = preset(strategy, depth)
-        chosen, named = self.strategy.get(strategy, {}), depth_of(depth)
-        override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is depth_of(Depth.AUTO) else None)
+        chosen, named = self.strategy.get(strategy, {}), effective_depth(depth)
+        override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is effective_depth(Depth.AUTO) else None)
         return base if override is None else effective_limits(base, override)
 
     def secrets(self) -> list[str]:

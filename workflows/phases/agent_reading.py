@@ -9,7 +9,7 @@ from typing import Final
 
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, Source
-from contracts.notebooks import with_what_follows
+from contracts.notebooks import add_derived_fields
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput
 from contracts.state import Position, ResearchState
@@ -18,10 +18,10 @@ from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge
 from workflows.phases.gathering import Gathering
 from workflows.rules.duplicates import Identities
-from workflows.run.host import ended_calls, side_by_side
+from workflows.run.host import ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
 
-MOST_LISTED: Final = 12
+MAX_LISTED_PAGES: Final = 12
 """Pages listed per search."""
 
 
@@ -35,7 +35,7 @@ class ReadingPosition(Position):
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
-def pages_found(state: ResearchState) -> list[Candidate]:
+def list_pages(state: ResearchState) -> list[Candidate]:
     """Return the hits of all searches, one per URL, numbered from 1."""
     found: dict[str, Candidate] = {}
     for candidate in state.candidates:
@@ -43,15 +43,15 @@ def pages_found(state: ResearchState) -> list[Candidate]:
     return list(found.values())
 
 
-def source_of_page(state: ResearchState, number: int) -> Source | None:
+def page_source(state: ResearchState, number: int) -> Source | None:
     """Return the source of an opened page; None if it was not read."""
-    hit = pages_found(state)[number - 1].hit
+    hit = list_pages(state)[number - 1].hit
     return state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
 
 
-def reason_against_page(run: ResearchRun, number: int, taken: Collection[int], left: int) -> str:
+def page_refusal(run: ResearchRun, number: int, taken: Collection[int], left: int) -> str:
     """Return the reason why a page is not opened; empty if it is. `taken` are the numbers of opened pages."""
-    found = pages_found(run.state)
+    found = list_pages(run.state)
     if not 0 < number <= len(found):
         numbers = f"pages are numbered from 1 to {len(found)}" if found else "search first"
         return f"there is no page {number}: {numbers}"
@@ -69,7 +69,7 @@ async def search_and_open(
 
     Raises `Interrupted`.
     """
-    state, found = run.state, pages_found(run.state)
+    state, found = run.state, list_pages(run.state)
     addresses = frozenset(canonical_url(found[number - 1].hit.url) for number in pages)
     # A page found by several searches belongs to the first of them in the plan, in whatever order they were answered.
     owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in addresses}
@@ -100,11 +100,11 @@ async def analyze_opened(
     All answers are merged, in request order. Raises `Interrupted`.
     """
     asked = [partial(run.ask, ANALYZER, step, request, engine) for step, request in requests.items()]
-    calls = await side_by_side(run.host, asked, run.resolved.limits.max_parallel)
+    calls = await run_parallel(run.host, asked, run.resolved.limits.max_parallel)
     for request, call, reason in ended_calls(requests.values(), calls):
         names = [source.id for source in request.sources]
         if reason is None:
-            merge(run, task, with_what_follows(call.result(), names), in_parts=True)
+            merge(run, task, add_derived_fields(call.result(), names), in_parts=True)
             # A source that the call did not show is not retried.
             names = [name for name in names if not run.state.sources[name].analyzed]
         else:
@@ -114,45 +114,45 @@ async def analyze_opened(
 
 # --- descriptions --------------------------------------------------------------------------------------------------
 def describe_search(
-    state: ResearchState, search: PlanNode, listed: Collection[int], most: int = MOST_LISTED
+    state: ResearchState, search: PlanNode, listed: Collection[int], most: int = MAX_LISTED_PAGES
 ) -> tuple[str, list[int] | None]:
     """Describe the best pages of a search not `listed` before, and return their numbers; None if it failed."""
     search = state.plan.newest(search)
     if search.error and not search.result_count:
         return f"The search for “{search.text}” failed: {search.error}.", None
     ranks = {canonical_url(one.hit.url): one.hit.rank for one in state.candidates if one.sub_query_id == search.id}
-    pages = dict(enumerate(pages_found(state), start=1))
+    pages = dict(enumerate(list_pages(state), start=1))
     own = {number: ranks.get(canonical_url(page.hit.url)) for number, page in pages.items() if number not in listed}
     ranked = sorted((rank, number) for number, rank in own.items() if rank is not None)
     numbers = [number for _, number in ranked[:most]]
-    lines = [f"{number}. {title_of(pages[number])}" for number in numbers]
+    lines = [f"{number}. {page_title(pages[number])}" for number in numbers]
     found = f"Found for “{search.text}”:" if lines else f"Nothing new was found for “{search.text}”."
     return "\n".join([found, *lines]), numbers
 
 
-def title_of(page: Candidate) -> str:
+def page_title(page: Candidate) -> str:
     """Return the title of a page with its date, if it has one."""
     date = f" ({page.hit.published_at})" if page.hit.published_at else ""
     return f"{page.hit.title or 'without a title'}{date}"
 
 
-def reason_unread(source: Source | None) -> str:
+def unread_reason(source: Source | None) -> str:
     """Return the reason why a chosen page has no text; `source` is None if a limit prevented reading it."""
     return source.status_reason if source and source.status_reason else "the limit of pages is reached"
 
 
 def describe_page(state: ResearchState, number: int, known: Collection[str]) -> tuple[str, bool]:
     """Describe a page by its notes, without those already `known`, and return true if it could not be read."""
-    source, title = source_of_page(state, number), pages_found(state)[number - 1].hit.title or "without a title"
+    source, title = page_source(state, number), list_pages(state)[number - 1].hit.title or "without a title"
     if source is None or source.status is not SourceStatus.FULL:
-        return f"Page {number}, “{title}”, could not be read: {reason_unread(source)}.", True
-    notes = notes_on(state, source, known)
+        return f"Page {number}, “{title}”, could not be read: {unread_reason(source)}.", True
+    notes = list_notes(state, source, known)
     if not notes:
         return f"Page {number}, “{title}”, was read: nothing in it speaks about the task.", False
     return "\n".join([f"Page {number}, “{title}”, quality {source.quality.value}:", *notes]), False
 
 
-def notes_on(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:
+def list_notes(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:
     """Return the numbered notes on a source, without those already `known`."""
     return [
         f"note {place}: {finding.statement}"

@@ -9,13 +9,13 @@ from temporalio.exceptions import ActivityError
 
 from contracts.addresses import gap_id
 from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, Source
-from contracts.notebooks import with_what_follows
+from contracts.notebooks import add_derived_fields
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.roles import ANALYZER, AnalyzerResult, QualityUpdate
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
-from workflows.phases.role_inputs import analyze_input, sources_of
+from workflows.phases.role_inputs import analyze_input, sources_to_analyze
 from workflows.rules import gaps
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.calls import explain
@@ -41,7 +41,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         async with turns:
             return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
 
-    calls = {query.id: asyncio.ensure_future(analyze_one(query)) for query in queries if sources_of(run, query)}
+    calls = {query.id: asyncio.ensure_future(analyze_one(query)) for query in queries if sources_to_analyze(run, query)}
     interruption: BaseException | None = None
     try:
         await run.host.settle(list(calls.values()))
@@ -49,7 +49,7 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
         await abandon(run.host, list(calls.values()))
         interruption = cancelled
     finished = {name: call for name, call in calls.items() if not call.cancelled()}
-    with _recorded_gap_changes(run):
+    with _record_gap_changes(run):
         withdraw(state, [query for query in queries if query.id in finished and not finished[query.id].exception()])
     redo = [name for name in state.hasty_analyses if name not in finished]
     for query in queries:
@@ -91,7 +91,7 @@ async def analyze_without_model(run: ResearchRun) -> bool:
 
 # --- earlier results -----------------------------------------------------------------------------------------------
 @contextmanager
-def _recorded_gap_changes(run: ResearchRun) -> Iterator[None]:
+def _record_gap_changes(run: ResearchRun) -> Iterator[None]:
     """Record the gaps whose status changes during the block."""
     before = {gap.id: gap.status for gap in run.state.gaps}
     yield
@@ -112,7 +112,7 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
     cited.update(state.draft.evidence_ids if state.draft else [])
     unused = {item for finding in removed for item in finding.evidence_ids} - cited
     state.evidence = {name: item for name, item in state.evidence.items() if name not in unused}
-    state.gaps = gaps.withdrawn(state.gaps, queries, state.iteration)
+    state.gaps = gaps.withdraw_gaps(state.gaps, queries, state.iteration)
 
 
 # --- new results ---------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, i
     state, query = run.state, run.state.plan.newest(query)
     found, fresh = query.finding_count, list[Finding]()
     if output is not None:
-        output = with_what_follows(output, [source.id for source in sources_of(run, query)])
+        output = add_derived_fields(output, [source.id for source in sources_to_analyze(run, query)])
         found = len(output.findings) + (query.finding_count if in_parts else 0)
         known = {finding.id for finding in state.findings}
         of_query = {"iteration": state.iteration, "sub_query_id": query.id}
@@ -179,9 +179,9 @@ def _merge_gaps(
     if not (query.finding_count or drafts or query.gap_id or in_parts or query.facet == OTHER_FORM):
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
-    with _recorded_gap_changes(run):
+    with _record_gap_changes(run):
         if query.gap_id and (fresh or not in_parts):
-            state.gaps = gaps.after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
+            state.gaps = gaps.close_after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
         # A follow-up without findings must not reopen its gap in other words; a leaf reports gaps stated by its source.
         may_open = fresh or not query.gap_id or query.source_id is not None
         opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if may_open else []

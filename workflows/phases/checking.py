@@ -30,20 +30,20 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, JudgeMode
-from workflows.phases.drafts import NOT_IN_THE_TEXT, call_records, has_live_report, ids_of, revise_sections, take_draft
+from workflows.phases.drafts import NON_TEXT_FIELDS, call_records, has_live_report, revise_sections, run_ids, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.run.calls import is_cancelled, reason_of
-from workflows.run.host import side_by_side
+from workflows.run.host import run_parallel
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun, Unanswered
 
-REVIEW_BAR: Final = 6.0
+MIN_REVIEW_SCORE: Final = 6.0
 """Score, out of 10, below which a draft is revised."""
-SHORTEST_REVIEWED: Final = 60.0
+MIN_REVIEWED_SECONDS: Final = 60.0
 """Shortest deadline of a run, in seconds, with which its draft is reviewed."""
 VERIFICATION: Final = "verification"
 """Name of the phase."""
-AT_ONCE: Final = 4
+MAX_PARALLEL_CALLS: Final = 4
 """Minimum of parallel calls."""
 BatchCall = Callable[[int, list[int], int], Awaitable[None]]
 """Takes the number of the call from 1, the indexes of its claims, and their size in bytes."""
@@ -57,7 +57,7 @@ async def review(run: ResearchRun) -> None:
     than a minute are not reviewed.
     """
     state, draft, mode = run.state, run.state.draft, run.resolved.checks.review
-    is_short = run.resolved.limits.deadline_seconds < SHORTEST_REVIEWED
+    is_short = run.resolved.limits.deadline_seconds < MIN_REVIEWED_SECONDS
     if mode is JudgeMode.OFF or is_short or draft is None or draft.empty or draft.direct:
         return
     engine = run.resolved.engine if mode is JudgeMode.MODEL else EngineKind.EXTRACTIVE
@@ -66,7 +66,7 @@ async def review(run: ResearchRun) -> None:
         score = first.scores.overall
         _record_review(run, first)
         run.note("review.finished", f"the draft scores {score:g} of 10", score=score)
-        if score < REVIEW_BAR and writer_engine(state.engine_by_role) is EngineKind.MODEL:
+        if score < MIN_REVIEW_SCORE and writer_engine(state.engine_by_role) is EngineKind.MODEL:
             notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
             if has_live_report(run):
                 revision = await revise_sections(run, notes)
@@ -137,7 +137,7 @@ async def verify(run: ResearchRun) -> None:
         if is_cancelled(error):
             raise
         run.degrade(f"the claims could not all be checked ({reason_of(error)})")
-    text = f"claims checked: {_counts_of(state.verification.summary)}"
+    text = f"claims checked: {_describe_verdicts(state.verification.summary)}"
     run.note("phase.finished", text, phase=VERIFICATION, iteration=state.iteration)
 
 
@@ -147,11 +147,11 @@ def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: Verifi
         return
     for number, verdict in enumerate(verdicts, 1):
         run.note("claim.verified", f"claim {number}: {verdict.value}", number=number, verdict=verdict.value)
-    text = f"claims checked: {_counts_of(summary)}"
+    text = f"claims checked: {_describe_verdicts(summary)}"
     run.note("verification.summary", text, **summary.model_dump(mode="json"))
 
 
-def _counts_of(summary: VerificationSummary) -> str:
+def _describe_verdicts(summary: VerificationSummary) -> str:
     found = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in summary.verdict_counts.items())
     return found or "no claim was judged"
 
@@ -163,7 +163,7 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
     done, running = state.result is not None, state.phase == VERIFICATION
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
     summary = state.verification.summary
-    detail = _counts_of(summary) if summary.verdict_counts else ""
+    detail = _describe_verdicts(summary) if summary.verdict_counts else ""
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
     return progress.model_copy(update={"units": [*progress.units, unit]})
 
@@ -173,7 +173,7 @@ async def _check_claims(run: ResearchRun) -> None:
     checks, answers = run.resolved.checks, run.state.verification.answers
 
     async def weigh(change: StateChange) -> ExtractedClaims:
-        request = ExtractClaimsRequest(**ids_of(run), change=change, answers=answers)
+        request = ExtractClaimsRequest(**run_ids(run), change=change, answers=answers)
         return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
 
     weighed = await run.checkpoints.with_newest_state(weigh)
@@ -203,14 +203,14 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
             run.state.verification = known.model_copy(update={"answers": answers})
         run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
 
-    return await _in_batches(run, weighed.sizes, check)
+    return await _call_in_batches(run, weighed.sizes, check)
 
 
 async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
     """Combine the verdicts, and adopt them together with the corrected draft."""
     state, known = run.state, run.state.verification
     request = FinalizeVerificationRequest(
-        **ids_of(run),
+        **run_ids(run),
         **entries,
         mode=run.resolved.verify.value,
         by_model=run.resolved.engine is EngineKind.MODEL,
@@ -230,7 +230,7 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
         state.note_entry(entry)
     if concluded.draft is not None and state.draft is not None:
         # The activity returns only the figures that follow from the text.
-        history = {name: getattr(state.draft, name) for name in NOT_IN_THE_TEXT}
+        history = {name: getattr(state.draft, name) for name in NON_TEXT_FIELDS}
         update_of_draft = history | {"revision": state.draft.revision + 1}
         await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
         for action, count in concluded.summary.correction_counts.items():
@@ -251,9 +251,9 @@ async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> Extrac
             proposals[call] = output.entry
 
     if by_model:
-        await _in_batches(run, concluded.sizes, correct)
+        await _call_in_batches(run, concluded.sizes, correct)
     request = ApplyRequest(
-        **ids_of(run),
+        **run_ids(run),
         by_model=by_model,
         claims_entry=concluded.claims_entry,
         proposals=[entry for _, entry in sorted(proposals.items())],
@@ -263,7 +263,7 @@ async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> Extrac
     return await call_records(run, activities.APPLY_CORRECTIONS, request, "apply", summary)
 
 
-async def _in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCall) -> int:
+async def _call_in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCall) -> int:
     """Divide claims of these sizes evenly over as few calls as possible, made with limited concurrency.
 
     Returns the number of claims not reached because the run must end.
@@ -282,5 +282,5 @@ async def _in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCall) -
         return 0
 
     calls = [partial(make, *one) for one in enumerate(range(0, count, each), start=1)]
-    made = await side_by_side(run.host, calls, max(AT_ONCE, run.resolved.limits.max_parallel))
+    made = await run_parallel(run.host, calls, max(MAX_PARALLEL_CALLS, run.resolved.limits.max_parallel))
     return sum(done.result() for done in made)

@@ -14,7 +14,7 @@ from contracts.texts import plural
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, JudgeMode, Outcome, ReportKind, RunStatus, StopReason
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
-from workflows.phases.drafts import ids_of, take_draft
+from workflows.phases.drafts import run_ids, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
 from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
@@ -29,7 +29,7 @@ WRITING_SHARE = 0.65
 LAYOUT_SECONDS = 10.0
 """Time reserved for writing without the model, rendering and saving, up to a share of the remaining time."""
 LAYOUT_SHARE = 0.5
-LEAST_WRITING_SECONDS = 3.0
+MIN_WRITING_SECONDS = 3.0
 """Below this no model writes the report, because its paid answer would come too late."""
 CLOSING = "closing"
 """Name of the phase of analysis and writing if a run ends early."""
@@ -75,7 +75,7 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     state = run.state
 
     async def render(change: StateChange) -> RenderedReport:
-        request = RenderRequest(**ids_of(run), change=change)
+        request = RenderRequest(**run_ids(run), change=change)
         return await run.host.execute(activities.RENDER_REPORT, request, options)
 
     skip_unfinished(state, reason.text)
@@ -147,7 +147,7 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
     seconds = remaining * WRITING_SHARE if run.resolved.verify is Verify.FULL else without_layout
     async with run.time_limit(seconds):
         changed = await analyze_without_model(run)
-        by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < LEAST_WRITING_SECONDS
+        by_rules = reason is StopReason.PROVIDER_OUTAGE or seconds < MIN_WRITING_SECONDS
         await writer(run, reason, changed=changed, engine=EngineKind.EXTRACTIVE if by_rules else None)
 
 

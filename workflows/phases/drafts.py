@@ -13,13 +13,13 @@ from temporalio.exceptions import ActivityError
 from contracts import activities, names
 from contracts.activities import ActivitySpec
 from contracts.base import CompactModel
-from contracts.call_sizes import FEWEST_REPORT_SECTIONS, LONG_REPORT_WORDS, MOST_REPORT_SECTIONS
+from contracts.call_sizes import LONG_REPORT_WORDS, MAX_REPORT_SECTIONS, MIN_REPORT_SECTIONS
 from contracts.evidence import Finding, ReportDraft
 from contracts.messages import JoinRequest
 from contracts.outcome import GateIssue
 from contracts.report_updates import (
     LONGER_FIGURES,
-    MOST_REVISIONS,
+    MAX_REVISIONS,
     REPORTER,
     AppliedUpdates,
     DraftStep,
@@ -33,7 +33,7 @@ from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult
 from contracts.strategies import declaration
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, Phase
-from workflows.phases.role_inputs import extract_of, write_input
+from workflows.phases.role_inputs import to_extract, write_input
 from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import all_or_first_error
 from workflows.run.research_run import ResearchRun
@@ -45,9 +45,9 @@ FRAME_WORDS: Final = 500
 
 Section = tuple[str, str, list[Finding]]
 """Heading, question that the section answers, and findings."""
-NOTES_OF_REVISION: Final = 12
+MAX_REVISION_NOTES: Final = 12
 """Uncited findings offered to each section of a revision."""
-NOT_IN_THE_TEXT: Final = ("unresolved_markers", "foreign_urls", "iteration", "kind", "direct", "empty")
+NON_TEXT_FIELDS: Final = ("unresolved_markers", "foreign_urls", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
 
 
@@ -75,7 +75,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
     for step in way.steps:
         take_step(run, step)
     if run.state.draft is not None:
-        others = {name: getattr(draft, name) for name in (*NOT_IN_THE_TEXT, "revision")}
+        others = {name: getattr(draft, name) for name in (*NON_TEXT_FIELDS, "revision")}
         run.state.draft = run.state.draft.model_copy(update=others)
     if way.unreached:
         run.degrade("parts of a new text exceed limits.max_update_characters, so the report lacks them")
@@ -84,9 +84,9 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     """Set the report's text to that after an update, and emit its event with the fields of `data`."""
     state, document = run.state, step.draft.document.hash
-    state.draft = _with_evidence(state.draft, [step])
+    state.draft = _add_evidence(state.draft, [step])
     # The latest earlier texts remain listed.
-    state.revisions = [*(each for each in state.revisions if each != document), document][-MOST_REVISIONS:]
+    state.revisions = [*(each for each in state.revisions if each != document), document][-MAX_REVISIONS:]
     run.note(
         "report.updated",
         f"{step.draft.characters} characters",
@@ -98,7 +98,7 @@ def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     )
 
 
-def _with_evidence(before: ReportDraft | None, steps: Sequence[DraftStep]) -> ReportDraft:
+def _add_evidence(before: ReportDraft | None, steps: Sequence[DraftStep]) -> ReportDraft:
     """Return the draft after one or more steps, with its cited evidence."""
     cited = before.evidence_ids if before else []
     for step in steps:
@@ -134,7 +134,7 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
             findings = [finding for finding in state.findings if finding.sub_query_id == query.id]
             heading = query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
             planned += [(heading, query.text, findings)] if findings else []
-    return planned[:MOST_REPORT_SECTIONS] if len(planned) >= FEWEST_REPORT_SECTIONS else []
+    return planned[:MAX_REPORT_SECTIONS] if len(planned) >= MIN_REPORT_SECTIONS else []
 
 
 async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: list[GateIssue]) -> ReportDraft | None:
@@ -174,7 +174,7 @@ async def _join(
 ) -> ReportDraft | None:
     """Join frame and sections; None if that failed."""
     sections = [output.draft.document for output in written]
-    request = JoinRequest(**ids_of(run), frame=frame.draft, sections=sections, headings=outline)
+    request = JoinRequest(**run_ids(run), frame=frame.draft, sections=sections, headings=outline)
     try:
         draft = await run.within_limits(
             call_records(run, activities.JOIN_REPORT, request, "join", "join the sections", first=True)
@@ -204,17 +204,17 @@ def update_input(
     return UpdateInput(
         draft=state.draft.document if state.draft else None,
         heading=heading,
-        outline=outline_of(run),
+        outline=current_outline(run),
         purpose=purpose,
         findings=list(findings),
         evidence=[item for key, item in state.evidence.items() if key in cited],
-        sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in read],
+        sources=[to_extract(source, to_search=False) for source in state.readable_sources() if source.id in read],
         most_characters=run.resolved.limits.max_update_characters,
         issues=list(issues),
     )
 
 
-def outline_of(run: ResearchRun) -> list[str]:
+def current_outline(run: ResearchRun) -> list[str]:
     """Return the headings of the live report, in order."""
     return run.state.plan.outline or list(run.state.draft.words_by_section if run.state.draft else [])
 
@@ -238,10 +238,10 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
     if draft is None:
         return None
     cited = set(draft.evidence_ids)
-    lacking = [one for one in run.state.findings if not cited.intersection(one.evidence_ids)][:NOTES_OF_REVISION]
+    lacking = [one for one in run.state.findings if not cited.intersection(one.evidence_ids)][:MAX_REVISION_NOTES]
     calls = [
         partial(run.ask, REPORTER, f"revise-section-{number}", update_input(run, heading, lacking, issues=notes))
-        for number, heading in enumerate(outline_of(run), start=1)
+        for number, heading in enumerate(current_outline(run), start=1)
     ]
     written = await all_or_first_error(run.host, calls)
     by_model = (one.update for one in written if one.account.engine is EngineKind.MODEL)
@@ -254,7 +254,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
         run.degrade(f"the report was not revised ({reason_of(error)})")
         return None
     steps = [outcome.step for outcome in applied.outcomes if outcome.step] if applied else []
-    return _with_evidence(draft, steps) if steps else None
+    return _add_evidence(draft, steps) if steps else None
 
 
 async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> None:
@@ -272,15 +272,15 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
 def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
     """Return the fields of a `LiveReportRequest` based on this text, without `LONGER_FIGURES`."""
     return {
-        **ids_of(run),
+        **run_ids(run),
         "base": base and base.model_copy(update=LONGER_FIGURES),
         "title": shorten(" ".join(run.resolved.query.split()), 120),
-        "outline": outline_of(run),
+        "outline": current_outline(run),
         "most_characters": run.resolved.limits.max_update_characters,
     }
 
 
-def ids_of(run: ResearchRun) -> dict[str, str]:
+def run_ids(run: ResearchRun) -> dict[str, str]:
     """Return the fields of the run that every activity request needs."""
     return {"research_id": run.resolved.research_id, "tenant": run.resolved.tenant}
 

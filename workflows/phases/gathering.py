@@ -30,10 +30,10 @@ from workflows.phases.drafts import withdraw_evidence
 from workflows.phases.searching import Answers, Searching
 from workflows.rules.agents import known_record
 from workflows.rules.duplicates import Identities, hits_to_protect, register_sources
-from workflows.rules.sub_queries import room_of, sources_left
+from workflows.rules.sub_queries import reads_left, sources_left
 from workflows.run.budget import account
 from workflows.run.calls import call_options, is_cancelled, reason_of
-from workflows.run.host import abandon, ended_calls, side_by_side
+from workflows.run.host import abandon, ended_calls, run_parallel
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -72,7 +72,7 @@ class Gathering:
         self._protected = hits_to_protect(state) if sub_queries else []
         """Unread protected sources of the request, read before all others, for the first sub-query."""
         self._budget = left if most is None else min(left, most + len(self._protected))
-        self._room = {query.id: room_of(query, limits) if only is None else self._budget for query in sub_queries}
+        self._room = {query.id: reads_left(query, limits) if only is None else self._budget for query in sub_queries}
         """Number of sources that each sub-query may still read."""
         self._searching = Searching(run, sub_queries, titled=only is not None)
         self._searches_at_once = asyncio.Semaphore(limits.max_parallel)
@@ -233,7 +233,7 @@ class Gathering:
             return source.model_copy(update=update)
         record = task.result()
         self._run.state.note_entry(record.entry)
-        return source.model_copy(update=fields_read(record, canonical_url(hit.url), hit.title))
+        return source.model_copy(update=read_fields(record, canonical_url(hit.url), hit.title))
 
     def _extend_known_sources(self, found_by: dict[str, list[str]]) -> None:
         """Add to known sources the sub-queries that found them again, and the matching sections from a corpus."""
@@ -310,7 +310,7 @@ def _read_request(
     return ReadRequest(source_id=identity, url=url, exposes_private_text=private, permitted=run.is_permitted, **fields)
 
 
-def fields_read(record: ReadRecord, url: str, title: str) -> dict[str, object]:
+def read_fields(record: ReadRecord, url: str, title: str) -> dict[str, object]:
     """Return the fields of a source that follow from reading it; URL and title default to the given ones."""
     fields = {name: getattr(record, name) for name in ReadRecord.model_fields if name in Source.model_fields}
     return fields | {"url": record.url or url, "title": record.title or title, "status": SourceStatus.FULL}
@@ -337,7 +337,7 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
         return await run.host.execute(activities.READ_SOURCE, request, options)
 
     reads = [partial(read, source) for source in sources]
-    calls = await run.within_limits(side_by_side(run.host, reads, run.resolved.limits.max_parallel))
+    calls = await run.within_limits(run_parallel(run.host, reads, run.resolved.limits.max_parallel))
     changed, same = dict[str, ReadRecord](), list[str]()
     for source, call, reason in ended_calls(sources, calls):
         if reason is not None:
@@ -375,6 +375,6 @@ async def withdraw_sources(run: ResearchRun, changed: Mapping[str, ReadRecord]) 
         source = state.sources[name]
         state.note_entry(record.entry)
         fresh = {"analyzed": False, "hit_entries": [], "found_quality": None}
-        state.sources[name] = source.model_copy(update=fields_read(record, source.url, source.title) | fresh)
+        state.sources[name] = source.model_copy(update=read_fields(record, source.url, source.title) | fresh)
     if state.refresh is not None:
         state.refresh.due = [name for name in state.refresh.due if name not in changed]

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
-from contracts.lenient import distinct, line_of
+from contracts.lenient import distinct, to_line
 from contracts.orchestrator_roles import ASK_PERSON
 from contracts.outcome import HOOK, PERSON
-from contracts.plan import APPROVAL_PHRASE, MOST_QUESTIONS, MOST_ROUNDS, QuestionRound, Waiting, WaitKind
+from contracts.plan import APPROVAL_PHRASE, MAX_QUESTIONS, MAX_ROUNDS, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.roles import SUPERVISOR
 from contracts.state import OpenPause, ResearchState
@@ -26,9 +26,9 @@ from workflows.run.research_run import ResearchRun
 CLARIFICATION: Final = "clarification"
 """Name of the phase."""
 QUESTION_CHARACTERS: Final = 1_000
-MOST_KNOWN_ROUNDS: Final = 6
+MAX_KNOWN_ROUNDS: Final = 6
 """Rounds of questions in the state, as a plan can be answered any number of times; older answers remain guidance."""
-MOST_SHOWN: Final = 20
+MAX_SHOWN_ITEMS: Final = 20
 """Number of the latest sub-queries, findings and gaps, each, passed to a hook."""
 SHOWN_CHARACTERS: Final = 200
 WAITS: Final = {
@@ -103,7 +103,7 @@ class HumanGate:
         answers = reply.answers or []
         unanswered = self._take_answers(answers, waiting.questions, {"round": waiting.round})
         known = run.state.clarification
-        done = len(known.rounds) >= MOST_ROUNDS or not any(answers)
+        done = len(known.rounds) >= MAX_ROUNDS or not any(answers)
         run.state.clarification = known.model_copy(update={"done": done})
         for question in unanswered:
             run.degrade(f"the question was left open, so the run decided by itself: {question}")
@@ -114,7 +114,7 @@ class HumanGate:
         `inputs` name the round, or the version of the plan.
         """
         run, known = self._run, self._run.state.clarification
-        rounds = [*known.rounds, QuestionRound(questions=questions, answers=answers)][-MOST_KNOWN_ROUNDS:]
+        rounds = [*known.rounds, QuestionRound(questions=questions, answers=answers)][-MAX_KNOWN_ROUNDS:]
         run.state.clarification = known.model_copy(update={"rounds": rounds})
         outputs = {"answered": sum(map(bool, answers)), "asked": len(questions)}
         run.decide(PERSON, "answer_clarification", "", inputs, outputs)
@@ -136,8 +136,8 @@ class HumanGate:
             turn = await run.turn(role, "clarify", request)
             calls = [call for call in turn.calls if not call.problem]
             asked = [text for call in calls if call.name == ASK_PERSON.name for text in ASK_PERSON.read(call).questions]
-            questions, reason = asked or [line_of(turn.text, QUESTION_CHARACTERS)], ""
-            questions = distinct(questions, str)[:MOST_QUESTIONS]
+            questions, reason = asked or [to_line(turn.text, QUESTION_CHARACTERS)], ""
+            questions = distinct(questions, str)[:MAX_QUESTIONS]
             if calls and not asked:
                 questions, reason = [], "it was handed over"
         else:
@@ -243,7 +243,7 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
     """Return the part of a state passed to a hook: at most about 20 kB, however large the run."""
-    newest, short = slice(-MOST_SHOWN, None), SHOWN_CHARACTERS
+    newest, short = slice(-MAX_SHOWN_ITEMS, None), SHOWN_CHARACTERS
     queries, findings = state.plan.sub_queries[newest], state.findings[newest]
     return {
         "research_id": state.resolution.research_id,

@@ -1,6 +1,6 @@
 """Requests to roles: projections of the state, so that no role gets all of it."""
 
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MOST_SOURCES
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MAX_SOURCES
 from contracts.evidence import Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
@@ -13,7 +13,7 @@ from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.research_run import ResearchRun
 
 
-def extract_of(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
+def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
     """Return a source for a role: a reference to its text and, for a role that searches it, the matching parts."""
     shared = ("id", "url", "title", "publisher", "quality", "text", "entry")
     return SourceExtract(
@@ -24,17 +24,17 @@ def extract_of(source: Source, *, to_search: bool = True, again: bool = False) -
     )
 
 
-def sources_of(run: ResearchRun, query: PlanNode) -> list[Source]:
-    """Return the sources to analyze for a sub-query: those it owns first, best ranks first (see `shown_at_once`)."""
+def sources_to_analyze(run: ResearchRun, query: PlanNode) -> list[Source]:
+    """Return the sources to analyze for a sub-query: those it owns first, best ranks first (see `limit_sources`)."""
     found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
     found.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
-    return shown_at_once(run.state, found)
+    return limit_sources(run.state, found)
 
 
-def shown_at_once(state: ResearchState, sources: list[Source]) -> list[Source]:
-    """Return the sources of one analysis: all protected ones, then others up to `MOST_SOURCES` in total."""
+def limit_sources(state: ResearchState, sources: list[Source]) -> list[Source]:
+    """Return the sources of one analysis: all protected ones, then others up to `MAX_SOURCES` in total."""
     protected = set(protected_ids(state).values())
-    most = max(MOST_SOURCES, sum(source.id in protected for source in sources))
+    most = max(MAX_SOURCES, sum(source.id in protected for source in sources))
     return sorted(sources, key=lambda source: source.id not in protected)[:most]
 
 
@@ -42,7 +42,7 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
     """Return the analyzer's request for one sub-query."""
     state = run.state
     others = [each for each in queries_to_analyze(state) if each.id != query.id]
-    at_length = {one.id for each in others for one in sources_of(run, each) if one.sub_query_ids[0] == each.id}
+    at_length = {one.id for each in others for one in sources_to_analyze(run, each) if one.sub_query_ids[0] == each.id}
 
     def is_seen(source: Source) -> bool:
         return source.sub_query_ids[0] != query.id and (source.analyzed or source.id in at_length)
@@ -57,7 +57,7 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
             expected_contribution=query.expected_contribution,
             priority=query.priority,
         ),
-        sources=[extract_of(source, again=is_seen(source)) for source in sources_of(run, query)],
+        sources=[to_extract(source, again=is_seen(source)) for source in sources_to_analyze(run, query)],
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
         max_findings=FINDINGS_PER_SUB_QUERY,
@@ -84,7 +84,7 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         findings=state.findings,
         # A writer needs the offsets of passages, not their hashes.
         evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
-        sources=[extract_of(source, to_search=False) for source in state.readable_sources() if source.id in cited],
+        sources=[to_extract(source, to_search=False) for source in state.readable_sources() if source.id in cited],
         gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.gaps],
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),

@@ -34,7 +34,7 @@ async def judge_scope(run: ResearchRun) -> None:
     if not (is_asked or all(one.feasible for one in answer.queries)):
         parts = ([one.query] if one.feasible else one.splits for one in answer.queries)
         splits = list(dict.fromkeys(text for part in parts for text in part))
-    if splits and len(splits) <= most_queries(run):
+    if splits and len(splits) <= max_queries(run):
         second = await _ask(run, splits, "/narrower")
         narrower = _nodes(run, second.queries)
         if not _objections(run, narrower, second):
@@ -64,7 +64,7 @@ def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> dict[str, float 
     return estimate_trees(queries, calls if by_model else {}, prices, characters)
 
 
-def most_queries(run: ResearchRun) -> int:
+def max_queries(run: ResearchRun) -> int:
     """Return the number of queries that the limits allow, at least one."""
     limits = run.resolved.limits
     fitting = (
@@ -77,7 +77,7 @@ def most_queries(run: ResearchRun) -> int:
 
 async def _ask(run: ResearchRun, edited: Sequence[str], part: str = "") -> ManagerAnswer:
     request = ScopeInput(
-        most_queries=most_queries(run),
+        most_queries=max_queries(run),
         edited=list(edited),
         previous=[] if edited else [node.text for node in run.state.plan.parts],
     )

@@ -11,7 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
 from contracts.canary import STEERED_NOTE
-from contracts.evidence import QueryRecord, SearchHit, keys_of, together
+from contracts.evidence import QueryRecord, SearchHit, join_hits, keys_of
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
@@ -19,7 +19,7 @@ from contracts.plan import PlanNode
 from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
-from workflows.rules.sub_queries import asked_before, record_of
+from workflows.rules.sub_queries import find_asked, query_record
 from workflows.run.budget import account
 from workflows.run.calls import (
     call_options,
@@ -32,13 +32,13 @@ from workflows.run.calls import (
 )
 from workflows.run.research_run import ResearchRun
 
-MOST_FAILURES: Final = 2
+MAX_FAILURES: Final = 2
 """Failures, each after its retries, after which a provider is dropped for the run."""
 PATIENCE_SECONDS: Final = 10.0
 """Time for retries of one of several providers before the search continues with the others."""
-LONGEST_PATIENCE_SECONDS: Final = 30.0
+MAX_PATIENCE_SECONDS: Final = 30.0
 """Upper limit of this time when the whole search is repeated, because a dead provider delays the others."""
-PERMANENT: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
+PERMANENT_FAILURES: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
 """Permanent failures: a rejected key, a missing folder."""
 
 
@@ -118,7 +118,7 @@ class Searching:
         answers = await self._search_once(query, patience)
         while patience is not None and answers.is_outage and remaining > patience:
             run.note("status", f"no search provider answers: trying again: {query.text}", level="warning")
-            remaining, patience = remaining - patience, min(2 * patience, LONGEST_PATIENCE_SECONDS)
+            remaining, patience = remaining - patience, min(2 * patience, MAX_PATIENCE_SECONDS)
             answers = await self._search_once(query, patience)
         return answers
 
@@ -168,7 +168,7 @@ class Searching:
         return corpus.model_copy(
             update={
                 "provider": "+".join(dict.fromkeys(response.provider for response in answers.responses)),
-                "hits": merge_hits(answers.responses, max(map(self._most_hits, names), default=0)),
+                "hits": merge_hits(answers.responses, max(map(self._max_hits, names), default=0)),
             }
         )
 
@@ -178,7 +178,7 @@ class Searching:
     ) -> None:
         run = self._run
         request = self._request(query, provider, source_type).model_copy(update={"patience_seconds": patience})
-        known = asked_before(run.state.ledger.queries, query.text, provider, source_type.value)
+        known = find_asked(run.state.ledger.queries, query.text, provider, source_type.value)
         if known is not None and known.text != query.text:
             # The earlier wording is a cache hit.
             request = request.model_copy(update={"text": known.text})
@@ -191,7 +191,7 @@ class Searching:
             if is_cancelled(error):
                 raise
             answers.errors[provider] = reason_of(error)
-            answers.asked.append(record_of(query, provider, found=None, source_type=source_type.value))
+            answers.asked.append(query_record(query, provider, found=None, source_type=source_type.value))
             answers.failures.append((provider, error))
             account(run.state, AgentRole.GATHERER, spent_by(error))
             return
@@ -204,7 +204,7 @@ class Searching:
             hits = [hit.model_copy(update={"rank": rank, **each}) for rank, hit in enumerate(response.hits, start=1)]
             response = response.model_copy(update={"hits": hits})
         answers.responses.append(response)
-        answers.asked.append(record_of(query, provider, found=len(response.hits), source_type=source_type.value))
+        answers.asked.append(query_record(query, provider, found=len(response.hits), source_type=source_type.value))
         for warning in response.warnings:
             run.note("status", f"{provider}: {warning}", level="info", provider=provider)
 
@@ -231,10 +231,10 @@ class Searching:
             operation=operation,
             provider=provider,
             text=query.text,
-            max_results=self._most_hits(provider),
+            max_results=self._max_hits(provider),
             source_type=source_type,
             earlier_entry=resolved.follow_up.entry if resolved.follow_up and provider == EARLIER else "",
-            titled=self._most_hits(provider) if self._titled else resolved.limits.max_sources_per_query,
+            titled=self._max_hits(provider) if self._titled else resolved.limits.max_sources_per_query,
             questions=self._questions,
             date=today,
             resolved_entry=run.state.resolved_entry,
@@ -242,7 +242,7 @@ class Searching:
             **where,
         )
 
-    def _most_hits(self, provider: str) -> int:
+    def _max_hits(self, provider: str) -> int:
         limits = self._resolved.limits
         is_corpus = provider == CORPUS_PROVIDER
         return 2 * limits.max_sources_per_query if is_corpus else self._resolved.search.max_results_per_query
@@ -262,7 +262,7 @@ class Searching:
         failed.add(query.id)
         if len({name for name, _ in self._services}) == 1 or provider in run.state.lost_providers:
             return
-        if kind in PERMANENT or len(failed) >= MOST_FAILURES:
+        if kind in PERMANENT_FAILURES or len(failed) >= MAX_FAILURES:
             run.state.lost_providers[provider] = reason
             run.degrade(f"search provider {provider} was lost during the run: {reason}")
 
@@ -278,7 +278,7 @@ def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHi
     for hit in (hit for rank in by_rank for hit in rank if hit is not None):
         keys = frozenset(keys_of(hit))
         same = [one for one in distinct if one[0] & keys]
-        merged = (keys.union(*(one[0] for one in same)), reduce(together, [*(one[1] for one in same), hit]))
+        merged = (keys.union(*(one[0] for one in same)), reduce(join_hits, [*(one[1] for one in same), hit]))
         place = distinct.index(same[0]) if same else len(distinct)
         distinct = [*distinct[:place], merged, *(one for one in distinct[place:] if one not in same)]
     return [hit.model_copy(update={"rank": rank}) for rank, (_, hit) in enumerate(distinct[:limit], start=1)]

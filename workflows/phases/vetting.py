@@ -24,9 +24,9 @@ from contracts.vetting import ExaminedSource, Vetted, need_id
 from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
 from workflows.phases.analysis import update_quality
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import extract_of
-from workflows.rules.duplicates import Identities, assess_by_rules, choose_candidates, hits_of, protected_ids
-from workflows.run.host import ended_calls, side_by_side
+from workflows.phases.role_inputs import to_extract
+from workflows.rules.duplicates import Identities, assess_by_rules, choose_candidates, interleave_hits, protected_ids
+from workflows.run.host import ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun, Unanswered
 
 NEED_CHARACTERS: Final = 300
@@ -82,7 +82,7 @@ class Vetting:
             request = LibrarianInput(caller=self.caller, need=record.need, asked=asked, works=works)
             return (await run.ask(LIBRARIAN, f"librarian/{key}", request)).searches
 
-        calls = await side_by_side(run.host, [partial(propose, key) for key in keys], run.resolved.limits.max_parallel)
+        calls = await run_parallel(run.host, [partial(propose, key) for key in keys], run.resolved.limits.max_parallel)
         for key, call in zip(keys, calls, strict=True):
             if call.exception() is None:
                 searches = {sub_query_id(text): text for text in call.result()}
@@ -108,7 +108,7 @@ class Vetting:
         state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
         chosen = {}
         for key in keys:
-            hits = hits_of(state, self.known[key].searches, self.works)
+            hits = interleave_hits(state, self.known[key].searches, self.works)
             allowed = [hit for hit in hits if not run.is_excluded(hit)]
             chosen[key] = choose_candidates(state, allowed, self.known[key].before, self.most)
         identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
@@ -139,7 +139,7 @@ class Vetting:
         """
         done = {key: {one.source_id for one in self.known[key].examined} for key in candidates}
         due = [(key, name) for key, names in candidates.items() for name in names if name not in done[key]]
-        calls = await side_by_side(
+        calls = await run_parallel(
             self.run.host, [partial(self._scan, *each) for each in due], self.run.resolved.limits.max_parallel
         )
         for (key, name), call, failure in ended_calls(due, calls):
@@ -171,7 +171,7 @@ class Vetting:
         request = ScanInput(
             caller=LIBRARIAN.name,
             sub_query=PlanNode(id=key, text=record.need),
-            sources=[extract_of(source)],
+            sources=[to_extract(source)],
         )
         try:
             return await run.ask(SCANNER, f"scan/{key}/{name}", request)

@@ -16,39 +16,39 @@ from contracts.agents import (
     NodeEnd,
     NodeSummary,
     TaskResult,
-    nodes_of_records,
-    progress_of_agent,
+    agent_progress,
+    collect_nodes,
 )
 from contracts.evidence import Finding, Gap, QueryRecord, Source
 from contracts.messages import ReadRecord
 from contracts.outcome import AgentDecision, Usage
-from contracts.plan import WITHOUT_SEARCH, nodes_of_agent
+from contracts.plan import WITHOUT_SEARCH, agent_nodes
 from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
-from contracts.tokens import MOST_SHORTENED_CALLS, FidelityTotals
+from contracts.tokens import MAX_SHORTENED_CALLS, FidelityTotals
 from contracts.vocabulary import AgentRole, GapStatus, NodeKind, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.duplicates import Identities
 from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
 from workflows.rules.sub_queries import pass_over, queries_to_analyze, unread_hits
 
-LEAST_SECONDS: Final = 1.0
+MIN_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
 """Largest share of an agent's time for its report, if its run has little time left."""
-MOST_KNOWN: Final = 100
+MAX_KNOWN: Final = 100
 """Limit of queries, and of pages, in a ledger; older ones may still be cache hits."""
-LIMITS_OF_THE_RUN: Final = ("max_parallel", "max_searches_per_step", "max_reads_per_step")
+RUN_LIMITS: Final = ("max_parallel", "max_searches_per_step", "max_reads_per_step")
 """Limits that an agent inherits from its run instead of its strategy's preset."""
-LIMITS_OF_TREES: Final = ("max_leaves", "max_corrections", "max_levels")
+TREE_LIMITS: Final = ("max_leaves", "max_corrections", "max_levels")
 """Further inherited limits in a run with trees."""
-MOST_NOTES: Final = 10
+MAX_NOTES: Final = 10
 """Notes of one agent that are merged into its run's state."""
 
-Found = TypeVar("Found", Finding, QueryRecord)
+Owned = TypeVar("Owned", Finding, QueryRecord)
 
 
 # --- the request ---------------------------------------------------------------------------------------------------
@@ -58,13 +58,13 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
     """
     resolved, task = state.resolution, record.task
-    names = (*LIMITS_OF_THE_RUN, *(LIMITS_OF_TREES if resolved.limits.max_levels else ()))
+    names = (*RUN_LIMITS, *(TREE_LIMITS if resolved.limits.max_levels else ()))
     # The reads of all agents together stay within their run's limit.
     update = {"max_parallel_reads": max(1, resolved.limits.max_parallel_reads // AT_ONCE)}
     update |= {name: getattr(resolved.limits, name) for name in names}
     own = preset(task.strategy, resolved.depth).model_copy(update=update)
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
-    ledger = ledger_of(state, record)
+    ledger = build_ledger(state, record)
     return AgentRequest(
         task=task,
         resolved=scoped_resolution(resolved, task, limits),
@@ -84,7 +84,7 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     """
     most = own.deadline_seconds if task.most_seconds is None else task.most_seconds
     work = own.deadline_seconds - own.reserve_seconds if task.seconds is None else task.seconds
-    deadline = max(LEAST_SECONDS, min(most, seconds_left))
+    deadline = max(MIN_SECONDS, min(most, seconds_left))
     reserve = max(min(own.reserve_seconds, REPORT_SHARE * deadline), deadline - work)
     sources = min(own.max_sources, share.sources)
     return own.model_copy(
@@ -101,7 +101,7 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     )
 
 
-SHARED_WITH_AGENTS: Final = (
+SHARED_FIELDS: Final = (
     "research_id language mode depth engine models model_host model_prices reasoning_tokens reasoning_tiers providers "
     "search corpus protected_sources web tenant priority search_attributes canary exclude tokens configuration_digest "
     "product_version egress"
@@ -116,7 +116,7 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
     """
     earlier = resolved.follow_up
     return ResolvedResearch(
-        **{name: getattr(resolved, name) for name in SHARED_WITH_AGENTS},
+        **{name: getattr(resolved, name) for name in SHARED_FIELDS},
         follow_up=earlier.model_copy(update={"query": "", "summary": ""}) if earlier else None,
         query=task.text,
         strategy=task.strategy,
@@ -145,7 +145,7 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
     return state
 
 
-def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
+def divide_shares(left: AgentShare, number: int) -> list[AgentShare]:
     """Divide the rest of a budget into equal shares; the first ones get the remainder of sources and calls."""
 
     def part(whole: int, place: int) -> int:
@@ -163,14 +163,14 @@ def shares_of(left: AgentShare, number: int) -> list[AgentShare]:
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------
-def ledger_of(state: ResearchState, record: AgentRecord) -> Ledger:
+def build_ledger(state: ResearchState, record: AgentRecord) -> Ledger:
     """Return the queries and pages of a run when the task was assigned, including those of its own ledger."""
     queries = [*state.ledger.queries, *state.query_ledger[: record.known_queries]]
     own = list(state.sources.values())[: record.known_sources]
     known = {source.id: source for source in (*state.ledger.pages, *own)}.values()
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
     plain = {"sub_query_ids": [], "rank": 1, "iteration": 1, "analyzed": False}
-    return Ledger(queries=queries[-MOST_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MOST_KNOWN:]])
+    return Ledger(queries=queries[-MAX_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MAX_KNOWN:]])
 
 
 def known_record(page: Source) -> ReadRecord:
@@ -181,16 +181,16 @@ def known_record(page: Source) -> ReadRecord:
 
 
 # --- the result ----------------------------------------------------------------------------------------------------
-FOUND: Final = (
+RESULT_FIELDS: Final = (
     "sources aliases passed_over findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
     "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
     "dropped_content_ids content_archive_hashes fallbacks engine_by_role prompt_versions models_used degraded "
     "decisions"
 ).split()
 """Parts of an agent's state that are passed to its run."""
-KNOWN_FIRST: Final = "evidence aliases term_documents spellings lost_providers prompt_versions".split()
+RUN_FIRST_FIELDS: Final = "evidence aliases term_documents spellings lost_providers prompt_versions".split()
 """Of these, maps in which the run's entries take precedence over the agent's."""
-UNITED: Final = "shortened_calls dropped_content_ids content_archive_hashes models_used".split()
+UNION_FIELDS: Final = "shortened_calls dropped_content_ids content_archive_hashes models_used".split()
 """Of these, lists that are merged without duplicates."""
 
 
@@ -199,7 +199,7 @@ def task_result(
 ) -> TaskResult:
     """Return an agent's result, from its own state, and its part of a tree."""
     pass_over(state, unread_hits(state))
-    found = ResearchState(**{name: getattr(state, name) for name in FOUND})
+    found = ResearchState(**{name: getattr(state, name) for name in RESULT_FIELDS})
     return TaskResult(
         stop_reason=reason,
         problem=problem,
@@ -214,12 +214,12 @@ def task_result(
         failed_branches=state.failed_branches,
         node=None if node is None else complete_node(state, node, reason),
         calls=state.calls,
-        agents=[progress_of_agent(record) for record in state.agents],
+        agents=[agent_progress(record) for record in state.agents],
         packed=found.pack(),
     )
 
 
-ENDS: Final = {
+NODE_ENDS: Final = {
     StopReason.BUDGET_TIME: NodeEnd.TIME,
     **dict.fromkeys((StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST), NodeEnd.BUDGET),
     **dict.fromkeys((StopReason.USER_STOPPED, StopReason.USER_CANCELLED), NodeEnd.STOPPED),
@@ -234,7 +234,7 @@ def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -
     usage = state.usage.model_copy(update={"active_seconds": 0.0})
     for record in state.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
-    below, end = nodes_of_records(state.agents), ENDS.get(reason, node.end)
+    below, end = collect_nodes(state.agents), NODE_ENDS.get(reason, node.end)
     return node.model_copy(update={"usage": usage, "below": below, "end": end})
 
 
@@ -261,9 +261,9 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     belongs to the task's node itself.
     """
     found = ResearchState.unpack(result.packed) if result.packed else ResearchState()
-    for name in KNOWN_FIRST:
+    for name in RUN_FIRST_FIELDS:
         setattr(state, name, getattr(found, name) | getattr(state, name))
-    below = nodes_of_agent(found.plan.nodes, state.plan.nodes, task.id)
+    below = agent_nodes(found.plan.nodes, state.plan.nodes, task.id)
     state.plan = state.plan.with_nodes(*below)
     owners = _Owners(task.id, frozenset(node.id for node in below))
     known = {finding.id for finding in state.findings}
@@ -284,16 +284,16 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     state.duplicates += found.duplicates
     for phase, totals in found.fidelity.items():
         state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).plus(totals)}
-    for name in UNITED:
+    for name in UNION_FIELDS:
         setattr(state, name, _union(getattr(state, name), getattr(found, name)))
-    del state.shortened_calls[:-MOST_SHORTENED_CALLS]
+    del state.shortened_calls[:-MAX_SHORTENED_CALLS]
     if found.documents_searched is not None:
         state.documents_searched = found.documents_searched
     state.engine_by_role |= found.engine_by_role
     if SYNTHESIZER.name in found.fallbacks:  # no model has room for the protected sources
         state.fallbacks = found.fallbacks | state.fallbacks
-    state.degraded = _union(state.degraded, _notes_of(task, found.degraded))
-    state.failed_branches = _union(state.failed_branches, _notes_of(task, result.failed_branches))
+    state.degraded = _union(state.degraded, _prefix_notes(task, found.degraded))
+    state.failed_branches = _union(state.failed_branches, _prefix_notes(task, result.failed_branches))
     return [
         decision.model_copy(update={"agent": owners.of(decision.agent)})
         for decision in found.decisions
@@ -313,7 +313,7 @@ class _Owners:
         """Return the run's node for a name used by the agent."""
         return name if name in self.below and name is not None else self.task
 
-    def take(self, one: Found, state: ResearchState) -> Found:
+    def take(self, one: Owned, state: ResearchState) -> Owned:
         """Return an agent's finding or query as one of the run."""
         return one.model_copy(update={"sub_query_id": self.of(one.sub_query_id), "iteration": state.iteration})
 
@@ -373,8 +373,8 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
 
 
-def _notes_of(task: AgentTask, notes: Sequence[str]) -> list[str]:
-    return [f"{task.id}: {note}"[:300] for note in notes[:MOST_NOTES]]
+def _prefix_notes(task: AgentTask, notes: Sequence[str]) -> list[str]:
+    return [f"{task.id}: {note}"[:300] for note in notes[:MAX_NOTES]]
 
 
 def _union(first: Iterable[str], other: Iterable[str]) -> list[str]:

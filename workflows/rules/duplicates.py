@@ -14,7 +14,7 @@ from contracts.vetting import ExaminedSource
 from contracts.vocabulary import Quality, SourceStatus
 
 NO_WEB: Final = "this run reads no pages of the web (`--web`)"
-LEAST_CONTENT: Final = 200
+MIN_CONTENT_CHARACTERS: Final = 200
 """Characters from which equal text means the same source; `Loading…` is the same on many sites."""
 
 
@@ -50,7 +50,7 @@ class Identities:
 
 
 # --- candidates of a librarian -------------------------------------------------------------------------------------
-def hits_of(state: ResearchState, searches: Sequence[str], works: Sequence[MentionedWork]) -> list[SearchHit]:
+def interleave_hits(state: ResearchState, searches: Sequence[str], works: Sequence[MentionedWork]) -> list[SearchHit]:
     """Return the hits of searches, interleaved rank by rank in search order; mentioned works come first."""
     by_search = [
         sorted((one.hit for one in state.candidates if one.sub_query_id == name), key=lambda hit: hit.rank)
@@ -126,19 +126,19 @@ def register_sources(
     registered, known_as, dropped = dict(sources), dict(aliases), dict[str, str]()
     owners: dict[str, str] = {}
     for source in sources.values():
-        owners = dict.fromkeys(_marks(source), source.id) | owners
+        owners = dict.fromkeys(_duplicate_keys(source), source.id) | owners
     for hit, found in fresh:
         redirected = canonical_url(hit.url) != canonical_url(found.url)
         urls = dict.fromkeys([*found.aliases, *([hit.url] if redirected else [])])
         source = found.model_copy(update={"aliases": list(urls)})
-        same = next((owners[mark] for mark in _marks(source) if mark in owners), source.id)
+        same = next((owners[mark] for mark in _duplicate_keys(source) if mark in owners), source.id)
         if same != source.id:
             registered[same] = join(registered[same], source)
             registered.pop(source.id, None)  # an unread entry with only a title
             dropped[source.id] = same
         else:
             registered[source.id] = source
-            owners = dict.fromkeys(_marks(source), source.id) | owners
+            owners = dict.fromkeys(_duplicate_keys(source), source.id) | owners
         for url in (hit.url, found.url):
             known_as.setdefault(canonical_url(url), same)
     return registered, known_as, dropped
@@ -158,11 +158,11 @@ def join(source: Source, duplicate: Source) -> Source:
     )
 
 
-def _marks(source: Source) -> list[str]:
+def _duplicate_keys(source: Source) -> list[str]:
     """Return the values of which duplicates share at least one: the final URL, and hashes of long enough content."""
     if source.status is not SourceStatus.FULL:
         return []
     marks = [canonical_url(source.url)]
-    if source.text is not None and source.text.size >= LEAST_CONTENT:
+    if source.text is not None and source.text.size >= MIN_CONTENT_CHARACTERS:
         marks += [source.text.hash, *([source.content_hash] if source.content_hash else [])]
     return marks

@@ -25,7 +25,7 @@ from contracts.vocabulary import (
 from workflows.rules.sub_queries import ENOUGH
 
 MIN_REPORT_CHARACTERS: Final = 100
-OUR_FAULTS: Final[Mapping[str, str]] = {
+SYSTEM_FAULTS: Final[Mapping[str, str]] = {
     "TimeoutError": "no worker read them in time",
     failures.STORAGE_FULL: "no room was left to keep them",
     failures.STORE_UNAVAILABLE: "the store of documents did not answer",
@@ -33,15 +33,15 @@ OUR_FAULTS: Final[Mapping[str, str]] = {
     failures.WORKER_LOST: "the workers that read them were lost",
 }
 """Reasons for failed reads that are not the source's fault, so a later run may read it."""
-MUCH_LOST: Final = 0.2
+MIN_LOST_SHARE: Final = 0.2
 """Share of lost sources from which a run no longer counts as completed."""
-ASKS_AGAIN: Final = "and `research resume {id}` asks again"
+RESUME_REMEDY: Final = "and `research resume {id}` asks again"
 WITHOUT_WORK: Final = {
-    StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {ASKS_AGAIN}"),
-    StopReason.APPROVAL_EXPIRED: (Outcome.TIMED_OUT, f"nobody approved the plan in time: it is kept, {ASKS_AGAIN}"),
+    StopReason.CLARIFICATION_EXPIRED: (Outcome.TIMED_OUT, f"nobody answered in time, {RESUME_REMEDY}"),
+    StopReason.APPROVAL_EXPIRED: (Outcome.TIMED_OUT, f"nobody approved the plan in time: it is kept, {RESUME_REMEDY}"),
     StopReason.APPROVAL_REJECTED: (Outcome.REFUSED, "the plan was rejected; it is kept"),
     StopReason.INFEASIBLE: (Outcome.REFUSED, "the question is too wide, so nothing was searched"),
-    StopReason.USER_STOPPED: (Outcome.FAILED, f"stopped before any work: what was planned is kept, {ASKS_AGAIN}"),
+    StopReason.USER_STOPPED: (Outcome.FAILED, f"stopped before any work: what was planned is kept, {RESUME_REMEDY}"),
 }
 """Stop reason before any research → outcome, and the limitation to state."""
 ADVICE: Final = {
@@ -50,7 +50,7 @@ ADVICE: Final = {
     StopReason.INFEASIBLE: "ask for less, or raise a limit: `research resume {id} --set limits.NAME=N`; with "
     "`gates.approve: phrase` you are asked, and may overrule an opinion",
 }
-LIMIT_OF: Final = {
+LIMIT_NAMES: Final = {
     StopReason.BUDGET_TOKENS: "max_tokens",
     StopReason.BUDGET_CALLS: "max_model_calls",
     StopReason.BUDGET_COST: "max_cost_usd",
@@ -67,7 +67,7 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
         return _outcome_without_findings(state, reason)
     if state.draft is None:
         return Outcome.FAILED
-    incomplete = _is_missing(question, state, reason) or fallen_back(state) or report_issues(state)
+    incomplete = _is_missing(question, state, reason) or has_fallen_back(state) or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
 
 
@@ -116,7 +116,7 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
     """Return a remedy if resuming the run unchanged would achieve nothing; empty if it would, or nothing is missing."""
     if outcome not in (Outcome.PARTIAL, Outcome.EMPTY):
         return ""
-    ended_by = LIMIT_OF.get(reason)
+    ended_by = LIMIT_NAMES.get(reason)
     raised = f"raise the limit: `research resume {state.resolution.research_id} --set limits.{ended_by}=N`"
     if ended_by and reason is not StopReason.MAX_ITERATIONS:
         return raised
@@ -162,7 +162,7 @@ def is_direct(state: ResearchState) -> bool:
     return state.draft is not None and state.draft.direct
 
 
-def fallen_back(state: ResearchState) -> bool:
+def has_fallen_back(state: ResearchState) -> bool:
     """Return true if roles of a run with a model fell back to working without it."""
     by_model = state.resolution.engine is EngineKind.MODEL
     return by_model and any(role.has_fallback and role.name in state.fallbacks for role in declared_roles())
@@ -170,16 +170,16 @@ def fallen_back(state: ResearchState) -> bool:
 
 def may_be_read_later(source: Source) -> bool:
     """Return true if reading a source failed for a transient reason."""
-    return source.status is SourceStatus.FAILED and source.status_reason in failures.PASSING | OUR_FAULTS.keys()
+    return source.status is SourceStatus.FAILED and source.status_reason in failures.TRANSIENT | SYSTEM_FAULTS.keys()
 
 
 def lost_sources(state: ResearchState) -> str:
     """Describe the sources lost to faults of this system, if they are many; else empty."""
     tried = state.fetched_sources()
-    lost = [source for source in tried.values() if source.status_reason in OUR_FAULTS]
-    if not lost or len(lost) < MUCH_LOST * len(tried):
+    lost = [source for source in tried.values() if source.status_reason in SYSTEM_FAULTS]
+    if not lost or len(lost) < MIN_LOST_SHARE * len(tried):
         return ""
-    reasons = dict.fromkeys(OUR_FAULTS[source.status_reason] for source in lost)
+    reasons = dict.fromkeys(SYSTEM_FAULTS[source.status_reason] for source in lost)
     return f"{len(lost)} of {len(tried)} sources were not read: {'; '.join(reasons)}."
 
 

@@ -7,7 +7,7 @@ from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.plan import PlanNode
 from contracts.roles import GapAssessment, ProposedGap
 from contracts.state import ResearchState
-from contracts.strategies import MOST_GAPS, declaration
+from contracts.strategies import MAX_GAPS, declaration
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 
@@ -15,7 +15,7 @@ from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
     """Return the gaps that are new to the run, in order, up to the strategy's total limit."""
     known = {gap.id for gap in state.gaps}
-    most = declaration(state.resolved.strategy).most_gaps if state.resolved else MOST_GAPS
+    most = declaration(state.resolved.strategy).most_gaps if state.resolved else MAX_GAPS
     fresh: list[Gap] = []
     for draft in drafts:
         identity = gap_id(draft.description)
@@ -50,7 +50,7 @@ def silent_gap(query: PlanNode) -> ProposedGap:
 
 
 # --- before and after an analysis ----------------------------------------------------------------------------------
-def withdrawn(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
+def withdraw_gaps(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
     """Return the gaps before a repeated analysis: those it opened become superseded, those it closed open again."""
     origins, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
     result = []
@@ -75,7 +75,7 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
     ]
 
 
-def after_follow_up(gaps: Iterable[Gap], gap: str | None, finding_ids: list[str]) -> list[Gap]:
+def close_after_follow_up(gaps: Iterable[Gap], gap: str | None, finding_ids: list[str]) -> list[Gap]:
     """Close a gap with the findings of its follow-up; without any, it becomes unaddressable."""
     update = {"status": GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE, "resolved_by": finding_ids}
     return [one.model_copy(update=update) if one.id == gap and one.status is GapStatus.OPEN else one for one in gaps]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from contracts.research_trees import ResearchTree, TreeBounds, TreeNode, problems_of
+from contracts.research_trees import ResearchTree, TreeBounds, TreeNode, find_problems
 
 
 class InfeasibleTree(ValueError):
@@ -12,7 +12,7 @@ class InfeasibleTree(ValueError):
 
 def check(tree: ResearchTree, bounds: TreeBounds) -> ResearchTree:
     """Return a feasible tree unchanged. Raises `InfeasibleTree`."""
-    if problems := problems_of(tree, bounds):
+    if problems := find_problems(tree, bounds):
         raise InfeasibleTree("; ".join(problems))
     return tree
 

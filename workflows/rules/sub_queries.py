@@ -16,14 +16,14 @@ from workflows.rules.duplicates import Identities
 
 ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
 """Reason for skipping a step without leaving a question open."""
-MOST_PASSED_OVER: Final = 500
+MAX_PASSED_OVER: Final = 500
 """Limit of remembered unread hits, a few hundred bytes each."""
 PUNCTUATION: Final = ".,;:!?¿¡\"'()[]{}<>“”„‘’«»‹›…–—·|/\\*_~`。、「」『』،؛؟।॥"
 """Stripped around words, not within; a leading hyphen excludes a word, and `C++`, `C#` and `5%` are words."""
 
 
 # --- comparison of queries -----------------------------------------------------------------------------------------
-def record_of(query: PlanNode, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
+def query_record(query: PlanNode, provider: str, *, found: int | None, source_type: str = "web") -> QueryRecord:
     """Return the record of a query; `found` is the number of hits, None if the search failed."""
     return QueryRecord(
         text=query.text,
@@ -36,7 +36,7 @@ def record_of(query: PlanNode, provider: str, *, found: int | None, source_type:
     )
 
 
-def asked_before(
+def find_asked(
     ledger: Iterable[QueryRecord], text: str, provider: str | None = None, source_type: str | None = None
 ) -> QueryRecord | None:
     """Return the first answered record of the same query, or None; a failed query may be repeated.
@@ -96,7 +96,7 @@ def follow_ups(
         proposed = by_gap[gap.id].follow_up_queries if gap.id in by_gap else []
         texts = [(query.query, query.expected_contribution) for query in proposed]
         for text, expected in (texts or [(text, "") for text in gap.suggested_queries])[:2]:
-            if len(fresh) >= limit or asked_before(state.query_ledger, text) or normalized_query(text) in asked:
+            if len(fresh) >= limit or find_asked(state.query_ledger, text) or normalized_query(text) in asked:
                 continue
             asked.add(normalized_query(text))
             parent = nodes.get(gap.origin.removeprefix("sub_query:"))
@@ -138,7 +138,7 @@ def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
     ]
 
 
-def room_of(query: PlanNode, limits: EffectiveLimits) -> int:
+def reads_left(query: PlanNode, limits: EffectiveLimits) -> int:
     """Return the number of sources that a sub-query may still read, over all gatherings."""
     return max(0, limits.max_sources_per_query - query.new_source_count)
 
@@ -155,7 +155,7 @@ def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Can
     """Return the unread hits that a repeated gathering may read."""
     if not sources_left(state, limits):
         return []
-    room = {query.id: room_of(query, limits) for query in state.plan.sub_queries}
+    room = {query.id: reads_left(query, limits) for query in state.plan.sub_queries}
     return [candidate for candidate in unread_hits(state) if room.get(candidate.sub_query_id)]
 
 
@@ -172,11 +172,11 @@ def pass_over_unread(state: ResearchState) -> None:
 
 
 def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
-    """Add unread hits that are not excluded to `passed_over`, one per page, at most `MOST_PASSED_OVER`."""
+    """Add unread hits that are not excluded to `passed_over`, one per page, at most `MAX_PASSED_OVER`."""
     known = {canonical_url(one.hit.url): one for one in state.passed_over}
     for one in unread:
         if not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
             # The search entries have the other details, so checkpoints need not repeat them.
             hit = one.hit.model_copy(update={"title": "", "rank": 1} if one.hit.entries else {})
             known.setdefault(canonical_url(hit.url), one.model_copy(update={"hit": hit}))
-    state.passed_over = list(known.values())[:MOST_PASSED_OVER]
+    state.passed_over = list(known.values())[:MAX_PASSED_OVER]

@@ -14,7 +14,7 @@ from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, NodeStatus, StopReason
-from workflows.rules.agents import agent_request, merge_agent, shares_of
+from workflows.rules.agents import agent_request, divide_shares, merge_agent
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import NOTHING, Reservation, account
 from workflows.run.inbox import Interrupted
@@ -29,9 +29,9 @@ MARGIN_SECONDS: Final = 3.0
 MARGIN_SHARE: Final = 0.1
 GRACE_SECONDS: Final = 3.0
 """Grace period for agents to return partial results when their run must end."""
-LEAST_GRACE: Final = 0.5
+MIN_GRACE_SECONDS: Final = 0.5
 """Shortest grace period for agents of agents, at any level."""
-TASK_SHOWN: Final = 150
+MAX_TASK_CHARACTERS: Final = 150
 """Characters of a task, or of a call's subject, shown in a run's log."""
 
 
@@ -40,7 +40,7 @@ def grace_seconds(level: int) -> float:
 
     It is a second shorter per level, so that findings of the lowest agents reach the top in time.
     """
-    return max(LEAST_GRACE, GRACE_SECONDS - level)
+    return max(MIN_GRACE_SECONDS, GRACE_SECONDS - level)
 
 
 class Agents:
@@ -166,7 +166,7 @@ class Agents:
                 call.cancel()
                 why = f"it had not answered after {seconds:.0f} s, the most that is waited for"
                 return _stub(record, StopReason.BUDGET_TIME, why)
-            return _result_of(record, call)
+            return _call_result(record, call)
 
     async def _wait(self, is_over: Callable[[], bool], seconds: float, why: str) -> None:
         """Wait for a condition, at most `seconds` seconds."""
@@ -177,7 +177,7 @@ class Agents:
     def _settle(self, record: AgentRecord, call: "asyncio.Task[TaskResult]", number: int) -> None:
         """Replace an agent's reservation with its actual usage, even if it answers too late."""
         del self._calls[record.task.id]
-        result = _result_of(record, call)
+        result = _call_result(record, call)
         if result.is_stub:
             # Its usage is unknown, so it stays reserved.
             self._run.reservations.close(number, _reservation(record.share or AgentShare()))
@@ -239,17 +239,17 @@ class Agents:
         protected = sum(self._of(agent).task.protects for agent in todo)
         kept = sum(map(_reservation, taken), run.reservations.total + run.reserved_for_report())
         cost = limits.max_cost_usd
-        tokens = _left_of(limits.max_tokens, used.tokens + kept.tokens)
+        tokens = _remaining(limits.max_tokens, used.tokens + kept.tokens)
         of_share = run.tokens_left(TokenShare.ANALYSIS, run.reservations.total_tokens)
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(
             sources=max(0, sources_left(run.state, limits) - protected - sum(share.sources for share in taken)),
-            model_calls=_left_of(limits.max_model_calls, used.model_calls + kept.calls),
+            model_calls=_remaining(limits.max_model_calls, used.model_calls + kept.calls),
             tokens=tokens,
             cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - kept.cost_usd),
         )
-        for agent, share in zip(fresh, shares_of(left, len(fresh)), strict=True):
+        for agent, share in zip(fresh, divide_shares(left, len(fresh)), strict=True):
             self._change(agent, share=share)
 
     def _mark_unfinished(self, task: AgentTask) -> None:
@@ -260,10 +260,10 @@ class Agents:
 
     def _note(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
         place = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
-        self._run.note(kind, f"{agent}: {text[:TASK_SHOWN]}", agent=agent, **place)
+        self._run.note(kind, f"{agent}: {text[:MAX_TASK_CHARACTERS]}", agent=agent, **place)
 
 
-def _result_of(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskResult:
+def _call_result(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskResult:
     """Return the result of an ended call, or a stub with the reason for a missing one."""
     try:
         return call.result()
@@ -293,5 +293,5 @@ def _reservation(share: AgentShare) -> Reservation:
     return Reservation(share.model_calls or 0, share.tokens or 0, share.cost_usd or 0.0)
 
 
-def _left_of(limit: int | None, used: int) -> int | None:
+def _remaining(limit: int | None, used: int) -> int | None:
     return None if limit is None else max(0, limit - used)

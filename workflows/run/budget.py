@@ -27,7 +27,7 @@ CHECKING_SHARE: Final = 0.15
 """Share of each limit reserved for checking the report's claims with a model."""
 TOLERANCE_USD: Final = 1e-9
 """Sums of money are inexact in binary floating point."""
-MOST_PAID_FAILURES: Final = 200
+MAX_PAID_FAILURES: Final = 200
 """Limit per session, so that a session resumed many times stays small."""
 
 
@@ -54,7 +54,7 @@ NOTHING: Final = Reservation()
 
 def reservation(size: Usage, price: ModelPrice | None) -> Reservation:
     """Return the reservation for one call of at most this size at its tier's price."""
-    return Reservation(1, size.tokens, size.most_usd(price) or 0.0)
+    return Reservation(1, size.tokens, size.max_usd(price) or 0.0)
 
 
 def report_reserve(
@@ -63,7 +63,7 @@ def report_reserve(
     """Return the reserve for writing a report on `sub_queries` sub-queries, with one repair, within each limit."""
     size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
     calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
-    cost = REPORT_CALLS * (size.most_usd(price) or 0.0)
+    cost = REPORT_CALLS * (size.max_usd(price) or 0.0)
     if limits.max_model_calls is not None:
         # One call is reserved for the report, however small the limit.
         calls = min(calls, max(1, int(limits.max_model_calls * SYNTHESIS_SHARE)))
@@ -154,4 +154,4 @@ def account_failure(state: ResearchState, role: str, request: RoleInput, usage: 
     answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
     if answer not in state.paid_failures and usage != Usage():
         account(state, role, usage)
-        state.paid_failures = [*state.paid_failures, answer][-MOST_PAID_FAILURES:]
+        state.paid_failures = [*state.paid_failures, answer][-MAX_PAID_FAILURES:]

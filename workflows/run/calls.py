@@ -34,7 +34,7 @@ CLOSING_SECONDS = 300.0
 """Time after the deadline for rendering and saving the report while a store is unavailable or full."""
 CANCEL_SAVE_SECONDS = 5.0
 """A cancelled run saves its session within this time."""
-GIVEN_UP = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
+CRASH_FAILURES = (failures.INPUT_UNPROCESSABLE, failures.WORKER_LOST)
 
 
 @dataclass(frozen=True)
@@ -101,27 +101,27 @@ def is_outage(error: ActivityError) -> bool:
     """Return true for a timeout, or a transient failure that lasted for the call's whole time."""
     cause = error.cause
     return isinstance(cause, ActivityTimeout) or (
-        isinstance(cause, ApplicationError) and cause.type in failures.PASSING
+        isinstance(cause, ApplicationError) and cause.type in failures.TRANSIENT
     )
 
 
 def is_given_up(error: ActivityError) -> bool:
     """Return true if an outside text crashed the processes that handled it, and would crash more."""
-    return isinstance(error.cause, ApplicationError) and error.cause.type in GIVEN_UP
+    return isinstance(error.cause, ApplicationError) and error.cause.type in CRASH_FAILURES
 
 
 def reason_of(error: ActivityError) -> str:
     """Return a short typed reason for a failed call: the detail `kind` (of an unreadable source), else the type."""
     cause = last_failure(error)
     if isinstance(cause, ApplicationError):
-        return str(details_of(cause).get("kind") or cause.type or "failed")
+        return str(failure_details(cause).get("kind") or cause.type or "failed")
     return type(cause).__name__ if cause else "failed"
 
 
 def explain(error: ActivityError) -> str:
     """Return a clause for people that explains a failed call."""
     reason = reason_of(error)
-    return failures.WORDS.get(reason, reason)
+    return failures.EXPLANATIONS.get(reason, reason)
 
 
 def describe_failure(error: ActivityError) -> str:
@@ -137,7 +137,7 @@ def last_failure(error: ActivityError) -> BaseException | None:
     return before if isinstance(before, ApplicationError) else cause
 
 
-def details_of(cause: BaseException | None) -> dict[str, Any]:
+def failure_details(cause: BaseException | None) -> dict[str, Any]:
     """Return the details of a failure (`activities/failures.py`)."""
     return _first_dict(cause.details if isinstance(cause, ApplicationError) else ())
 
@@ -146,7 +146,7 @@ def spent_by(error: ActivityError) -> Usage:
     """Return the usage of a failed call: that of all attempts, as reported by the last one."""
     cause = error.cause
     beats = cause.last_heartbeat_details if isinstance(cause, ActivityTimeout) else ()
-    details = _first_dict(beats) or details_of(cause)
+    details = _first_dict(beats) or failure_details(cause)
     return Usage.model_validate(details.get("usage") or {})
 
 

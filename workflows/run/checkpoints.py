@@ -11,12 +11,12 @@ from contracts.agents import AgentRecord
 from contracts.evidence import Candidate
 from contracts.messages import SaveRequest, StateChange
 from contracts.names import RECORDS_QUEUE
-from contracts.notebooks import without_entry_texts
+from contracts.notebooks import strip_entry_texts
 from contracts.outcome import Usage
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ANALYZER
 from contracts.state import PACKED_EVENTS, Refresh, ResearchState
-from contracts.state_changes import change_between, digest_of, pack_json
+from contracts.state_changes import change_between, json_digest, pack_json
 from contracts.strategies import CLOSING_ROLES, writers
 from contracts.vocabulary import AWAITING, NATURAL_STOPS, AgentStatus, NodeKind, NodeStatus, RunStatus
 from workflows.rules.endings import may_be_read_later
@@ -26,7 +26,7 @@ from workflows.run.context import RunContext
 T = TypeVar("T")
 
 UNSAVED: Final = "a checkpoint could not be saved"
-SPARED_SECONDS: Final = 10.0
+SAVE_INTERVAL_SECONDS: Final = 10.0
 """Shortest time between two background checkpoints: paid answers are in the journal anyway, and a checkpoint takes as
 much CPU time as reading two pages."""
 
@@ -35,8 +35,8 @@ class _Snapshot:
     """A state as JSON, with its digest."""
 
     def __init__(self, state: dict[str, Any]) -> None:
-        self.state = without_entry_texts(state)
-        self.digest = digest_of(self.state)
+        self.state = strip_entry_texts(state)
+        self.digest = json_digest(self.state)
 
 
 class Checkpoints:
@@ -51,12 +51,12 @@ class Checkpoints:
         self._asked_at = run.host.now()
 
     def save_in_background(self, *, at_once: bool = True) -> None:
-        """Schedule a save of the latest state, `at_once` or if the last one was `SPARED_SECONDS` ago.
+        """Schedule a save of the latest state, `at_once` or if the last one was `SAVE_INTERVAL_SECONDS` ago.
 
         If a save is in flight, the next one follows it with the latest state at that time.
         """
         now = self._run.host.now()
-        is_spared = not at_once and (now - self._asked_at).total_seconds() < SPARED_SECONDS
+        is_spared = not at_once and (now - self._asked_at).total_seconds() < SAVE_INTERVAL_SECONDS
         if is_spared or self._run.state.scope:
             return  # an agent's state is saved with its run
         self._is_due, self._asked_at = True, now
@@ -157,7 +157,7 @@ def resume_state(
     """
     hasty, unread, failed = set[str](), set[str](), set[str]()
     if state.refresh is None:
-        hasty, unread = set(state.hasty_analyses), _find_again_lost_pages(state)
+        hasty, unread = set(state.hasty_analyses), _requeue_lost_pages(state)
         failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
     redone = hasty | unread | failed
     # Degradations noted by a killed run still apply.
@@ -226,7 +226,7 @@ def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
     return record
 
 
-def _find_again_lost_pages(state: ResearchState) -> set[str]:
+def _requeue_lost_pages(state: ResearchState) -> set[str]:
     """Turn pages that gave no answer back into hits, and return the sub-queries and tasks that found them.
 
     A page found by an agent remains a source until an agent reads it.

@@ -28,7 +28,7 @@ MAX_DECISIONS: Final = 500
 MAX_GUIDANCE: Final = 20
 """Per run."""
 MAX_EVENTS: Final = 400
-EVENTS_OF_PAGE: Final = 200
+MAX_PAGE_EVENTS: Final = 200
 EVENT_CHARACTERS: Final = 300
 
 
@@ -386,5 +386,5 @@ def add_end(state: ResearchState, time: str, outcome: Outcome, text: str) -> Non
 
 def page_after(state: ResearchState, after: int) -> EventPage:
     """Return the oldest events after a sequence number, and the cursor for the next call."""
-    events = [event for event in state.events if event.seq > after][:EVENTS_OF_PAGE]
+    events = [event for event in state.events if event.seq > after][:MAX_PAGE_EVENTS]
     return EventPage(events=events, next=events[-1].seq if events else max(after, 0))

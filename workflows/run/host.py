@@ -29,7 +29,7 @@ A = TypeVar("A", bound=CompactModel)
 
 JSON_ENCODING: Final = b"json/plain"
 NULL_ENCODING: Final = b"binary/null"
-FIRST: Final = 1
+FIRST_PRIORITY: Final = 1
 """The server's highest priority, for calls that end a run."""
 
 
@@ -43,7 +43,7 @@ async def abandon(host: "Host", tasks: list["asyncio.Task[Any]"]) -> None:
             task.exception()
 
 
-async def side_by_side(
+async def run_parallel(
     host: "Host", calls: Sequence[Callable[[], Awaitable[T]]], at_once: int
 ) -> list["asyncio.Task[T]"]:
     """Make calls with limited concurrency; return the ended tasks in order. Cancelling it cancels the calls."""
@@ -86,7 +86,7 @@ def ended_calls(
 
 async def all_answers(host: "Host", calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
     """Make all calls at once and return their answers in order; raise the first error once all calls have ended."""
-    tasks = await side_by_side(host, calls, len(calls))
+    tasks = await run_parallel(host, calls, len(calls))
     for error in [task.exception() for task in tasks]:
         if error is not None:
             raise error
@@ -128,7 +128,7 @@ class Host:
         """
         fairness = tenant[:FAIRNESS_KEY_CHARACTERS]
         self._priority = Priority(priority_key=priority, fairness_key=fairness)
-        self._first = Priority(priority_key=FIRST, fairness_key=fairness)
+        self._first = Priority(priority_key=FIRST_PRIORITY, fairness_key=fairness)
         self._used: dict[str, int] = {}
         self._awaiting: dict[str, Awaited] = {}
         self._changed = changed
@@ -148,7 +148,7 @@ class Host:
 
     async def execute_hook(self, activity: str, arguments: list[Any], options: CallOptions) -> Any:
         """Run an operator's think-pause hook. Raises `ActivityError`, and ValueError if the answer is not JSON."""
-        return plain(await self._start(activity, arguments, RawValue, options))
+        return decode_json(await self._start(activity, arguments, RawValue, options))
 
     async def run_agent(self, request: AgentRequest, workflow_id: str) -> TaskResult:
         """Have an agent do its task. If cancelled, still return the agent's partial result.
@@ -217,17 +217,17 @@ class Host:
 
 
 # --- outside payloads, decoded here so that none of them can fail a workflow task ------------------------------------
-def json_of(value: RawValue) -> bytes:
+def payload_json(value: RawValue) -> bytes:
     """Return the JSON of a payload; `null` for a payload in another encoding."""
     return value.payload.data if value.payload.metadata.get("encoding") == JSON_ENCODING else b"null"
 
 
-def plain(value: RawValue) -> Any:
+def decode_json(value: RawValue) -> Any:
     """Decode a payload to plain data. Raises ValueError if it is not JSON."""
     if value.payload.metadata.get("encoding") not in (JSON_ENCODING, NULL_ENCODING):
         raise ValueError("no JSON")
     try:
-        return json.loads(json_of(value))
+        return json.loads(payload_json(value))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -235,7 +235,7 @@ def plain(value: RawValue) -> Any:
 def parse_argument(kind: type[M], value: RawValue) -> M:
     """Parse a workflow's argument. Raises a non-retryable `ApplicationError` that names each invalid field."""
     try:
-        return kind.model_validate_json(json_of(value))
+        return kind.model_validate_json(payload_json(value))
     except ValidationError as error:
         lines = error_lines(error)
         message = "\n".join(lines)

@@ -23,10 +23,10 @@ from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import NodeKind, StopReason
 
-OUTLINED: Final = frozenset({"outline", "questions", "assumptions"})
+OUTLINE_PARTS: Final = frozenset({"outline", "questions", "assumptions"})
 """Parts found only in plans with an outline."""
-PARTS: Final = OUTLINED | {"brief", "sub_queries"}
-SHOWN_OBJECTIONS: Final = 3
+PLAN_PARTS: Final = OUTLINE_PARTS | {"brief", "sub_queries"}
+MAX_SHOWN_OBJECTIONS: Final = 3
 NEWER_PLAN: Final = "version: the plan is version {} by now; look at it with `research plan` first"
 
 
@@ -150,7 +150,7 @@ def _check_objections(plan: Plan, overrule: Any) -> None:
         raise Unacceptable(f"plan: version {plan.version} is being judged; look at it with `research plan` first")
     binding = [one for one in plan.open_objections if one.kind is ObjectionKind.STRUCTURAL]
     if against := binding or ([] if overrule else plan.open_objections):
-        lines = "\n".join(one.line() for one in against[:SHOWN_OBJECTIONS])
+        lines = "\n".join(one.line() for one in against[:MAX_SHOWN_OBJECTIONS])
         remedy = "nothing overrules this" if binding else "or approve it with `--overrule`"
         raise Unacceptable(f"plan: version {plan.version} cannot begin. {lines}\nEdit the plan; {remedy}")
 
@@ -169,7 +169,7 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
     if version is not None and version != waiting.plan_version:
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
     given = {"guidance": revision} if isinstance(revision, str) else revision
-    if not isinstance(given, dict) or ("guidance" in given) == bool(PARTS & set(given)):
+    if not isinstance(given, dict) or ("guidance" in given) == bool(PLAN_PARTS & set(given)):
         parts = "brief, sub_queries and, if the plan has an outline, outline, questions and assumptions"
         raise Unacceptable(f"revision: expected either guidance, or parts of the plan: {parts}")
     try:
@@ -181,11 +181,11 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
             raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
         return Reply(guidance=parsed.guidance.strip())
     plan, resolved = _newest_plan(state, pending), state.resolution
-    if not plan.outline and (named := sorted(OUTLINED & parsed.model_fields_set)):
+    if not plan.outline and (named := sorted(OUTLINE_PARTS & parsed.model_fields_set)):
         raise Unacceptable(f"revision.{named[0]}: the plan of this run has none; leave it out")
-    update = parsed.model_dump(include={"brief", *OUTLINED}, exclude_none=True) | {"version": plan.version + 1}
+    update = parsed.model_dump(include={"brief", *OUTLINE_PARTS}, exclude_none=True) | {"version": plan.version + 1}
     if parsed.sub_queries is not None:
-        update["nodes"] = _with_parts(plan, parsed.sub_queries, resolved.limits)
+        update["nodes"] = _replace_parts(plan, parsed.sub_queries, resolved.limits)
     update |= {"objections": [], "to_judge": declaration(resolved.strategy).judges_edits}
     return Reply(plan=plan.model_copy(update=update))
 
@@ -225,7 +225,7 @@ def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
     return edited[-1] if edited else state.plan
 
 
-def _with_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits) -> list[PlanNode]:
+def _replace_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits) -> list[PlanNode]:
     """Return the nodes of a plan with the parts written by a person; unchanged parts reuse their nodes."""
     parts = plan.parts
     known = {normalized_text(node.text): node for node in parts}

@@ -17,7 +17,7 @@ from contracts import activities, failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.call_sizes import worst_call
 from contracts.canary import STEERED, STEERED_NOTE
-from contracts.notebooks import by_reference
+from contracts.notebooks import replace_by_references
 from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
@@ -39,7 +39,7 @@ from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.tools import ToolAnswer, ToolCall
 from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
 from workflows.rules.duplicates import protected_ids
-from workflows.run.agents import TASK_SHOWN, Agents
+from workflows.run.agents import MAX_TASK_CHARACTERS, Agents
 from workflows.run.budget import (
     NOTHING,
     Reservation,
@@ -55,8 +55,8 @@ from workflows.run.calls import (
     EXTRACTIVE_CALL_SECONDS,
     call_options,
     describe_failure,
-    details_of,
     explain,
+    failure_details,
     is_given_up,
     is_outage,
     last_failure,
@@ -65,7 +65,7 @@ from workflows.run.calls import (
 )
 from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import Hooks, RunContext, newest
-from workflows.run.host import Host, side_by_side
+from workflows.run.host import Host, run_parallel
 from workflows.run.inbox import Inbox, Interrupted
 
 I = TypeVar("I", bound=RoleInput)
@@ -73,14 +73,14 @@ O = TypeVar("O", bound=RoleAnswer)
 T = TypeVar("T", bound=ToolTurnInput)
 U = TypeVar("U", bound=TurnResult)
 
-GUIDANCE_OF_CALL: Final = 6
+MAX_CALL_GUIDANCE: Final = 6
 """Roughly one round of think-pause guidance."""
-GIVEN_UP_AFTER = 2
+MAX_UNUSABLE_ANSWERS = 2
 """After this many unusable answers, the role falls back without calling the model again."""
 REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
 DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
 UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
-SHOWN_OF_CALL: Final = 2_000
+MAX_EVENT_TEXT: Final = 2_000
 """Characters of a tool call's arguments and of its answer in a run's log."""
 NAME_DIGITS: Final = 8
 """Digits of a text's hash in the name of a call."""
@@ -105,8 +105,8 @@ class CallRefused(Interrupted):
 def describe_call(call: ToolCall) -> str:
     """Return a call's arguments, or why it is refused, for watchers."""
     if call.problem:
-        return f"refused: {call.problem}"[:TASK_SHOWN]
-    return " ".join(str(value) for value in call.arguments.values() if value)[:TASK_SHOWN]
+        return f"refused: {call.problem}"[:MAX_TASK_CHARACTERS]
+    return " ".join(str(value) for value in call.arguments.values() if value)[:MAX_TASK_CHARACTERS]
 
 
 class Unanswered(Exception):
@@ -147,7 +147,7 @@ class ResearchRun(RunContext):
         the request. Raises `Interrupted`, `CallNotAllowed`, and `Unanswered` for a role without a fallback.
         """
         self.check_call(fields.caller, role.name)
-        given_up = self.state.fallbacks.get(role.name, 0) >= GIVEN_UP_AFTER
+        given_up = self.state.fallbacks.get(role.name, 0) >= MAX_UNUSABLE_ANSWERS
         kind = engine or (EngineKind.EXTRACTIVE if given_up else self.resolved.engine)
         if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
             raise Unanswered(role.name)
@@ -182,9 +182,9 @@ class ResearchRun(RunContext):
             self.degrade(STEERED_NOTE)
         place = {"role": role.name, "step": step, **place}
         if output.text:
-            self.note("agent.said", output.text, **place, text=output.text[:SHOWN_OF_CALL])
+            self.note("agent.said", output.text, **place, text=output.text[:MAX_EVENT_TEXT])
         for call in output.calls:
-            arguments = json.dumps(call.arguments, ensure_ascii=False)[:SHOWN_OF_CALL]
+            arguments = json.dumps(call.arguments, ensure_ascii=False)[:MAX_EVENT_TEXT]
             text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")
             self.note("tool.called", text, **place, tool=call.name, call_id=call.id, arguments=arguments)
         return output
@@ -202,8 +202,8 @@ class ResearchRun(RunContext):
         tools = {call.id: call.name for call in calls}
         for answer in answers:
             call = {"tool": tools[answer.call_id], "call_id": answer.call_id, "is_error": answer.is_error}
-            data = place | call | {"result": answer.text[:SHOWN_OF_CALL], **(results or {}).get(answer.call_id, {})}
-            self.note("tool.returned", shorten(answer.text, TASK_SHOWN), role=role.name, step=step, **data)
+            data = place | call | {"result": answer.text[:MAX_EVENT_TEXT], **(results or {}).get(answer.call_id, {})}
+            self.note("tool.returned", shorten(answer.text, MAX_TASK_CHARACTERS), role=role.name, step=step, **data)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE, *, caller: str = "") -> list[TaskResult]:
         """Run agents, `at_once` at a time; return their results in task order, with their findings in the state.
@@ -256,12 +256,12 @@ class ResearchRun(RunContext):
         try:
             return await self._reserved_call(role, request)
         except ActivityError as error:
-            if not (orders := orders_of(error)):
+            if not (orders := summary_orders(error)):
                 raise
             number, _ = await self._reserve(role, request)  # summaries must not use up the budget of the call itself
             try:
                 calls = [partial(self._summarize, operation, order) for order in orders]
-                for call in await side_by_side(self.host, calls, max(1, self.resolved.limits.max_parallel)):
+                for call in await run_parallel(self.host, calls, max(1, self.resolved.limits.max_parallel)):
                     call.result()  # raises if the run must end
             finally:
                 self.reservations.close(number, NOTHING)
@@ -293,7 +293,7 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if isinstance(error.cause, ApplicationError):
                 left = left.unexplained_by(spent_by(error))
-            if orders_of(error):
+            if summary_orders(error):
                 raise
             raise _Unusable(self._problem(role, error, request)) from error
         else:
@@ -312,7 +312,7 @@ class ResearchRun(RunContext):
                 "engine": kind,
                 "date": self.state.started_at[:10],
                 "iteration": self.state.iteration,
-                "guidance": newest(self.state.guidance, GUIDANCE_OF_CALL),
+                "guidance": newest(self.state.guidance, MAX_CALL_GUIDANCE),
                 "protected_source_ids": [name for name in protected_ids(self.state).values() if name in shown],
                 "repair": repair,
             }
@@ -321,7 +321,7 @@ class ResearchRun(RunContext):
 
     async def _execute(self, role: RoleSpec[I, O], request: I) -> O:
         """Schedule the activity within the time left now, which is less if the call waited for budget."""
-        summary, remaining = summary_of(role, request), self.clock.remaining_work_seconds()
+        summary, remaining = call_summary(role, request), self.clock.remaining_work_seconds()
         attempt = math.inf if request.engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
         options = call_options(
             names.MODELS_QUEUE,
@@ -333,7 +333,7 @@ class ResearchRun(RunContext):
         )
         if isinstance(request, SummarizeInput):
             options = options.within(self.resolved.tokens.summarization_timeout)
-        timed = by_reference(role, request, self.state).model_copy(
+        timed = replace_by_references(role, request, self.state).model_copy(
             update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
         )
         spec = activities.ActivitySpec(role.activity, role.input, role.result)
@@ -371,7 +371,7 @@ class ResearchRun(RunContext):
             raise error
         cause = last_failure(error)
         kind = (cause.type if isinstance(cause, ApplicationError) else type(cause).__name__) or "failed"
-        problem = details_of(cause).get("problem")
+        problem = failure_details(cause).get("problem")
         if problem == STEERED:
             self.degrade(STEERED_NOTE)
         if role.name == SUMMARIZER.name:  # the next model is tried, if there is one
@@ -379,7 +379,7 @@ class ResearchRun(RunContext):
             return None
         why = failure = describe_failure(error).removeprefix("$: ")
         if kind in UNUSABLE:
-            why = DONE_WITHOUT_MODEL if role.has_fallback else failures.WORDS[kind]
+            why = DONE_WITHOUT_MODEL if role.has_fallback else failures.EXPLANATIONS[kind]
         note = f"{role.name}: {why}"
         if kind not in REPAIRABLE or request.repair is not None:
             # The failure of a role that only checks the report loses no content.
@@ -389,11 +389,11 @@ class ResearchRun(RunContext):
             return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
         if is_given_up(error):
             self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
-        elif details_of(cause).get("kind") == failures.CONTEXT_TOO_LONG:
+        elif failure_details(cause).get("kind") == failures.CONTEXT_TOO_LONG:
             if request.protected_source_ids:
                 # No model has room for the protected sources, so no more model calls are made.
                 replaceable = (one for one in declared_roles() if one.has_fallback or one in CLOSING_ROLES)
-                given_up = dict.fromkeys((one.name for one in replaceable), GIVEN_UP_AFTER)
+                given_up = dict.fromkeys((one.name for one in replaceable), MAX_UNUSABLE_ANSWERS)
                 self.state.fallbacks = given_up | self.state.fallbacks
                 self.degrade("no model has room for the protected sources: the rest was done without it")
         elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
@@ -469,15 +469,15 @@ class ResearchRun(RunContext):
         return self.resolved.model_prices.get(role.tier.value)
 
 
-def orders_of(error: ActivityError) -> list[SummaryOrder]:
+def summary_orders(error: ActivityError) -> list[SummaryOrder]:
     """Return the summaries that a call needs first; empty if the call failed for another reason."""
     cause = error.cause
     if not isinstance(cause, ApplicationError) or cause.type != failures.SUMMARIES_NEEDED:
         return []
-    return [SummaryOrder.model_validate(order) for order in details_of(cause)["orders"]]
+    return [SummaryOrder.model_validate(order) for order in failure_details(cause)["orders"]]
 
 
-def summary_of(role: RoleSpec[Any, Any], request: RoleInput) -> str:
+def call_summary(role: RoleSpec[Any, Any], request: RoleInput) -> str:
     """Return the summary shown next to the activity's name in the web UI."""
     subject = request.subject()
     return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")

@@ -15,7 +15,7 @@ _strategies: dict[str, type[Strategy]] = {strategy.name: _load(strategy.implemen
 """Loaded with the workflow module, so that nothing is imported during a run."""
 
 
-def strategy_of(name: str) -> Strategy:
+def load_strategy(name: str) -> Strategy:
     """Return a strategy by name. Raises KeyError if it is not declared in this process."""
     if name not in _strategies:
         _strategies[name] = _load(declaration(name).implementation)

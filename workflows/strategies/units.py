@@ -100,7 +100,7 @@ async def carry_out(
     return result
 
 
-def mark_of(place: int, current: int, *, finished: bool, started: bool) -> Mark:
+def unit_mark(place: int, current: int, *, finished: bool, started: bool) -> Mark:
     """Return the mark of the unit at index `place` while the one at `current` is next."""
     if finished or place < current:
         return Mark.DONE
@@ -111,7 +111,7 @@ def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, 
     """Return the progress of a unit that occurs once, with its summary once it is done."""
     order = list[str](type(unit))
     place, current = order.index(unit), order.index(position.next_unit)
-    mark = mark_of(place, current, finished=position.finished, started=state.phase is not None)
+    mark = unit_mark(place, current, finished=position.finished, started=state.phase is not None)
     return UnitProgress(name=unit, label=unit.label, mark=mark, detail=summary if mark is Mark.DONE else "")
 
 

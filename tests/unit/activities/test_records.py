@@ -13,7 +13,7 @@ from temporalio.testing import ActivityEnvironment
 
 from contracts import failures
 from contracts.addresses import digest, source_id
-from contracts.evidence import Artifact, DocumentRef, ReportDraft, artifacts_of
+from contracts.evidence import Artifact, DocumentRef, ReportDraft, list_artifacts
 from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
@@ -25,7 +25,7 @@ from contracts.messages import (
 )
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.state import SCHEMA_VERSION, ResearchState
-from contracts.state_changes import change_between, digest_of, pack_json
+from contracts.state_changes import change_between, json_digest, pack_json
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes import states
@@ -159,7 +159,7 @@ async def test_a_session_lists_its_files(records: Records) -> None:
     first = session["sources"][sources[0].id]
     assert (first["file_id"], first["retrieved_at"], first["notes"]) == (page.hash, read_at, ["Words."])
     again = ResearchState.model_validate(session)
-    shown = [artifact for source in again.sources.values() for artifact in artifacts_of(source)]
+    shown = [artifact for source in again.sources.values() for artifact in list_artifacts(source)]
     assert shown == [Artifact.model_validate(one) for one in files]
 
 
@@ -256,9 +256,9 @@ async def test_only_a_finished_live_report_can_be_refreshed(
 async def test_a_change_is_made_once(records: Records) -> None:
     """The same change again changes nothing; one of another state, or one that leads elsewhere, is refused by type."""
     first, second = ({"schema_version": SCHEMA_VERSION, "phase": phase} for phase in ("planning", "gathering"))
-    whole = StateChange(digest=digest_of(first), packed=pack_json(change_between({}, first)))
+    whole = StateChange(digest=json_digest(first), packed=pack_json(change_between({}, first)))
     step = pack_json(change_between(first, second))
-    change = StateChange(base=digest_of(first), digest=digest_of(second), packed=step)
+    change = StateChange(base=json_digest(first), digest=json_digest(second), packed=step)
     for sent in (whole, change, change):
         await records.call("save_session", SaveRequest(research_id="r-1", change=sent))
     assert json.loads(await records.world.sessions.load("r-1") or "")["phase"] == "gathering"

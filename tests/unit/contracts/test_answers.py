@@ -15,7 +15,7 @@ from contracts.checking_roles import CheckerAnswer, CorrectorAnswer, ReviewerAns
 from contracts.evidence import DocumentRef, Gap
 from contracts.lenient import UnfitAnswer
 from contracts.living_roles import DECOMPOSER, DecomposeInput, DecomposerAnswer
-from contracts.outlines import HEADING_CHARACTERS, MOST_HEADINGS, fitted_outline, heading_of
+from contracts.outlines import HEADING_CHARACTERS, MAX_HEADINGS, clean_heading, fit_outline
 from contracts.parse_request import error_lines
 from contracts.plan import PlanRevision, QuestionRound
 from contracts.request import Mode
@@ -166,13 +166,13 @@ ANSWER: dict[str, Any] = {"expanded_queries": ["What is it?"], "outline": ["It"]
         (["Costs", "2. References:"], ["Costs"], ["headings that were empty, repeated or lists of sources"]),
         (["<b>Costs</b> [here](https://a.test/x)", "_All_ of www.a.test"], ["bCosts/b", "All of"], ["headings were"]),
         (["C# and F#", "R&D: 5 % a year?"], ["C# and F#", "R&D: 5 % a year?"], []),
-        ([f"Part {n}" for n in range(100)], [f"Part {n}" for n in range(MOST_HEADINGS)], ["headings beyond the limit"]),
+        ([f"Part {n}" for n in range(100)], [f"Part {n}" for n in range(MAX_HEADINGS)], ["headings beyond the limit"]),
     ],
 )
 def test_the_headings_of_a_model_are_made_fit(proposed: list[str], headings: list[str], notes: list[str]) -> None:
     """Plain words, each once, no list of sources, no more than there may be; what was dropped is noted (S2-010)."""
     noted: list[str] = []
-    assert fitted_outline(proposed, noted) == headings
+    assert fit_outline(proposed, noted) == headings
     assert len(noted) == len(notes)
     assert all(text.startswith(start) for text, start in zip(noted, notes, strict=True))
 
@@ -181,7 +181,7 @@ def test_the_headings_of_a_model_are_made_fit(proposed: list[str], headings: lis
 def test_an_outline_without_a_heading_is_asked_for_again(proposed: list[str]) -> None:
     """The message is fit for a repair."""
     with pytest.raises(UnfitAnswer, match="outline: at least one heading is needed"):
-        fitted_outline(proposed, [])
+        fit_outline(proposed, [])
 
 
 @pytest.mark.parametrize(
@@ -242,8 +242,8 @@ def test_a_cleaned_heading_stays_as_it_is() -> None:
     ]  # fmt: skip
     chance = random.Random(1)
     for _ in range(500):
-        name = heading_of("".join(chance.choice(parts) for _ in range(chance.randint(1, 9))))
-        assert heading_of(name) == name == KnownAddresses({}).strip(name)
+        name = clean_heading("".join(chance.choice(parts) for _ in range(chance.randint(1, 9))))
+        assert clean_heading(name) == name == KnownAddresses({}).strip(name)
         assert len(name) <= HEADING_CHARACTERS
         assert name.isprintable()
         text = write([heading(2, name), paragraph("Text.")]).text if name else ""

@@ -18,7 +18,7 @@ from contracts.report_updates import REPORTER, UpdateInput
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot
 from contracts.strategies import declared_roles
-from contracts.tokens import TokenShare, tokens_left, tokens_of_share
+from contracts.tokens import TokenShare, share_tokens, tokens_left
 from contracts.vocabulary import EngineKind, Phase
 from tests.fakes import states
 
@@ -136,9 +136,9 @@ def test_no_share_is_passed_and_the_report_keeps_its_own(calls: list[tuple[Token
             taken[share] += tokens
     order, bound, used = list(TokenShare), 0, 0
     for share in order:
-        bound, used = bound + tokens_of_share(share, MOST), used + taken[share]
+        bound, used = bound + share_tokens(share, MOST), used + taken[share]
         assert used <= bound
-    own = tokens_of_share(TokenShare.SYNTHESIS, MOST)
+    own = share_tokens(TokenShare.SYNTHESIS, MOST)
     assert taken[TokenShare.SYNTHESIS] or tokens_left(TokenShare.SYNTHESIS, MOST, taken, written=False) >= own
 
 

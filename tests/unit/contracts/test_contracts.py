@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from contracts.addresses import sub_query_id
 from contracts.evidence import Source
-from contracts.lenient import lines_of
+from contracts.lenient import problem_lines
 from contracts.messages import SearchRequest
 from contracts.outcome import Usage
 from contracts.parse_request import InvalidRequest, error_lines, parse_request
@@ -85,8 +85,8 @@ def test_problems_of_every_model_are_in_the_same_words() -> None:
     assert read_report(b"{}") == [("research_id", "required"), ("report", "required")]
     with pytest.raises(ValidationError) as refused:
         PlanRevision.model_validate({"sub_queries": [5]})
-    assert lines_of(refused.value, 8) == error_lines(refused.value)
-    assert lines_of(refused.value, 8)[0].startswith("sub_queries.0: expected a text, or {")
+    assert problem_lines(refused.value, 8) == error_lines(refused.value)
+    assert problem_lines(refused.value, 8)[0].startswith("sub_queries.0: expected a text, or {")
 
 
 def test_presets_carry_the_documented_figures() -> None:

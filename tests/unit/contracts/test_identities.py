@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contracts.addresses import belongs_to, canonical_url, doi_of, host_of
-from contracts.evidence import bounded_confidence, supported_confidence, voice_of
+from contracts.addresses import belongs_to, canonical_url, find_doi, url_host
+from contracts.evidence import bounded_confidence, source_voice, supported_confidence
 from contracts.vocabulary import Confidence, Quality
 
 
@@ -19,7 +19,7 @@ def test_the_identity_form_is_its_own_identity_form(url: str) -> None:
     """Any string has one, and applying it twice changes nothing."""
     once = canonical_url(url)
     assert canonical_url(once) == once
-    assert isinstance(host_of(url), str)
+    assert isinstance(url_host(url), str)
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_domain_ends_at_a_label() -> None:
     assert belongs_to("nature.com", "nature.com")
     assert not belongs_to("notnature.com", "nature.com")
     assert not belongs_to("nature.com.evil.example", "nature.com")
-    assert host_of("https://nature.com@evil.example:8443/") == "evil.example"
-    assert host_of("corpus:m/a") == ""
+    assert url_host("https://nature.com@evil.example:8443/") == "evil.example"
+    assert url_host("corpus:m/a") == ""
 
 
 OLD = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O"
@@ -105,8 +105,8 @@ OLD = "10.1002/(SICI)1097-4571(199806)49:8<693::AID-ASI4>3.0.CO;2-O"
 )
 def test_one_work_has_one_identifier(text: str, doi: str) -> None:
     """Every spelling, brackets and versions included, gives the same identifier."""
-    assert doi_of(text) == doi
-    assert doi_of(doi) == doi
+    assert find_doi(text) == doi
+    assert find_doi(doi) == doi
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_one_work_has_one_identifier(text: str, doi: str) -> None:
 )  # fmt: skip
 def test_a_page_about_a_work_is_not_the_work(text: str | None) -> None:
     """Only the resolver's and arXiv's addresses stand for a work, and never the beginning of an identifier."""
-    assert doi_of(text) is None
+    assert find_doi(text) is None
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_a_page_about_a_work_is_not_the_work(text: str | None) -> None:
 )
 def test_voice(url: str, publisher: str | None, voice: str) -> None:
     """A collection is one voice whatever its pages say; on the web the publisher, else the host."""
-    assert voice_of(url, publisher) == voice
+    assert source_voice(url, publisher) == voice
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from contracts.messages import SearchResponse
 from contracts.outcome import CallAccount, Usage
 from contracts.roles import AnalyzerResult
 from contracts.state import ResearchState
-from contracts.state_changes import NOTHING, apply_change, change_between, digest_of, pack_json, unpack_json
+from contracts.state_changes import NOTHING, apply_change, change_between, json_digest, pack_json, unpack_json
 from tests.fakes import states
 
 SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5)
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 def test_a_change_makes_the_one_of_the_other(before: object, after: object) -> None:
     """Applied to what it was made for, a change gives the value it was made of, also after being packed."""
     change = unpack_json(pack_json(change_between(before, after)))
-    assert digest_of(apply_change(before, change)) == digest_of(after)
+    assert json_digest(apply_change(before, change)) == json_digest(after)
 
 
 def test_what_did_not_change_is_not_sent() -> None:

@@ -12,7 +12,7 @@ from contracts.plan import APPROVAL_PHRASE, ObjectionKind, PlanNode, Waiting, Wa
 from contracts.recursive_roles import EXTRACTOR, MANAGER, JudgedQuery, ManagerAnswer, ScopeInput
 from contracts.request import Limits
 from contracts.resolved import ModelPrice
-from contracts.tree_sizes import estimate_trees, parts_of, structural_objections, tree_calls
+from contracts.tree_sizes import count_parts, estimate_trees, structural_objections, tree_calls
 from tests.toy.scoping import TREES, scoping_declared
 
 PRICES = {tier: ModelPrice(input=5.0, output=25.0) for tier in ("simple", "analytical", "complex")}
@@ -36,7 +36,7 @@ WAITING = Waiting(kind=WaitKind.APPROVAL, plan_version=1, phrase=APPROVAL_PHRASE
 )
 def test_what_a_query_enumerates_is_counted(query: str, parts: int) -> None:
     """Things between separators and questions, in any script; a sentence with a few commas is one thing."""
-    assert parts_of(query) == parts
+    assert count_parts(query) == parts
 
 
 @given(st.integers(1, 20), st.integers(1, 13), st.integers(1, 8), st.integers(0, 5), st.integers(1, 120))

@@ -267,7 +267,7 @@ async def test_what_is_found_at_the_third_level_keeps_its_leaf_and_its_node(tmp_
     total = parts[0].plus(parts[1]).plus(parts[2])
     assert total.searches == run.state.usage.searches == 3
     assert total.reads == run.state.usage.reads
-    assert [agent.id for _, agent in result.agents[0].with_all_below()] == ["node-b", "node-c"]
+    assert [agent.id for _, agent in result.agents[0].walk()] == ["node-b", "node-c"]
     shown = [line for line in details_markdown(run.state, 0.0).splitlines() if "workflow `" in line]
     assert [line.partition(" ✔ ")[0] for line in shown] == ["-", "  -", "    -"]
 

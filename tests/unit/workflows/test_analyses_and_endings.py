@@ -134,10 +134,10 @@ def test_a_gap_is_not_opened_twice() -> None:
 def test_a_follow_up_closes_its_gap_with_findings_or_without() -> None:
     """Findings address it; one attempt without any makes it unaddressable, so it is not tried for ever (C0-25)."""
     hole, other = states.gap("locks"), states.gap("waits")
-    addressed, untouched = gaps.after_follow_up([hole, other], hole.id, ["f-1"])
+    addressed, untouched = gaps.close_after_follow_up([hole, other], hole.id, ["f-1"])
     assert (addressed.status, addressed.resolved_by) == (GapStatus.ADDRESSED, ["f-1"])
     assert untouched == other
-    assert gaps.after_follow_up([hole], hole.id, [])[0].status is GapStatus.UNADDRESSABLE
+    assert gaps.close_after_follow_up([hole], hole.id, [])[0].status is GapStatus.UNADDRESSABLE
 
 
 def test_the_refiner_sets_severity_and_addressability() -> None:
@@ -156,7 +156,7 @@ def test_what_a_person_asked_for_is_looked_for_once() -> None:
     wish = states.gap("and the locks?", origin="steer")
     kept = gaps.apply_assessments([wish], [GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False)])
     assert kept == [wish]
-    tried = gaps.after_follow_up(kept, wish.id, [])
+    tried = gaps.close_after_follow_up(kept, wish.id, [])
     assert tried[0].status is GapStatus.UNADDRESSABLE
 
 

@@ -44,7 +44,7 @@ from workflows.run.calls import (
     reason_of,
     spent_by,
 )
-from workflows.run.host import json_of, plain
+from workflows.run.host import decode_json, payload_json
 
 SECOND = timedelta(seconds=1)
 
@@ -112,8 +112,8 @@ def sent(data: bytes, encoding: bytes = b"json/plain") -> RawValue:
 def test_json_and_nothing_are_read() -> None:
     """Everything that a client of any language may send instead of nothing is nothing."""
     values = sent(b'{"a": [1, null]}'), sent(b"", b"binary/null"), sent(b"null")
-    assert [plain(value) for value in values] == [{"a": [1, None]}, None, None]
-    assert [json_of(value) for value in values] == [b'{"a": [1, null]}', b"null", b"null"]
+    assert [decode_json(value) for value in values] == [{"a": [1, None]}, None, None]
+    assert [payload_json(value) for value in values] == [b'{"a": [1, null]}', b"null", b"null"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_json_and_nothing_are_read() -> None:
 def test_what_is_no_json_is_said_to_be_none(value: RawValue, problem: str) -> None:
     """A ValueError with the problem, whatever was sent: nothing of it ends a workflow task."""
     with pytest.raises(ValueError, match=problem):
-        plain(value)
+        decode_json(value)
 
 
 # --- the ledger ------------------------------------------------------------------------------------------------------

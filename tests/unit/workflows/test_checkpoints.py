@@ -16,7 +16,7 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import KeptSession
 from tests.fakes.world import World, begin
 from workflows.driver import Driver
-from workflows.run.checkpoints import SPARED_SECONDS, UNSAVED, resume_state
+from workflows.run.checkpoints import SAVE_INTERVAL_SECONDS, UNSAVED, resume_state
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
@@ -38,7 +38,7 @@ class SavedBefore(SupervisorStrategy):
         return await super().advance(run)
 
 
-@pytest.mark.parametrize(("seconds", "saved"), [(SPARED_SECONDS, 1.0), (SPARED_SECONDS / 2, 0.5)])
+@pytest.mark.parametrize(("seconds", "saved"), [(SAVE_INTERVAL_SECONDS, 1.0), (SAVE_INTERVAL_SECONDS / 2, 0.5)])
 async def test_what_is_new_is_sent_now_and_then(tmp_path: Path, seconds: float, saved: float) -> None:
     """There is a save when the run begins, one after each unit of some length or several short ones, and one at its
     end; none sends the whole state again.

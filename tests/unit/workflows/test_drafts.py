@@ -17,7 +17,7 @@ from contracts.addresses import digest
 from contracts.checking_roles import ReviewerAnswer
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.outcome import Event
-from contracts.report_updates import MOST_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
+from contracts.report_updates import MAX_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
 from contracts.strategies import SUPERVISOR_STRATEGY
 from contracts.vocabulary import Outcome, ReportKind, StopReason
 from tests.every_strategy.joined import trial_of, undisturbed
@@ -125,9 +125,9 @@ async def test_of_the_earlier_texts_the_newest_forty_are_named(tmp_path: Path) -
     async with growing(tmp_path, limits={"max_update_characters": 200}) as (run, world):
         await take_draft(run, await draft_of(world, Answer=" ".join(f"{SENTENCE} {each}." for each in range(120))))
         await assert_bounded(world, updates_in(run), 200)
-        assert len(updates_in(run)) > MOST_REVISIONS
-        assert len(run.state.revisions) == MOST_REVISIONS
-        assert run.state.revisions == [event.data["report"] for event in updates_in(run)][-MOST_REVISIONS:]
+        assert len(updates_in(run)) > MAX_REVISIONS
+        assert len(run.state.revisions) == MAX_REVISIONS
+        assert run.state.revisions == [event.data["report"] for event in updates_in(run)][-MAX_REVISIONS:]
         assert run.state.draft is not None
         assert run.state.revisions[-1] == run.state.draft.document.hash
 

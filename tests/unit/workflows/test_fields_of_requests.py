@@ -10,7 +10,7 @@ from contracts.evidence import DocumentRef
 from contracts.exclusions import mentions
 from contracts.notebooks import HitsEntry
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.protected_sources import protected_sources_of
+from contracts.protected_sources import resolve_protected_sources
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.texts import from_markdown
@@ -24,7 +24,7 @@ from tests.fakes.model_tokens import TokenBook
 from tests.fakes.world import QUESTION, World, begin
 from workflows.rules.duplicates import add_unread_protected, hits_to_protect, protected_ids
 from workflows.run.checkpoints import resume_state
-from workflows.strategies import strategy_of
+from workflows.strategies import load_strategy
 
 FOLLOWING = "Which settings control the freezing of old rows?"
 
@@ -154,7 +154,7 @@ async def analyses_of(trial: Trial) -> list[ContentEntry]:
 def test_an_address_is_that_of_a_hit(given: str, corpus: str | None, url: str) -> None:
     """Pages are spelled as every address is, paths as the addresses of documents; each is there once."""
     request = ResearchRequest(query="How?", corpus=corpus, protected_sources=[given, url])
-    assert protected_sources_of(request, request.search) == ([url], [])
+    assert resolve_protected_sources(request, request.search) == ([url], [])
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
     stopped.status = RunStatus.PARTIAL
     assert [late in line for line in add_unread_protected(stopped)] == [True]
     stored = ResearchState.model_validate_json(stopped.model_dump_json())
-    again = resume_state(stored, resolved, "now", strategy_of("supervisor").resume)
+    again = resume_state(stored, resolved, "now", load_strategy("supervisor").resume)
     assert protected_ids(again) == {read.url: read.id}
     assert [hit.url for hit in hits_to_protect(again)] == [late]
 

@@ -22,7 +22,7 @@ from tests.fakes.host import InProcessHost
 from workflows.phases.gathering import Gathering
 from workflows.phases.searching import Searching
 from workflows.rules.duplicates import Identities, register_sources
-from workflows.rules.sub_queries import asked_before, record_of, same_query, unread_candidates
+from workflows.rules.sub_queries import find_asked, query_record, same_query, unread_candidates
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 
@@ -423,13 +423,13 @@ def test_the_same_question_is_asked_once(one: str, other: str, same: bool) -> No
 def test_a_failed_query_may_be_repeated() -> None:
     """Only an answer counts, and only of the provider and kind in question (C0-1)."""
     query = states.sub_query("What are autovacuum settings for large tables?", iteration=2)
-    failed = record_of(query, "tavily", found=None)
-    answered = record_of(query, "brave", found=3, source_type="news")
+    failed = query_record(query, "tavily", found=None)
+    answered = query_record(query, "brave", found=3, source_type="news")
     assert (failed.outcome, answered.outcome) == ("failed", "answered")
     assert (answered.found, answered.iteration) == (3, 2)
     assert QueryRecord.model_validate_json(answered.model_dump_json()) == answered
     text = "what are AUTOVACUUM settings for large tables"
-    assert asked_before([failed], text) is None
-    assert asked_before([failed, answered], text) == answered
-    assert asked_before([failed, answered], text, provider="tavily") is None
-    assert asked_before([failed, answered], text, provider="brave", source_type="web") is None
+    assert find_asked([failed], text) is None
+    assert find_asked([failed, answered], text) == answered
+    assert find_asked([failed, answered], text, provider="tavily") is None
+    assert find_asked([failed, answered], text, provider="brave", source_type="web") is None

@@ -33,10 +33,10 @@ from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Reply
 from workflows.strategies.orchestrator.orchestrator_strategy import (
     OrchestratorPosition,
-    problem_of,
-    report_of,
-    tasks_of,
-    unserved,
+    agent_tasks,
+    build_report,
+    task_problem,
+    unserved_steps,
     with_step_statuses,
 )
 from workflows.strategies.units import step_node
@@ -100,7 +100,7 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     steps = state.plan.steps
     assert 1 <= len(steps) <= 6
     assert {step.status for step in steps} == {NodeStatus.COMPLETED}
-    assert len(tasks_of(state.plan)) == len(steps) == len(trial.host.agents)
+    assert len(agent_tasks(state.plan)) == len(steps) == len(trial.host.agents)
     assert "strategy orchestrator" in await trial.report()
 
 
@@ -469,8 +469,8 @@ def test_the_presets_keep_the_numbers_of_the_document() -> None:
 )
 def test_a_task_that_points_elsewhere_is_refused(task: str, named: str) -> None:
     """The answer quotes what points to nothing; a task that names its subject is given as it is (S3-037)."""
-    assert named in problem_of(task)
-    assert bool(problem_of(task)) is bool(named)
+    assert named in task_problem(task)
+    assert bool(task_problem(task)) is bool(named)
 
 
 # --- reports ---------------------------------------------------------------------------------------------------------
@@ -478,7 +478,7 @@ def test_what_has_no_room_in_a_report_is_counted() -> None:
     """At most 10,000 tokens; the surest findings stay, in their order, and every loss is known (S3-051)."""
     long = [finding(f"{number} " + "word " * 100, f"src-{number}") for number in range(100)]
     unsure = finding("0 unsure " + "word " * 100, "src-u", confidence=Confidence.SPECULATION)
-    report = report_of([unsure, *long])
+    report = build_report([unsure, *long])
     lines = report.text.splitlines()
     assert len(report.text.encode()) <= 10_000 * BYTES_PER_TOKEN
     assert 0 < report.omitted == 101 - len(lines)
@@ -491,8 +491,8 @@ def test_what_has_no_room_in_a_report_is_counted() -> None:
 
 def test_the_documents_example_of_one_numbering_holds() -> None:
     """Documents A and B, then C and D become 1 to 4, and C is [3] in the second report (S3-006, S3-023, S3-028, S3-039)."""
-    first = report_of([finding("X is so.", "A"), finding("Z too.", "B", "A")])
-    second = report_of([finding("Y", "C"), finding("W", "D", "C")], first.documents)
+    first = build_report([finding("X is so.", "A"), finding("Z too.", "B", "A")])
+    second = build_report([finding("Y", "C"), finding("W", "D", "C")], first.documents)
     assert first.text == "X is so. [1]\nZ too. [2][1]"
     assert second.documents == ["A", "B", "C", "D"]
     assert second.text == "Y [3]\nW [4][3]"
@@ -506,7 +506,7 @@ def test_numbers_stand_for_the_same_documents_as_before(given_sources: list[list
     """A number never changes, and no document has two (S3-024 to S3-026)."""
     known: list[str] = []
     for of_agent in given_sources:
-        report = report_of([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)], known)
+        report = build_report([finding(f"S{place}.", *sources) for place, sources in enumerate(of_agent)], known)
         assert report.documents[: len(known)] == known
         assert len(set(report.documents)) == len(report.documents)
         assert {report.documents[number - 1] for number in report.numbers} == {
@@ -530,8 +530,8 @@ def test_a_step_is_done_when_one_of_its_agents_is() -> None:
     first, second = planned("one", "two").steps
     served = {"agent-1": [first.id], "agent-2": [first.id]}
     done = planned("one", "two", tasks=[NodeStatus.FAILED, NodeStatus.COMPLETED])
-    assert unserved(with_step_statuses(done, served)) == [second]
+    assert unserved_steps(with_step_statuses(done, served)) == [second]
     failed = planned("one", "two", tasks=[NodeStatus.FAILED])
-    assert unserved(with_step_statuses(failed, served)) == [first, second]
+    assert unserved_steps(with_step_statuses(failed, served)) == [first, second]
     both = planned("one", "two", tasks=[NodeStatus.COMPLETED])
-    assert unserved(with_step_statuses(both, {"agent-1": [first.id, second.id]})) == []
+    assert unserved_steps(with_step_statuses(both, {"agent-1": [first.id, second.id]})) == []

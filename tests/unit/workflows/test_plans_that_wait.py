@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contracts.outlines import MOST_HEADINGS
+from contracts.outlines import MAX_HEADINGS
 from contracts.plan import APPROVAL_PHRASE, ObjectionKind, WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
@@ -17,7 +17,7 @@ from tests.fakes import library_work, tool_work
 from tests.toy.outlining import ANOTHER_OUTLINE, outlining_declared
 from tests.toy.scoping import scoping_declared
 from workflows.run import inbox
-from workflows.status import details_markdown, plan_of, status_of
+from workflows.status import build_plan, build_status, details_markdown
 
 
 # --- outlines --------------------------------------------------------------------------------------------------------
@@ -65,14 +65,14 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
     constraints = {"audience": "engineers", "region": "Europe", "timeframe": "2020..2024"}
     async with outlined(tmp_path, query="How?", constraints=constraints) as trial:
         waiting = await trial.asked()
-        known, now = plan_of(trial.state), trial.host.now().timestamp()
+        known, now = build_plan(trial.state), trial.host.now().timestamp()
         assert known.outline == ["How it works", "Which settings it has", "Where it fails"]
         assert known.questions == waiting.questions == ["Which part of “How?” do you mean?"]
         assert known.assumptions == ["The current version is meant."]
         assert known.constraints.model_dump(exclude_none=True) == constraints
         aspects = ("how it works", "which settings it has", "where it fails")
         assert [node.text for node in known.sub_queries] == [f"How: {aspect}" for aspect in aspects]
-        status = status_of(trial.state, now)
+        status = build_status(trial.state, now)
         shown = (status.outline, status.questions, status.assumptions)
         assert shown == (known.outline, known.questions, known.assumptions)
         details = details_markdown(trial.state, now)
@@ -82,7 +82,7 @@ async def test_a_plan_shows_everything_that_is_approved(tmp_path: Path) -> None:
         assert all(value in prompt for value in constraints.values())
         await trial.run.checkpoints.settle()
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
-        assert plan_of(stored).model_copy(update={"waiting": known.waiting}) == known
+        assert build_plan(stored).model_copy(update={"waiting": known.waiting}) == known
 
 
 async def test_an_outline_of_a_model_that_cannot_be_used_is_cut_and_the_log_says_so(
@@ -94,7 +94,7 @@ async def test_an_outline_of_a_model_that_cannot_be_used_is_cut_and_the_log_says
     monkeypatch.setattr(tool_work, "decomposition", lambda prompt: plan(prompt) | {"outline": many})
     async with outlined(tmp_path) as trial:
         await trial.asked()
-        assert (trial.state.plan.outline[0], len(trial.state.plan.outline)) == ("Costs", MOST_HEADINGS)
+        assert (trial.state.plan.outline[0], len(trial.state.plan.outline)) == ("Costs", MAX_HEADINGS)
         log = "\n".join(event.text for event in trial.state.events)
         assert "headings were shortened" in log
         assert "headings beyond the limit of 20" in log
@@ -144,9 +144,9 @@ async def test_a_cancelled_run_waits_for_nobody(tmp_path: Path) -> None:
         await trial.cancel()
         await asyncio.wait([trial.task])
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
-    known, now = plan_of(stored), trial.host.now().timestamp()
+    known, now = build_plan(stored), trial.host.now().timestamp()
     assert (stored.status, known.version) == (RunStatus.CANCELLED, 1)
-    assert (known.waiting, status_of(stored, now).waiting) == (None, None)
+    assert (known.waiting, build_status(stored, now).waiting) == (None, None)
     assert "research approve" not in details_markdown(stored, now)
 
 
@@ -316,7 +316,7 @@ async def test_a_person_overrules_an_opinion_and_that_is_on_record(
         report = await trial.report()
         assert "Opinions that a query is too wide, which a person overruled" in report
         assert WIDE in report
-        assert plan_of(trial.state).objections[0].overruled
+        assert build_plan(trial.state).objections[0].overruled
 
 
 async def test_objections_are_shown_wherever_a_plan_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,15 +324,15 @@ async def test_objections_are_shown_wherever_a_plan_is(tmp_path: Path, monkeypat
     manager(monkeypatch, too_wide())
     async with scoped(tmp_path, query=WIDE) as trial:
         waiting, now = await trial.asked(), trial.host.now().timestamp()
-        (objection,) = plan_of(trial.state).objections
+        (objection,) = build_plan(trial.state).objections
         assert (objection.query, objection.text, objection.splits) == (WIDE, REASON, NARROW)
-        assert status_of(trial.state, now).objections == [objection]
+        assert build_status(trial.state, now).objections == [objection]
         assert REASON in details_markdown(trial.state, now)
         (drafted,) = [event for event in trial.state.events if event.type == "plan.drafted"]
         assert drafted.data["objections"] == [objection.line()]
         await trial.run.checkpoints.settle()
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
-        assert plan_of(stored).model_copy(update={"waiting": waiting}) == plan_of(trial.state)
+        assert build_plan(stored).model_copy(update={"waiting": waiting}) == build_plan(trial.state)
 
 
 # --- nobody is asked -------------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from workflows.strategies.reflective.reflective_strategy import (
     UnitKind,
     completed_steps,
     query_nodes,
-    summaries_of,
+    summarize_steps,
     summary_of_unit,
 )
 from workflows.strategies.units import step_node
@@ -264,7 +264,7 @@ def test_the_reflector_sees_the_best_of_what_was_found() -> None:
     weak = [states.finding(f"weak {n}", sub_query_id=query.id, confidence=Confidence.LOW) for n in range(30)]
     strong = states.finding("strong", sub_query_id=query.id, confidence=Confidence.HIGH)
     state = states.state(plan=Plan(nodes=[step, query]), findings=[*weak, strong])
-    assert summaries_of(state)[0].observations[:2] == ["strong", "weak 0"]
+    assert summarize_steps(state)[0].observations[:2] == ["strong", "weak 0"]
 
 
 @pytest.mark.parametrize(

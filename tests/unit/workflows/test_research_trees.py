@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from contracts.lenient import UnfitAnswer
 from contracts.recursive_roles import TreeAnswer, TreeInput, VettedSource
 from contracts.research_trees import (
-    MOST_LEVELS,
+    MAX_LEVELS,
     ResearchTree,
     TaskType,
     TreeBounds,
-    problems_of,
+    find_problems,
 )
 from workflows.rules.research_trees import InfeasibleTree, graft
 
@@ -136,7 +136,7 @@ def assert_feasible(tree: ResearchTree, bounds: TreeBounds) -> None:
             path.append(by_id[above])
             above = by_id[above].parent
         assert path[-1] is tree.root
-        assert tree.root.level + len(path) - 1 == node.level <= min(MOST_LEVELS, bounds.most_levels)
+        assert tree.root.level + len(path) - 1 == node.level <= min(MAX_LEVELS, bounds.most_levels)
         assert node.leaves or tree.children(node)
         rounds = [leaf.round for leaf in node.leaves]
         assert all(rounds.count(number) <= bounds.most_leaves for number in rounds)
@@ -163,7 +163,7 @@ def test_no_answer_makes_a_tree_that_cannot_be_carried_out(
     tree = answered(answer, level=level, most_nodes=most_nodes, most_leaves=most_leaves)
     if tree is not None:
         assert_feasible(tree, TreeBounds(most_nodes, most_leaves, SOURCES))
-        assert problems_of(ResearchTree.model_validate_json(tree.model_dump_json()), request().bounds) == []
+        assert find_problems(ResearchTree.model_validate_json(tree.model_dump_json()), request().bounds) == []
 
 
 # --- corrections -----------------------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_no_graft_breaks_a_limit_or_loses_anything(
 ) -> None:
     """After each correction the tree is feasible, or as it was; all that was there stays (C4-2)."""
     tree = answered(answer, most_nodes=bounds.most_nodes, most_leaves=bounds.most_leaves)
-    if tree is None or problems_of(tree, bounds):
+    if tree is None or find_problems(tree, bounds):
         return
     for place, each in corrections:
         if (correction := addition(tree, place, each)) is None:

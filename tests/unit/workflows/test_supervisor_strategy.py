@@ -39,7 +39,7 @@ from workflows.driver import Driver
 from workflows.phases.pauses import state_for_hook
 from workflows.run.context import MAX_GUIDANCE, newest, with_guidance
 from workflows.run.inbox import Inbox
-from workflows.run.research_run import GUIDANCE_OF_CALL, ResearchRun
+from workflows.run.research_run import MAX_CALL_GUIDANCE, ResearchRun
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.supervisor_strategy import (
     SupervisorPosition,
@@ -496,7 +496,7 @@ def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
     for number in range(2 * MAX_GUIDANCE):
         known = with_guidance(known, *said("rules", f"issue {number}"))
     assert (len(known), known[0]) == (MAX_GUIDANCE, wish[0])
-    shown = newest(known, GUIDANCE_OF_CALL)
-    assert shown == [*wish, *known[-GUIDANCE_OF_CALL + 1 :]]
-    wishes = said("person", *(f"wish {number}" for number in range(GUIDANCE_OF_CALL + 2)))
-    assert newest([*wishes, *said("rules", "an issue")], GUIDANCE_OF_CALL) == wishes[2:]
+    shown = newest(known, MAX_CALL_GUIDANCE)
+    assert shown == [*wish, *known[-MAX_CALL_GUIDANCE + 1 :]]
+    wishes = said("person", *(f"wish {number}" for number in range(MAX_CALL_GUIDANCE + 2)))
+    assert newest([*wishes, *said("rules", "an issue")], MAX_CALL_GUIDANCE) == wishes[2:]

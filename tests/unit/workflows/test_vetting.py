@@ -11,7 +11,7 @@ from contracts.addresses import source_id
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.outcome import CallAccount
 from contracts.recursive_roles import (
-    MOST_SEARCHES,
+    MAX_SEARCHES,
     LibrarianAnswer,
     LibrarianInput,
     MentionedWork,
@@ -53,7 +53,7 @@ class Library:
     async def propose_searches(self, request: LibrarianInput) -> LibrarianAnswer:
         self.asked.append(request)
         fresh = [text for text in self.hits if text not in request.asked]
-        return LibrarianAnswer(searches=fresh[:MOST_SEARCHES], account=self.account(request))
+        return LibrarianAnswer(searches=fresh[:MAX_SEARCHES], account=self.account(request))
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         self.searched.append(request.text)

@@ -8,14 +8,14 @@ from contracts.roles import ProposedGap, SubQuery
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
-from workflows.phases.agent_reading import pages_found, source_of_page, unanalyzed
+from workflows.phases.agent_reading import list_pages, page_source, unanalyzed
 from workflows.phases.gathering import Gathering, read_again, withdraw_sources
 from workflows.rules.gaps import open_gaps, silent_gap
 from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.living.turns import (
-    MOST_TURNS,
+    MAX_TURNS,
     LivingPosition,
     LivingUnit,
     analyze_files,
@@ -38,7 +38,7 @@ class LivingStrategy(UnitStrategy):
         """Do the next unit."""
         state, position = run.state, LivingPosition.of(run.state)
         if position.finished:
-            if position.turn > MOST_TURNS and not position.has_reported:
+            if position.turn > MAX_TURNS and not position.has_reported:
                 return Finished(StopReason.MAX_ITERATIONS)
             return Finished(StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS)
         _plan_requests(run, position)
@@ -60,7 +60,7 @@ class LivingStrategy(UnitStrategy):
         """Move from the plan to the turns, and after the last turn to the completion if anything is left."""
         state, position = run.state, LivingPosition.of(run.state)
         is_incomplete = not position.has_reported or unasked_queries(state) or unanalyzed(state, position)
-        nothing_noted = not state.findings and pages_found(state)
+        nothing_noted = not state.findings and list_pages(state)
         match position.next_unit:
             case LivingUnit.PLANNING:
                 position.next_unit = LivingUnit.TURN
@@ -81,7 +81,7 @@ class LivingStrategy(UnitStrategy):
         del redo_analysis  # notes made by rules stay in the report
         position = LivingPosition.of(state)
         # Lost pages may be opened again, and files whose analysis failed are analyzed again.
-        position.opened = [number for number in position.opened if source_of_page(state, number) is not None]
+        position.opened = [number for number in position.opened if page_source(state, number) is not None]
         position.finished = False
         cited = set(state.draft.evidence_ids if state.draft else ())
         position.placed = [note.id for note in state.findings if cited.intersection(note.evidence_ids)]
@@ -94,7 +94,7 @@ class LivingStrategy(UnitStrategy):
             return
         if not position.has_reported or not state.findings:
             position.ended, position.has_reported, position.idle_turns = "", False, 0
-            position.turn = min(position.turn, MOST_TURNS)
+            position.turn = min(position.turn, MAX_TURNS)
         position.next_unit = LivingUnit.COMPLETION if position.ended else LivingUnit.TURN
 
     async def write_early(
@@ -130,7 +130,7 @@ class LivingStrategy(UnitStrategy):
             for number, heading in enumerate(state.plan.outline, start=1)
         ]
         is_working = position.next_unit == LivingUnit.TURN
-        summary = f"turn {position.turn} of at most {MOST_TURNS}" if is_working else _summary(state, LivingUnit.TURN)
+        summary = f"turn {position.turn} of at most {MAX_TURNS}" if is_working else _summary(state, LivingUnit.TURN)
         return Progress(summary=summary, units=[plan, *sections, *ends])
 
 
@@ -146,7 +146,7 @@ def _summary(state: ResearchState, kind: LivingUnit) -> str:
 def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
     """Add a query for each new request of a person, while turns are left; the outline does not change."""
     state = run.state
-    if not state.plan.nodes or position.turn > MOST_TURNS or position.next_unit == LivingUnit.REFRESH:
+    if not state.plan.nodes or position.turn > MAX_TURNS or position.next_unit == LivingUnit.REFRESH:
         return
     for gap in unplanned_requests(state):
         text = gap.suggested_queries[0]

@@ -13,7 +13,7 @@ from contracts.living_roles import (
     FILE_ID_CHARACTERS,
     FINISH,
     LIVING_AGENT,
-    MOST_NOTES_OF_UPDATE,
+    MAX_UPDATE_NOTES,
     PARSE_CONTENT,
     UPDATE_REPORT,
     WEB_SEARCH,
@@ -24,31 +24,31 @@ from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
 from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, UpdateInput
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.tools import ToolAnswer, ToolCall, refusal_of
+from contracts.tools import ToolAnswer, ToolCall, refuse_call
 from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
     ReadingPosition,
     analyze_opened,
     describe_search,
-    notes_on,
-    pages_found,
-    reason_against_page,
-    reason_unread,
+    list_notes,
+    list_pages,
+    page_refusal,
+    page_source,
+    page_title,
     search_and_open,
-    source_of_page,
-    title_of,
     unanalyzed,
+    unread_reason,
 )
 from workflows.phases.drafts import apply_updates, take_step, update_input
-from workflows.phases.role_inputs import analyze_input, extract_of
+from workflows.phases.role_inputs import analyze_input, to_extract
 from workflows.rules.sub_queries import same_query, sources_left
-from workflows.run.host import all_answers, ended_calls, side_by_side
+from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.units import CALL_A_TOOL, UnitName, UnitPosition, planned_queries
 
-MOST_TURNS: Final = 30
+MAX_TURNS: Final = 30
 """Limit of the agent's turns; twenty pages in waves of five need about sixteen."""
-MOST_IDLE: Final = 2
+MAX_IDLE_TURNS: Final = 2
 """Consecutive turns without progress after which the agent's part ends."""
 NOTHING_NEW: Final = (
     "That turn brought nothing new. If the next one brings nothing either, the research ends: search in other words, "
@@ -56,14 +56,14 @@ NOTHING_NEW: Final = (
 )
 QUESTION: Final = "question"
 """Temporary id of the task in an analysis, which is the question itself."""
-NOTES_OF_FILE: Final = 4
+MAX_FILE_NOTES: Final = 4
 """Limit of notes per file."""
 CONTRIBUTION_CHARACTERS: Final = 300
-SHORTEST_WORD = 4
+MIN_WORD_LENGTH = 4
 """Shortest word, in characters, that counts as a subject word."""
 STEM = 5
 """Length of the prefix shared by inflected forms of a word."""
-ONE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
+ONE_UPDATE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
 class LivingUnit(UnitName):
@@ -132,44 +132,44 @@ async def take_turn(run: ResearchRun) -> None:
     """Have the agent call tools, and execute its calls. Raises `Interrupted`."""
     state, position = run.state, LivingPosition.of(run.state)
     step = f"work/{position.turn}"
-    output = await run.turn(LIVING_AGENT, step, request_of(run, position))
+    output = await run.turn(LIVING_AGENT, step, turn_request(run, position))
     calls = [call for call in output.calls if not call.problem]
-    work = _sorted(run, position, calls)
+    work = _sort_calls(run, position, calls)
     # Files are analyzed individually, so all searches count as analyzed.
     searched = [node.id for node in (*state.plan.sub_queries, *work.searches.values())]
     state.analyzed_sub_queries = list(dict.fromkeys(searched))
-    before = _found(state)
-    answers, results = await _carried_out(run, position, work, calls)
+    before = _measure_progress(state)
+    answers, results = await _carry_out(run, position, work, calls)
     _finish(state, position, calls, answers)
     # The turn counts only from here; if cut short before, it is repeated with the answer from the journal, unpaid.
     position.transcript = output.transcript
-    position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
+    position.answers = [answers.get(call.id) or refuse_call(call) for call in output.calls]
     run.note_answers(LIVING_AGENT, step, output.calls, position.answers, results)
-    is_idle = not position.ended and _found(state) == before
+    is_idle = not position.ended and _measure_progress(state) == before
     position.idle_turns = position.idle_turns + 1 if is_idle else 0
     position.reminder = "" if not is_idle else NOTHING_NEW if output.calls else CALL_A_TOOL
     position.turn += 1
     if position.ended:
         return
-    if position.idle_turns >= MOST_IDLE:
-        position.ended = f"{plural(MOST_IDLE, 'turn')} of the agent in a row brought nothing"
+    if position.idle_turns >= MAX_IDLE_TURNS:
+        position.ended = f"{plural(MAX_IDLE_TURNS, 'turn')} of the agent in a row brought nothing"
         run.branch_failed(position.ended)
-    elif position.turn > MOST_TURNS:
+    elif position.turn > MAX_TURNS:
         position.ended = "the turns of the agent are used up"
     if position.ended:
         run.decide(LIVING_AGENT.name, "end_work", position.ended, {"turn": position.turn - 1})
 
 
-def _found(state: ResearchState) -> tuple[int, int, int, str]:
+def _measure_progress(state: ResearchState) -> tuple[int, int, int, str]:
     """Return the measures of progress: the numbers of pages, sources and notes, and the hash of the text."""
     text = state.draft.document.hash if state.draft else ""
-    return len(pages_found(state)), len(state.fetched_sources()), len(state.findings), text
+    return len(list_pages(state)), len(state.fetched_sources()), len(state.findings), text
 
 
-def request_of(run: ResearchRun, position: LivingPosition) -> LivingInput:
+def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
     """Return the request for a turn; the first one opens with the plan."""
     state, is_opening = run.state, position.transcript is None
-    taken, found = set(position.opened), pages_found(state)
+    taken, found = set(position.opened), list_pages(state)
     unopened = [number for number in range(1, len(found) + 1) if number not in taken]
     return LivingInput(
         transcript=position.transcript,
@@ -179,7 +179,7 @@ def request_of(run: ResearchRun, position: LivingPosition) -> LivingInput:
         outline=state.plan.outline if is_opening else [],
         assumptions=state.plan.assumptions if is_opening else [],
         pages_left=sources_left(state, run.resolved.limits),
-        turns_left=MOST_TURNS - position.turn + 1,
+        turns_left=MAX_TURNS - position.turn + 1,
         unasked=[query.text for query in unasked_queries(state)],
         found=sorted(unopened, key=lambda number: (found[number - 1].hit.rank, number)),
         files=[file_id(source) for source in unanalyzed(state, position)],
@@ -189,7 +189,7 @@ def request_of(run: ResearchRun, position: LivingPosition) -> LivingInput:
 
 
 # --- its calls -------------------------------------------------------------------------------------------------------
-def _sorted(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall]) -> TurnWork:
+def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall]) -> TurnWork:
     """Decide which calls to execute."""
     state, work = run.state, TurnWork()
     left = sources_left(state, run.resolved.limits)
@@ -205,7 +205,7 @@ def _sorted(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall
                 work.searches[call.id] = known or node
         elif call.name == FETCH_URL.name:
             number, taken = FETCH_URL.read(call).page, [*position.opened, *work.pages.values()]
-            if problem := reason_against_page(run, number, taken, left - len(work.pages)):
+            if problem := page_refusal(run, number, taken, left - len(work.pages)):
                 work.refused[call.id] = problem
             else:
                 work.pages[call.id] = number
@@ -236,17 +236,17 @@ def _sort_update(
     elif not arguments.notes:
         problem = "name the numbers of the notes that the passage is to report"
     elif any(each.heading == heading for each in work.updates.values()):
-        problem = ONE_EACH
+        problem = ONE_UPDATE_EACH
     elif not (notes := [number for number in arguments.notes if state.findings[number - 1].id not in placed]):
         problem = "these notes are in the report already"
     else:
-        notes = notes[:MOST_NOTES_OF_UPDATE]
+        notes = notes[:MAX_UPDATE_NOTES]
         work.updates[call_id] = arguments.model_copy(update={"heading": heading, "notes": notes})
         return
     work.refused[call_id] = problem
 
 
-async def _carried_out(
+async def _carry_out(
     run: ResearchRun, position: LivingPosition, work: TurnWork, calls: Sequence[ToolCall]
 ) -> tuple[dict[str, ToolAnswer], dict[str, dict[str, Any]]]:
     """Execute everything in parallel; return answers and event fields by call. Raises `Interrupted`."""
@@ -303,9 +303,9 @@ async def analyze_files(
         facet=OTHER_FORM,
         expected_contribution="; ".join(state.plan.outline)[:CONTRIBUTION_CHARACTERS],
     )
-    request = analyze_input(run, task, issues=[]).model_copy(update={"max_findings": NOTES_OF_FILE})
+    request = analyze_input(run, task, issues=[]).model_copy(update={"max_findings": MAX_FILE_NOTES})
     requests = {
-        f"analyze/{name}": request.model_copy(update={"sources": [extract_of(state.sources[name])]}) for name in files
+        f"analyze/{name}": request.model_copy(update={"sources": [to_extract(state.sources[name])]}) for name in files
     }
     try:
         await analyze_opened(run, position, task, requests, engine)
@@ -335,7 +335,7 @@ async def _update(
         return {}
     state = run.state
     requests = {
-        f"update/{position.turn}-{number}": update_input(run, each.heading, notes_of(state, each.notes), each.purpose)
+        f"update/{position.turn}-{number}": update_input(run, each.heading, find_notes(state, each.notes), each.purpose)
         for number, each in enumerate(updates.values(), start=1)
     }
     outcomes = await write_updates(run, requests, list(updates))
@@ -354,7 +354,7 @@ def _finish(
     finishes = [call for call in calls if call.name == FINISH.name]
     for call in finishes:
         questions = [text.strip()[:400] for text in FINISH.read(call).open_questions if text.strip()]
-        problem = reason_against_finish(state, questions)
+        problem = finish_refusal(state, questions)
         if len(calls) > len(finishes):
             problem = "The other calls of this turn came first: look at what they brought, then finish."
         answers[call.id] = ToolAnswer(call_id=call.id, text=problem or "The research is over.", is_error=bool(problem))
@@ -363,14 +363,14 @@ def _finish(
             position.ended = "the agent has finished"
 
 
-def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str:
+def finish_refusal(state: ResearchState, questions: Sequence[str]) -> str:
     """Describe the parts of the plan that are neither done nor named as open; empty if there are none."""
     named = normalized_text(" ".join(questions))
     queries = [query.text for query in unasked_queries(state) if normalized_text(query.text) not in named]
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
     missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"] if queries else []
     missing += [f"these headings are still empty: {'; '.join(headings)}"] if headings else []
-    if pages_found(state) and not state.fetched_sources():
+    if list_pages(state) and not state.fetched_sources():
         return "No page was fetched yet: titles answer nothing. Fetch the most promising pages and have them read."
     if not missing:
         return ""
@@ -380,9 +380,9 @@ def reason_against_finish(state: ResearchState, questions: Sequence[str]) -> str
 # --- answers ---------------------------------------------------------------------------------------------------------
 def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
     """Describe the file of a fetched page, and return true if it could not be fetched."""
-    source, title = source_of_page(state, number), title_of(pages_found(state)[number - 1])
+    source, title = page_source(state, number), page_title(list_pages(state)[number - 1])
     if source is None or source.status is not SourceStatus.FULL or source.text is None:
-        return f"Page {number}, “{title}”, is unavailable: {reason_unread(source)}.", True
+        return f"Page {number}, “{title}”, is unavailable: {unread_reason(source)}.", True
     text = f"Page {number}, “{source.title}”: file {file_id(source)}, {source.media_type}, "
     return f"{text}{source.text.size} characters of text.", False
 
@@ -394,7 +394,7 @@ def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[st
     head = f"“{source.title}” ({', '.join(filter(None, [*about, f'quality {source.quality.value}']))})"
     if not source.analyzed:
         return f"{head} could not be analyzed.", True
-    return "\n".join([f"{head}:", *(notes_on(state, source, known) or ["nothing to note."])]), False
+    return "\n".join([f"{head}:", *(list_notes(state, source, known) or ["nothing to note."])]), False
 
 
 def _describe_update(
@@ -443,7 +443,7 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
     while (due := unwritten(state, left_out)) and due != before:
         before = due
         requests = {
-            f"place-notes/{number}": update_input(run, heading, notes_of(state, notes))
+            f"place-notes/{number}": update_input(run, heading, find_notes(state, notes))
             for number, (heading, notes) in enumerate(due.items(), start=1)
         }
         if not any(outcome.step for outcome, _ in await write_updates(run, requests, engine=engine)):
@@ -462,7 +462,7 @@ async def write_updates(
     section. Raises `Interrupted`.
     """
     asked = [partial(run.ask, REPORTER, step, request, engine) for step, request in requests.items()]
-    calls = await side_by_side(run.host, asked, len(asked))
+    calls = await run_parallel(run.host, asked, len(asked))
     written = [(call, reason) for _, call, reason in ended_calls(requests, calls)]
     due = [call.result().update for call, reason in written if reason is None]
     applied = iter((await apply_updates(run, due)).outcomes if due else ())
@@ -479,7 +479,7 @@ async def write_updates(
 
 
 # --- notes ---------------------------------------------------------------------------------------------------------
-def notes_of(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
+def find_notes(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     """Return the notes with these numbers, without duplicates; a number means the same note in every turn."""
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
 
@@ -490,11 +490,11 @@ def unwritten(state: ResearchState, apart_from: Collection[int]) -> dict[str, li
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
     for number, finding in enumerate(state.findings, start=1):
         if number not in apart_from and not cited.intersection(finding.evidence_ids):
-            sections.setdefault(heading_for(state, finding), []).append(number)
-    return {heading: sections[heading][:MOST_NOTES_OF_UPDATE] for heading in outline if heading in sections}
+            sections.setdefault(find_heading(state, finding), []).append(number)
+    return {heading: sections[heading][:MAX_UPDATE_NOTES] for heading in outline if heading in sections}
 
 
-def heading_for(state: ResearchState, finding: Finding) -> str:
+def find_heading(state: ResearchState, finding: Finding) -> str:
     """Return the heading that shares most words with a finding and its query.
 
     If none shares any, return the heading at the query's position.
@@ -509,4 +509,4 @@ def heading_for(state: ResearchState, finding: Finding) -> str:
 
 def subject_words(text: str) -> set[str]:
     """Return the stems of a text's subject words, so that inflected forms match."""
-    return {word[:STEM] for word in normalized_text(text).split() if len(word) >= SHORTEST_WORD or not word.isascii()}
+    return {word[:STEM] for word in normalized_text(text).split() if len(word) >= MIN_WORD_LENGTH or not word.isascii()}

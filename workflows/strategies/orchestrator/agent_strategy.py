@@ -13,33 +13,33 @@ from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
 from contracts.roles import ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
-from contracts.tools import ToolAnswer, ToolCall, refusal_of
+from contracts.tools import ToolAnswer, ToolCall, refuse_call
 from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, StopReason
 from workflows.phases.agent_reading import (
     ReadingPosition,
     analyze_opened,
     describe_page,
     describe_search,
-    pages_found,
-    reason_against_page,
+    list_pages,
+    page_refusal,
     search_and_open,
     unanalyzed,
 )
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import analyze_input, extract_of, shown_at_once
+from workflows.phases.role_inputs import analyze_input, limit_sources, to_extract
 from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps
 from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
-from workflows.strategies.orchestrator.orchestrator_strategy import answers_to_thought, thinks_by_itself
+from workflows.strategies.orchestrator.orchestrator_strategy import answer_thought, thinks_by_itself
 from workflows.strategies.protocol import Finished, ScopedStrategy
 from workflows.strategies.units import CALL_A_TOOL, carry_out
 
-MOST_SILENT: Final = 2
+MAX_SILENT_TURNS: Final = 2
 """Consecutive turns without a call after which the agent's work ends."""
-MORE_TURNS: Final = 4
+EXTRA_TURNS: Final = 4
 """Turns allowed on top of one per search and per page."""
-MOST_SHOWN: Final = 12
+MAX_SHOWN_ITEMS: Final = 12
 """Pages and gaps in the request, for the scripted fallback."""
 
 
@@ -72,11 +72,11 @@ class AgentStrategy(ScopedStrategy):
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Take the next turn."""
         position = AgentPosition.of(run.state)
-        if reason := reason_to_end(run.state):
+        if reason := end_reason(run.state):
             if not position.finished:
                 position.finished = reason
                 run.decide(AGENT.name, "end_work", reason)
-            await _make_up(run)
+            await _repeat_lost_work(run)
             return Finished(StopReason.NO_OPEN_GAPS if position.open_questions == [] else StopReason.NO_ACTIONABLE_GAPS)
         name = f"turn-{position.turn}"
         await carry_out(run, name, _take_turn, lambda: _summary(run.state), sub_turn=position.turn)
@@ -95,7 +95,7 @@ class AgentStrategy(ScopedStrategy):
         """Analyze the remaining pages, record the open questions as gaps, and sum up. Raises `Interrupted`."""
         state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed(state, position):
-            await analyze_read(run, EngineKind.EXTRACTIVE)
+            await analyze_pages(run, EngineKind.EXTRACTIVE)
             run.degrade("what was read last was analyzed without the model: the time for work was over")
         if position.open_questions is not None:
             # The agent's open questions replace gaps from the analyses of its pages.
@@ -122,7 +122,7 @@ async def _take_turn(run: ResearchRun) -> None:
         if call.name != THINK.name:
             run.decide(AGENT.name, "call", f"{call.name}: {describe_call(call)}", {"turn": position.turn})
     answers = await _carry_out_calls(run, position, [call for call in output.calls if not call.problem])
-    position.answers = [answers.get(call.id) or refusal_of(call) for call in output.calls]
+    position.answers = [answers.get(call.id) or refuse_call(call) for call in output.calls]
     run.note_answers(AGENT, step, output.calls, position.answers, sub_turn=position.turn)
     position.silent_turns = 0 if output.calls else position.silent_turns + 1
     position.turn += 1
@@ -130,7 +130,7 @@ async def _take_turn(run: ResearchRun) -> None:
 
 async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, ToolAnswer]:
     """Execute the valid calls, and return the answers by call. Raises `Interrupted`."""
-    answers = answers_to_thought(run, AGENT.name, calls, {"turn": position.turn})
+    answers = answer_thought(run, AGENT.name, calls, {"turn": position.turn})
     position.thought = bool(answers)
     position.has_searched = not answers and any(call.name == SEARCH.name for call in calls)
     if answers:
@@ -142,7 +142,7 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     known = {finding.id for finding in run.state.findings}
     searched = await search_and_open(run, position, list(nodes.values()), pages)
     _count_as_analyzed(run.state, searched)
-    await analyze_read(run)
+    await analyze_pages(run)
     for call in calls:
         subject, is_error = subjects.get(call.id), True
         if isinstance(subject, PlanNode):
@@ -181,14 +181,14 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
         elif call.name == OPEN_PAGE.name:
             number = OPEN_PAGE.read(call).index
             taken = [*position.opened, *(each for each in subjects.values() if isinstance(each, int))]
-            refusal = reason_against_page(run, number, taken, pages)
+            refusal = page_refusal(run, number, taken, pages)
             subjects[call.id] = refusal or number
             pages -= not refusal
     position.searches += searches_left(state) - searches
     return subjects
 
 
-async def _make_up(run: ResearchRun) -> None:
+async def _repeat_lost_work(run: ResearchRun) -> None:
     """Repeat the searches and reads that failed in an earlier start and are missing from this one.
 
     Raises `Interrupted`.
@@ -209,7 +209,7 @@ async def _make_up(run: ResearchRun) -> None:
         return
     await Gathering(run, nodes, most=most).carry_out()
     _count_as_analyzed(state, nodes)
-    await analyze_read(run)
+    await analyze_pages(run)
     known = Identities(state.sources, state.aliases)
     first = {one.sub_query_id: one.hit for one in state.candidates[::-1]}
     due = [*pages, *(first[node.id] for node in nodes if node.id in first)]
@@ -221,7 +221,7 @@ async def _make_up(run: ResearchRun) -> None:
 # --- the request ---------------------------------------------------------------------------------------------------
 def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, AgentPosition.of(run.state)
-    thinks, has_pages = thinks_by_itself(run.resolved, AGENT), bool(pages_left(state) and unopened(state))
+    thinks, has_pages = thinks_by_itself(run.resolved, AGENT), bool(pages_left(state) and unopened_pages(state))
     offered = [SEARCH.name] if searches_left(state) else []
     if position.searches or not offered:
         offered.append(AGENT_REPORT.name)
@@ -242,24 +242,24 @@ def _request(run: ResearchRun) -> WorkInput:
         searches_left=searches_left(state),
         pages_left=pages_left(state),
         reasons=thinks,
-        found=unopened(state)[:MOST_SHOWN],
+        found=unopened_pages(state)[:MAX_SHOWN_ITEMS],
         searches=position.searches,
-        open_gaps=[gap.description for gap in state.unaddressed_gaps()][:MOST_SHOWN],
+        open_gaps=[gap.description for gap in state.unaddressed_gaps()][:MAX_SHOWN_ITEMS],
     )
 
 
 # --- limits --------------------------------------------------------------------------------------------------------
-def reason_to_end(state: ResearchState) -> str:
+def end_reason(state: ResearchState) -> str:
     """Return the reason why the agent takes no more turns; empty while it does."""
     position = AgentPosition.read(state)
     if position.finished:
         return position.finished
-    if position.silent_turns >= MOST_SILENT:
+    if position.silent_turns >= MAX_SILENT_TURNS:
         return "it called no tool"
     limits = state.resolution.limits
-    if position.turn > limits.max_searches_per_step + limits.max_reads_per_step + MORE_TURNS:
+    if position.turn > limits.max_searches_per_step + limits.max_reads_per_step + EXTRA_TURNS:
         return "its turns are used up"
-    if not searches_left(state) and not (pages_left(state) and unopened(state)):
+    if not searches_left(state) and not (pages_left(state) and unopened_pages(state)):
         return "its searches and pages are used up"
     return ""
 
@@ -277,10 +277,10 @@ def pages_left(state: ResearchState) -> int:
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
-def unopened(state: ResearchState) -> list[tuple[int, int]]:
+def unopened_pages(state: ResearchState) -> list[tuple[int, int]]:
     """Return the number and search rank of each page not opened yet."""
     opened = set(AgentPosition.read(state).opened)
-    return [(number, page.hit.rank) for number, page in enumerate(pages_found(state), start=1) if number not in opened]
+    return [(number, page.hit.rank) for number, page in enumerate(list_pages(state), start=1) if number not in opened]
 
 
 def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> None:
@@ -288,17 +288,17 @@ def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> No
     state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in searches)]))
 
 
-async def analyze_read(run: ResearchRun, engine: EngineKind | None = None) -> None:
+async def analyze_pages(run: ResearchRun, engine: EngineKind | None = None) -> None:
     """Analyze the unanalyzed sources in one call about the agent's task. Raises `Interrupted`."""
     state, position = run.state, AgentPosition.of(run.state)
-    sources = shown_at_once(state, unanalyzed(state, position))
+    sources = limit_sources(state, unanalyzed(state, position))
     if not sources:
         return
     # The pages of one turn may lack findings without leaving a gap, hence the facet `OTHER_FORM`.
     task = PlanNode(id=state.scope, text=run.resolved.query, kind=NodeKind.TASK, needs_search=False, facet=OTHER_FORM)
     searches = {source.sub_query_ids[0] for source in sources if source.sub_query_ids}
     update = {
-        "sources": [extract_of(source) for source in sources],
+        "sources": [to_extract(source) for source in sources],
         "max_findings": FINDINGS_PER_SUB_QUERY * len(searches),
     }
     request = analyze_input(run, task, issues=[]).model_copy(update=update)

@@ -25,7 +25,7 @@ from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural
-from contracts.tools import ToolAnswer, ToolCall, refusal_of
+from contracts.tools import ToolAnswer, ToolCall, refuse_call
 from contracts.vocabulary import (
     Action,
     AgentRole,
@@ -58,24 +58,24 @@ from workflows.strategies.units import (
 )
 
 AGENT_STRATEGY: Final = "agent"
-USED_UP: Final = "the cycles are used up"
-THOUGHT: Final = "Acknowledged, please continue."
+CYCLES_USED_UP: Final = "the cycles are used up"
+THOUGHT_ANSWER: Final = "Acknowledged, please continue."
 THINK_ALONE: Final = "Only the thought was taken: a thought stands alone in its turn. Make this call again."
 LOOK_FURTHER: Final = (
     "Before you ask for the report, compare every part of the question and every step of the plan with the agents' "
     "findings. Send agents for what is thin, missing or contradicted."
 )
 DECIDER: Final = "orchestrator"
-QUESTIONS_SHOWN: Final = 5
-MOST_TOKENS: Final = 10_000
+MAX_SHOWN_GAPS: Final = 5
+MAX_REPORT_TOKENS: Final = 10_000
 """Limit of one agent's report."""
 UNSURE: Final = (Confidence.LOW, Confidence.SPECULATION)
-FEWEST_FINDINGS: Final = 3
-FEWEST_SOURCES: Final = 2
-MOST_STEPS: Final = 6
+MIN_FINDINGS: Final = 3
+MIN_SOURCES: Final = 2
+MAX_STEPS: Final = 6
 """Steps of a plan, from the design of this strategy."""
-FEWEST_CHARACTERS: Final = 12
-FEWEST_WORDS: Final = 3
+MIN_TASK_CHARACTERS: Final = 12
+MIN_TASK_WORDS: Final = 3
 REFERENCES: Final = re.compile(
     r"\bthe (?:user|asker)\b|\b(?:the|this|our) (?:original|overall|main|research) (?:question|query|plan|request)\b"
     r"|\b(?:step|part|item|point) \d+\b(?! of (?!(?:the|this|our) (?:plan|research|question)\b))"
@@ -170,20 +170,20 @@ class OrchestratorStrategy(UnitStrategy):
         unfinished = {record.task.id for record in state.agents if is_unfinished(record)}
         dispatched = {task.id for task in position.dispatched.values()}
         position.unfinished = [record.task.id for record in state.agents if record.task.id in unfinished - dispatched]
-        state.agents = [_again(state, record) if record.task.id in unfinished else record for record in state.agents]
+        state.agents = [_retry(state, record) if record.task.id in unfinished else record for record in state.agents]
         tasks = (
             task.model_copy(update={"status": NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED})
-            for task in tasks_of(state.plan)
+            for task in agent_tasks(state.plan)
         )
         state.plan = state.plan.with_nodes(*tasks)
         skip_steps(state, position)
         state.plan = with_step_statuses(state.plan, position.served)
         if state.open_pause and not state.open_pause.unit.iteration_ended:
             state.open_pause = None
-        has_tasks = bool(unserved(state.plan) or unfinished)
+        has_tasks = bool(unserved_steps(state.plan) or unfinished)
         if has_tasks:
             position.first_cycle = position.cycle
-        has_work = has_tasks or state.open_pause or position.ended == USED_UP
+        has_work = has_tasks or state.open_pause or position.ended == CYCLES_USED_UP
         is_planned = position.next_unit is not CycleUnit.PLANNING
         if is_planned and has_work and _cycles_left(position, state.resolution.limits):
             position.next_unit, position.ended = CycleUnit.CYCLE, ""
@@ -227,7 +227,7 @@ def _summary_of_unit(state: ResearchState, unit: CycleUnit) -> str:
 
 def _summary_of_cycle(state: ResearchState, number: int) -> str:
     """Return the results of a cycle, counted from 1, in a few words; empty for a cycle without agents."""
-    tasks = [task for task in tasks_of(state.plan) if task.iteration == number]
+    tasks = [task for task in agent_tasks(state.plan) if task.iteration == number]
     if not tasks:
         return ""
     found = sum(task.finding_count for task in tasks)
@@ -245,7 +245,7 @@ def _cycles_left(position: OrchestratorPosition, limits: EffectiveLimits) -> int
     return max(0, position.first_cycle + _deciding_cycles(limits) - position.cycle)
 
 
-def _again(state: ResearchState, record: AgentRecord) -> AgentRecord:
+def _retry(state: ResearchState, record: AgentRecord) -> AgentRecord:
     """Return the record for a retried task, with all current queries and pages of the run in its ledger."""
     limits = state.resolution.limits
     lost = record.result.lost if record.result else record.task.lost
@@ -275,11 +275,11 @@ def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> N
 def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopReason:
     if not state.findings:
         return reason_without_findings(state)
-    done = {task.id for task in tasks_of(state.plan) if task.status is NodeStatus.COMPLETED}
+    done = {task.id for task in agent_tasks(state.plan) if task.status is NodeStatus.COMPLETED}
     reasons = [record.result.stop_reason for record in state.agents if record.result and record.task.id in done]
     if spent := [reason for reason in reasons if reason in SPENT_LIMITS]:
         return spent[0]  # the limit that ended an agent whose task was not repeated
-    if position.ended == USED_UP:
+    if position.ended == CYCLES_USED_UP:
         return StopReason.MAX_ITERATIONS
     return StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
 
@@ -288,7 +288,7 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
 async def _plan(run: ResearchRun) -> None:
     resolved = run.resolved
     request = OutlineInput(
-        most=min(MOST_STEPS, resolved.limits.max_steps or MOST_STEPS),
+        most=min(MAX_STEPS, resolved.limits.max_steps or MAX_STEPS),
         previous=[step.text for step in run.state.plan.steps],
     )
     output = await run.ask(OUTLINER, "plan", request)
@@ -314,14 +314,14 @@ async def _cycle(run: ResearchRun) -> None:
         stubs = {record.task.id for record in run.state.agents if record.result and record.result.is_stub}
         for call_id, task in position.dispatched.items():
             answers[call_id] = ToolAnswer(call_id=call_id, text=texts[task.id], is_error=task.id in stubs)
-    position.answers = [answers.get(call.id) or refusal_of(call) for call in position.calls]
+    position.answers = [answers.get(call.id) or refuse_call(call) for call in position.calls]
     run.note_answers(ORCHESTRATOR, "orchestrate", position.calls, position.answers)
     position.must_think = bool(texts) or (position.must_think and not position.thought)
     position.calls, position.dispatched, position.direct_answers = [], {}, {}
     position.cycle += 1
     if not position.ended and not _cycles_left(position, run.resolved.limits):
-        position.ended = USED_UP
-        run.decide(DECIDER, "end_cycles", USED_UP, {"cycles": position.cycle})
+        position.ended = CYCLES_USED_UP
+        run.decide(DECIDER, "end_cycles", CYCLES_USED_UP, {"cycles": position.cycle})
         if not _has_results(run.state):
             run.branch_failed(f"the orchestrator sent no agent in {plural(position.cycle, 'cycle')}")
 
@@ -345,10 +345,10 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
 
 def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
     state, thinks = run.state, thinks_by_itself(run.resolved, ORCHESTRATOR)
-    opening, waiting = position.transcript is None, unserved(state.plan)
+    opening, waiting = position.transcript is None, unserved_steps(state.plan)
     reminders = [CALL_A_TOOL] if is_silent else [position.news] if position.news else []
     if waiting and not opening:
-        reminders.append(f"Steps of the plan that no agent has finished: {_listed(state.plan, waiting)}")
+        reminders.append(f"Steps of the plan that no agent has finished: {_list_steps(state.plan, waiting)}")
     if position.cycle == 1 and not is_silent:
         reminders.append(LOOK_FURTHER)
     # A model that does not reason on its own thinks between rounds of agents, but never twice in a row.
@@ -364,14 +364,14 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         reminder="\n\n".join(reminders),
         approach=state.plan.brief if opening else "",
         steps=[step.text for step in state.plan.steps],
-        at_once=_at_once(run.resolved.limits),
+        at_once=_max_parallel_agents(run.resolved.limits),
         cycles=_deciding_cycles(run.resolved.limits),
         reasons=thinks,
         unserved=[state.plan.steps.index(step) + 1 for step in waiting],
     )
 
 
-def _listed(plan: Plan, steps: Sequence[PlanNode]) -> str:
+def _list_steps(plan: Plan, steps: Sequence[PlanNode]) -> str:
     """List steps with their numbers in the plan, from 1."""
     asked = " (the person who asked wants this)"
     return "; ".join(f"{plan.steps.index(step) + 1}. {step.text}{asked if step.gap_id else ''}" for step in steps)
@@ -382,7 +382,7 @@ def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bo
     return resolved.engine is EngineKind.EXTRACTIVE or role.tier.value in resolved.reasoning_tiers
 
 
-def _at_once(limits: EffectiveLimits) -> int:
+def _max_parallel_agents(limits: EffectiveLimits) -> int:
     """Return the number of parallel agents: the design's, capped by the request's limits of calls and of reads."""
     return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
@@ -396,7 +396,7 @@ def _has_results(state: ResearchState) -> bool:
 def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
     """Decide what to do with each call: a thought excludes other calls, and agents precede the report."""
     usable = [call for call in position.calls if not call.problem]
-    position.direct_answers = answers_to_thought(run, DECIDER, usable, {"cycle": position.cycle + 1})
+    position.direct_answers = answer_thought(run, DECIDER, usable, {"cycle": position.cycle + 1})
     position.thought = bool(position.direct_answers)
     if position.thought:
         return
@@ -409,7 +409,7 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
             position.direct_answers[call.id] = ToolAnswer(call_id=call.id, text=problem, is_error=True)
 
 
-def answers_to_thought(
+def answer_thought(
     run: ResearchRun, decider: str, calls: Sequence[ToolCall], place: dict[str, Any]
 ) -> dict[str, ToolAnswer]:
     """Record a thought and return the answers by call; a turn with a thought has no other effect.
@@ -421,21 +421,21 @@ def answers_to_thought(
         return {}
     run.decide(decider, "think", str(thought.arguments.get("reasoning", "")), place)
     refused = {call.id: ToolAnswer(call_id=call.id, text=THINK_ALONE, is_error=True) for call in calls}
-    return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT)}
+    return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT_ANSWER)}
 
 
 def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
     """End the cycles at the orchestrator's request, or return the reason for refusal."""
-    state, waiting = run.state, unserved(run.state.plan)
+    state, waiting = run.state, unserved_steps(run.state.plan)
     requested = [step for step in waiting if step.gap_id]
     if position.dispatched:
         return "The agents of this turn are not back yet: look at what they found, then ask for the report."
     if not _has_results(state):
         return "Nothing has been researched yet, so there is nothing to report: send an agent first."
     if requested and _cycles_left(position, run.resolved.limits) > 1:
-        wanted = _listed(state.plan, requested)
+        wanted = _list_steps(state.plan, requested)
         return f"The person who asked wants more, so send an agent for each of these steps: {wanted}"
-    position.ended = USED_UP if requested else "the orchestrator asked for the report"
+    position.ended = CYCLES_USED_UP if requested else "the orchestrator asked for the report"
     unneeded = [step for step in waiting if not step.gap_id]
     if unneeded:
         run.decide(DECIDER, "leave_out_steps", "; ".join(step.text for step in unneeded), {"steps": len(unneeded)})
@@ -446,11 +446,11 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
 def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
     """Turn a call into an agent with its task in the plan, or return the reason for refusal."""
     state, limits, task = run.state, run.resolved.limits, arguments.task.strip()
-    failed = {each.id for each in tasks_of(state.plan) if each.status is NodeStatus.FAILED}
+    failed = {each.id for each in agent_tasks(state.plan) if each.status is NodeStatus.FAILED}
     earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
     earlier |= {each.id: each.text for each in position.dispatched.values()}
     # Rules reuse the text of the question, so rewording cannot be required.
-    problem = problem_of(task) if run.resolved.engine is EngineKind.MODEL else ""
+    problem = task_problem(task) if run.resolved.engine is EngineKind.MODEL else ""
     if not problem and (same := [agent for agent, text in earlier.items() if same_query(text, task)]):
         problem = f"task: {same[0]} had this task already. Ask for what is still missing"
     if problem:
@@ -489,7 +489,7 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
     """Run agents, and return their reports by agent. Raises `Interrupted` with the results so far in the state."""
     names = [task.id for task in tasks]
     try:
-        results = await run.spawn(tasks, _at_once(run.resolved.limits))
+        results = await run.spawn(tasks, _max_parallel_agents(run.resolved.limits))
     finally:
         run.state.plan = with_step_statuses(run.state.plan, position.served)
         for agent in names:
@@ -498,9 +498,9 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
     texts = {}
     for agent, result in zip(names, results, strict=True):
         found = [by_id[name] for name in result.finding_ids if name in by_id]
-        report = report_of(found, position.documents)
+        report = build_report(found, position.documents)
         position.documents = report.documents
-        remarks = [] if result.is_stub else remarks_on(found, report.omitted)
+        remarks = [] if result.is_stub else assess_findings(found, report.omitted)
         if remarks:
             inputs = {"agent": agent, "findings": len(found)}
             run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
@@ -548,14 +548,14 @@ def _report_text(
     titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
     lines += ["Documents:", *titles] if titles else []
     open_gaps = [gap for gap in state.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN]
-    lines += [f"Left open: {gap.description}" for gap in open_gaps[:QUESTIONS_SHOWN]]
+    lines += [f"Left open: {gap.description}" for gap in open_gaps[:MAX_SHOWN_GAPS]]
     if result.problem:
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]
     return "\n".join(lines)
 
 
-def report_of(findings: Sequence[Finding], known: Sequence[str] = ()) -> IntermediateReport:
+def build_report(findings: Sequence[Finding], known: Sequence[str] = ()) -> IntermediateReport:
     """Return the report of one agent; `known` are the documents of earlier reports, whose numbers never change.
 
     If room is short, the best-supported findings remain, in order; the others are counted.
@@ -567,7 +567,7 @@ def report_of(findings: Sequence[Finding], known: Sequence[str] = ()) -> Interme
         marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
         doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
         lines.append(f"{finding.statement.rstrip()}{doubt} {marks}".rstrip())
-    room, chosen = MOST_TOKENS, list[int]()
+    room, chosen = MAX_REPORT_TOKENS, list[int]()
     for place in sorted(range(len(lines)), key=lambda place: (findings[place].confidence in UNSURE, place)):
         size = math.ceil(len(f"{lines[place]}\n".encode()) / BYTES_PER_TOKEN)
         if size <= room:
@@ -582,7 +582,7 @@ def report_of(findings: Sequence[Finding], known: Sequence[str] = ()) -> Interme
     )
 
 
-def remarks_on(findings: Sequence[Finding], omitted: int) -> list[str]:
+def assess_findings(findings: Sequence[Finding], omitted: int) -> list[str]:
     """Return the weaknesses of a report, for the orchestrator; empty for a thorough one."""
     if not findings:
         return ["nothing was found"]
@@ -591,8 +591,8 @@ def remarks_on(findings: Sequence[Finding], omitted: int) -> list[str]:
     weak = sum(finding.confidence in UNSURE for finding in findings)
     contested = sum(bool(finding.contradicts) for finding in findings)
     remarks = {
-        f"shallow: {plural(len(findings), 'finding')}": len(findings) < FEWEST_FINDINGS,
-        "one source alone says all of it": len(sources) < FEWEST_SOURCES,
+        f"shallow: {plural(len(findings), 'finding')}": len(findings) < MIN_FINDINGS,
+        "one source alone says all of it": len(sources) < MIN_SOURCES,
         f"uncited: {plural(uncited, 'statement')}": uncited,
         f"weakly supported: {weak} of {len(findings)} findings": 2 * weak > len(findings),
         f"sources disagree about {plural(contested, 'finding')}": contested,
@@ -602,11 +602,11 @@ def remarks_on(findings: Sequence[Finding], omitted: int) -> list[str]:
 
 
 # --- tasks and steps of the plan ------------------------------------------------------------------------------------
-def problem_of(task: str) -> str:
+def task_problem(task: str) -> str:
     """Return why the task is not self-contained, and the remedy; empty if there is no problem."""
     words = normalized_query(task).split()
     # Scripts without spaces say much in few characters.
-    if not words or (task.isascii() and (len(task) < FEWEST_CHARACTERS or len(words) < FEWEST_WORDS)):
+    if not words or (task.isascii() and (len(task) < MIN_TASK_CHARACTERS or len(words) < MIN_TASK_WORDS)):
         return "task: too short to be understood; name the subject and what is to be found out about it"
     if reference := REFERENCES.search(task):
         return (
@@ -616,12 +616,12 @@ def problem_of(task: str) -> str:
     return ""
 
 
-def tasks_of(plan: Plan) -> list[PlanNode]:
+def agent_tasks(plan: Plan) -> list[PlanNode]:
     """Return the agents' tasks, in order."""
     return [node for node in plan.nodes if node.kind is NodeKind.TASK]
 
 
-def unserved(plan: Plan) -> list[PlanNode]:
+def unserved_steps(plan: Plan) -> list[PlanNode]:
     """Return the steps that have no agent, or whose agents all failed."""
     return [step for step in plan.steps if step.status is NodeStatus.PENDING]
 
@@ -644,7 +644,7 @@ def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
     """
     updated = []
     for step in plan.steps:
-        tasks = [task for task in tasks_of(plan) if step.id in served.get(task.id, ())]
+        tasks = [task for task in agent_tasks(plan) if step.id in served.get(task.id, ())]
         statuses = {task.status for task in tasks}
         if not tasks or step.status is NodeStatus.SKIPPED:
             continue

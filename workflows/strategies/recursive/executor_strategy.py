@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self
 from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Gap
-from contracts.notebooks import with_what_follows
+from contracts.notebooks import add_derived_fields
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.recursive_roles import (
@@ -26,7 +26,7 @@ from contracts.recursive_roles import (
     TreeInput,
     VettedSource,
 )
-from contracts.research_trees import MOST_LEVELS, ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
+from contracts.research_trees import MAX_LEVELS, ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
 from contracts.roles import SYNTHESIZER, ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
@@ -44,25 +44,25 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import merge
 from workflows.phases.drafts import take_draft
-from workflows.phases.role_inputs import extract_of, write_input
+from workflows.phases.role_inputs import to_extract, write_input
 from workflows.phases.vetting import Vetting
-from workflows.rules.gaps import after_follow_up, open_gaps
+from workflows.rules.gaps import close_after_follow_up, open_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
-from workflows.run.host import all_answers, ended_calls, side_by_side
+from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.inbox import CallNotAllowed
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, ScopedStrategy
 from workflows.strategies.units import UnitName, UnitPosition, carry_out
 
 STRATEGY: Final = "executor"
-TASK_WORDS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: "key facts"}
+TASK_LABELS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: "key facts"}
 SUFFICIENT: Final = "its report is sufficient"
-USED_UP: Final = "its corrections are used up"
+CORRECTIONS_USED_UP: Final = "its corrections are used up"
 NO_PROGRESS: Final = "the last correction brought nothing new"
 NO_SOURCES: Final = "no further source was found for what is missing"
 NOT_CLOSABLE: Final = "nothing that is missing can be closed"
-END_OF: Final = {
-    USED_UP: NodeEnd.CORRECTIONS_USED,
+NODE_ENDS: Final = {
+    CORRECTIONS_USED_UP: NodeEnd.CORRECTIONS_USED,
     NO_PROGRESS: NodeEnd.NO_PROGRESS,
     NO_SOURCES: NodeEnd.NO_PROGRESS,
     NOT_CLOSABLE: NodeEnd.NOT_CLOSABLE,
@@ -71,9 +71,9 @@ REPORT_WORDS: Final = 1_500
 """Target length of one executor's report: about 3,000 of its 4,000 tokens."""
 GAPS_SHOWN: Final = 12
 STATEMENTS_SHOWN: Final = 20
-MOST_GAPS: Final = 2
+MAX_GAPS: Final = 2
 """Gaps addressed per correction, because each costs searches and reads."""
-MOST_CANDIDATES: Final = 6
+MAX_CANDIDATES: Final = 6
 """Pages read per gap."""
 
 
@@ -181,9 +181,9 @@ class ExecutorStrategy(ScopedStrategy):
         state, position = run.state, ExecutorPosition.of(run.state)
         goal = position.tree.root.goal
         undone = [leaf.task_detail or goal for leaf in position.due_leaves]
-        _open(state, *(ProposedGap(description=f"Not looked into to its end: {text}") for text in undone))
+        _add_gaps(state, *(ProposedGap(description=f"Not looked into to its end: {text}") for text in undone))
         if not state.findings and not state.unaddressed_gaps():
-            _open(state, ProposedGap(description=f"Nothing in the vetted sources answers “{goal}”."))
+            _add_gaps(state, ProposedGap(description=f"Nothing in the vetted sources answers “{goal}”."))
         found = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""
         return f"{_summary(state)}: {found or 'nothing was found'}"[:SUMMARY_CHARACTERS]
 
@@ -197,7 +197,7 @@ class ExecutorStrategy(ScopedStrategy):
             level=root.level,
             source_ids=list(dict.fromkeys(leaf.source_id for leaf in root.leaves)),
             corrections=position.corrections,
-            end=END_OF.get(position.ended, NodeEnd.SUFFICIENT),
+            end=NODE_ENDS.get(position.ended, NodeEnd.SUFFICIENT),
         )
 
 
@@ -209,7 +209,7 @@ def _summary(state: ResearchState) -> str:
     return ", ".join([*parts, *([plural(below, "executor")] if below else [])])
 
 
-def _open(state: ResearchState, *gaps: ProposedGap) -> None:
+def _add_gaps(state: ResearchState, *gaps: ProposedGap) -> None:
     """Open gaps attributed to this executor."""
     state.gaps = [*state.gaps, *open_gaps(state, gaps, f"sub_query:{state.scope}")]
 
@@ -232,7 +232,7 @@ async def _check(run: ResearchRun) -> None:
     state, position = run.state, ExecutorPosition.of(run.state)
     goal, left = position.tree.root.goal, run.resolved.limits.max_corrections - position.corrections
     if not state.findings:
-        _open(state, ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal]))
+        _add_gaps(state, ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal]))
     gaps = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))[:GAPS_SHOWN]
     request = SelfCheckInput(
         goal=goal,
@@ -248,7 +248,7 @@ async def _check(run: ResearchRun) -> None:
     if not position.material:
         position.ended = SUFFICIENT if answer.sufficient else NOT_CLOSABLE
     elif left <= 0:
-        position.ended = USED_UP
+        position.ended = CORRECTIONS_USED_UP
     elif is_idle:
         position.ended = NO_PROGRESS
     position.seen_evidence, position.seen_closed = evidence, closed
@@ -279,7 +279,7 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
     root = position.tree.root
     numbered = enumerate(position.tree.children(root), start=1)
     due = {f"{run.state.scope}-{number}": node for number, node in numbered if node.id not in position.done}
-    deepest = min(run.resolved.limits.max_levels, MOST_LEVELS)
+    deepest = min(run.resolved.limits.max_levels, MAX_LEVELS)
     for name in [name for name, node in due.items() if node.level > deepest]:
         # Only a guard: plans and corrections never contain such a node.
         node = due.pop(name)
@@ -293,7 +293,7 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
     results = await run.spawn(tasks, run.resolved.limits.max_parallel, caller=EXECUTOR.name)
     for node, result in zip(due.values(), results, strict=True):
         if (gap := position.gap_of.get(node.id)) and (fresh := [one for one in result.finding_ids if one not in known]):
-            run.state.gaps = after_follow_up(run.state.gaps, gap, fresh)
+            run.state.gaps = close_after_follow_up(run.state.gaps, gap, fresh)
         position.done.append(node.id)
         position.failed += [node.id] if has_failed(result) else []
 
@@ -345,7 +345,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             task_type=leaf.task_type,
             task_detail=leaf.task_detail,
             sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
-            sources=[extract_of(state.sources[leaf.source_id])],
+            sources=[to_extract(state.sources[leaf.source_id])],
             max_findings=FINDINGS_PER_SUB_QUERY,
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,
@@ -358,7 +358,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             readable.append(leaf)
         else:
             _fail(run, position, leaf, why)
-    made = await side_by_side(run.host, [partial(extract, leaf) for leaf in readable], run.resolved.limits.max_parallel)
+    made = await run_parallel(run.host, [partial(extract, leaf) for leaf in readable], run.resolved.limits.max_parallel)
     for leaf, call, why in ended_calls(readable, made):
         if why is not None:
             _fail(run, position, leaf, why)
@@ -366,7 +366,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
         result = call.result()
         node = _leaf_node(state, position, leaf).model_copy(update={"status": NodeStatus.COMPLETED})
         state.plan = state.plan.with_nodes(node)
-        merge(run, node, with_what_follows(result, [leaf.source_id]), in_parts=True)
+        merge(run, node, add_derived_fields(result, [leaf.source_id]), in_parts=True)
         position.done.append(leaf.id)
         known = {(work.words, work.address) for work in position.works}
         position.works += [work for work in result.mentioned_works if (work.words, work.address) not in known]
@@ -388,7 +388,7 @@ def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: 
 def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf) -> PlanNode:
     """Return a leaf's node in the executor's plan."""
     root, source = position.tree.root, state.sources.get(leaf.source_id)
-    text = leaf.task_detail or f"{TASK_WORDS.get(leaf.task_type, '')}: {root.goal}".removeprefix(": ")
+    text = leaf.task_detail or f"{TASK_LABELS.get(leaf.task_type, '')}: {root.goal}".removeprefix(": ")
     return state.plan.newest(
         PlanNode(
             id=leaf.id,
@@ -419,12 +419,12 @@ async def _correct(run: ResearchRun) -> None:
     """Find sources for the material gaps, and graft work on them below this executor. Raises `Interrupted`."""
     state, position = run.state, ExecutorPosition.of(run.state)
     wanted, root = set(position.material), position.tree.root
-    gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MOST_GAPS]
+    gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MAX_GAPS]
     before = {leaf.id for leaf in position.tree.leaves}
     work: dict[str, ResearchTree] = {}
     for caller, is_question in (EXECUTOR.name, False), ("planner", True):
         needs = [gap for gap in gaps if (gap.kind is GapKind.QUESTION) is is_question]
-        vetting = Vetting(run, position.vetted, caller, MOST_CANDIDATES, position.works)
+        vetting = Vetting(run, position.vetted, caller, MAX_CANDIDATES, position.works)
         found = await vetting.carry_out([gap.description for gap in needs]) if needs else []
         for gap, vetted in zip(needs, found, strict=True):
             if vetted.accepted:
@@ -442,7 +442,7 @@ async def _correct(run: ResearchRun) -> None:
                         done=[leaf.task_detail or leaf.task_type.value for leaf in root.leaves],
                     )
                 else:
-                    work[gap.id] = _leaves(run, position, gap, vetted)
+                    work[gap.id] = _gap_tree(run, position, gap, vetted)
     if work:
         _graft(run, position, work)
     fresh = [leaf for leaf in position.tree.leaves if leaf.id not in before]
@@ -466,7 +466,7 @@ async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **
     return (await run.ask(TREE_PLANNER, step, request)).tree(request)
 
 
-def _leaves(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:
+def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:
     """Return a tree whose leaves ask each vetted source about a gap, directly below the executor."""
     root, detail, task = position.tree.root, gap.description, TaskType.ANSWER_QUESTION
     sources = [one.source_id for one in vetted.accepted][: run.resolved.limits.max_leaves]
@@ -483,12 +483,12 @@ def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, Rese
     sources = {leaf.source_id for tree in work.values() for leaf in tree.leaves}
     bounds = TreeBounds(position.most_nodes, limits.max_leaves, sources, limits.max_levels, limits.max_corrections + 1)
     below = [node for tree in work.values() for node in tree.nodes[1:]]
-    top = _in_turn([tree.root.leaves for tree in work.values()], root, limits.max_leaves)
+    top = _interleave([tree.root.leaves for tree in work.values()], root, limits.max_leaves)
     try:
         tree = graft(position.tree, root.id, ResearchTree(nodes=[top, *below]), bounds)
     except InfeasibleTree as error:
         run.note("status", f"a correction was reduced to leaves: {error}", level="info")
-        top = _in_turn([tree.leaves for tree in work.values()], root, limits.max_leaves)
+        top = _interleave([tree.leaves for tree in work.values()], root, limits.max_leaves)
         tree = graft(position.tree, root.id, ResearchTree(nodes=[top]), bounds)
     known = {node.id for node in position.tree.nodes} | {leaf.id for leaf in position.tree.leaves}
     for gap, part in work.items():
@@ -497,7 +497,7 @@ def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, Rese
     position.tree = tree
 
 
-def _in_turn(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, most: int) -> TreeNode:
+def _interleave(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, most: int) -> TreeNode:
     """Return the executor with at most `most` new leaves, interleaved over the gaps."""
     known = {leaf.id for leaf in root.leaves}
     found = [leaf for leaves in zip_longest(*parts) for leaf in leaves if leaf is not None and leaf.id not in known]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar, Final
 
-from contracts.agents import NodeEnd, NodeSummary, nodes_of_records
+from contracts.agents import NodeEnd, NodeSummary, collect_nodes
 from contracts.outcome import Pause, Progress
 from contracts.plan import PlanNode
 from contracts.recursive_roles import MANAGER
@@ -20,7 +20,7 @@ from workflows.phases.scope import judge_scope
 from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import open_gaps
 from workflows.rules.sub_queries import sources_left
-from workflows.run.host import ended_calls, side_by_side
+from workflows.run.host import ended_calls, run_parallel
 from workflows.run.inbox import CallNotAllowed, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
@@ -37,9 +37,9 @@ from workflows.strategies.units import (
     unplanned_requests,
 )
 
-MOST_CANDIDATES: Final = 12
+MAX_CANDIDATES: Final = 12
 """Pages read per query, if the limit of sources allows it."""
-FEWEST_CANDIDATES: Final = 4
+MIN_CANDIDATES: Final = 4
 """Pages per query that vetting may use even if its share of the sources is smaller."""
 VETTING_SHARE: Final = 0.6
 """Share of the sources that vetting the queries may read; the rest is for corrections."""
@@ -161,7 +161,7 @@ def _stop_reason(state: ResearchState) -> StopReason:
         return StopReason.NO_OPEN_GAPS
     has_all_trees = len(RecursivePosition.read(state).executors) == len(planned_queries(state))
     is_complete = has_all_trees and not unplanned_requests(state)
-    is_content = is_complete and _are_sufficient(nodes_of_records(state.agents))
+    is_content = is_complete and _are_sufficient(collect_nodes(state.agents))
     return StopReason.COVERAGE_SUFFICIENT if is_content else StopReason.NO_ACTIONABLE_GAPS
 
 
@@ -193,8 +193,8 @@ async def _plan_trees(run: ResearchRun) -> None:
     if not due:
         return
     left = sources_left(state, limits)
-    room = max(min(left, FEWEST_CANDIDATES * len(due)), int(left * VETTING_SHARE))
-    most = max(1, min(MOST_CANDIDATES, room // len(due)))
+    room = max(min(left, MIN_CANDIDATES * len(due)), int(left * VETTING_SHARE))
+    most = max(1, min(MAX_CANDIDATES, room // len(due)))
     vetted = {key for key, record in position.vetted.items() if record.complete}
     failed, reason = dict[str, str](), StopReason.INTERNAL_ERROR
     if unvetted := [query for query in due if need_id(query.text) not in vetted]:
@@ -209,7 +209,7 @@ async def _plan_trees(run: ResearchRun) -> None:
         vetted, step = position.vetted[need_id(query.text)], f"plan-tree/{query.id}"
         return await plan_tree(run, MANAGER.name, step, vetted, goal=query.text, most_nodes=limits.max_nodes)
 
-    trees = await side_by_side(run.host, [partial(plan, query) for query in with_sources], limits.max_parallel)
+    trees = await run_parallel(run.host, [partial(plan, query) for query in with_sources], limits.max_parallel)
     for query, tree, why in ended_calls(with_sources, trees):
         if why is None:
             position.trees[query.id] = tree.result()

@@ -37,12 +37,12 @@ from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, Judg
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import take_draft, write_draft
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import shown_at_once
+from workflows.phases.role_inputs import limit_sources
 from workflows.phases.searching import Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
-from workflows.rules.gaps import after_follow_up
+from workflows.rules.gaps import close_after_follow_up
 from workflows.rules.sub_queries import pass_over_unread
-from workflows.run.host import side_by_side
+from workflows.run.host import run_parallel
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
@@ -61,18 +61,18 @@ STEP_MARKS: Final = {
     NodeStatus.COMPLETED: Mark.DONE,
     NodeStatus.FAILED: Mark.FAILED,
 }
-SHOWN_OBSERVATIONS: Final = 6
+MAX_OBSERVATIONS: Final = 6
 """Statements of a step shown to planner and reflector."""
-DEPTH_OF: Final = {
+DEPTHS: Final = {
     Complexity.SIMPLE: Depth.LIGHT,
     Complexity.MODERATE: Depth.MEDIUM,
     Complexity.COMPLEX: Depth.EXTENDED,
 }
-SHOWN_TITLES: Final = 10
-OFFERED_PAGES: Final = 12
+MAX_TITLES: Final = 10
+MAX_OFFERED_PAGES: Final = 12
 """Found but unread pages offered to the model."""
 BACKGROUND_QUERIES: Final = 3
-HITS_OF_QUERY: Final = 5
+MAX_HITS_PER_QUERY: Final = 5
 """First hits of each background query shown to the planner."""
 
 
@@ -214,7 +214,7 @@ class ReflectiveStrategy(UnitStrategy):
             )
             for number, step in enumerate(steps, start=1)
         ]
-        ended = with_status(state.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
+        ended = steps_with_status(state.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
         place = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}" if steps else ""
         if place and state.iteration > 1:
             place += f", plan {state.iteration} of at most {state.resolution.limits.max_iterations}"
@@ -270,7 +270,7 @@ async def _coordinate(run: ResearchRun) -> None:
     position.route = output.route if resolved.mode is Mode.AUTO else resolved.mode
     # The choice of limits is the mode of a short route, else the recommended depth, else the depth by complexity.
     recommended = Depth(output.recommended_depth)
-    depth = DEPTH_OF[output.complexity] if recommended is Depth.AUTO else recommended
+    depth = DEPTHS[output.complexity] if recommended is Depth.AUTO else recommended
     choice = depth.value if position.route is Mode.DEEP else position.route.value
     position.brief, position.choice = output.brief, choice if choice in resolved.choices else ""
     run.choose_limits(choice)
@@ -294,7 +294,7 @@ async def _plan(run: ResearchRun) -> None:
     request = PlanStepsInput(
         brief=position.brief,
         hits=position.background,
-        steps=summaries_of(state, NodeStatus.COMPLETED, NodeStatus.FAILED),
+        steps=summarize_steps(state, NodeStatus.COMPLETED, NodeStatus.FAILED),
         feedback=position.feedback,
         suggested_changes=position.suggested_changes,
         fewest=min(room, max(1, limits.min_steps - len(completed_steps(state.plan)))),
@@ -341,7 +341,7 @@ async def _research(run: ResearchRun) -> None:
         if all(known.id != node.id for known in state.plan.nodes):
             update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
             state.plan = state.plan.with_nodes(node.model_copy(update=update))
-            for source in shown_at_once(state, state.readable_sources()):
+            for source in limit_sources(state, state.readable_sources()):
                 owners = [*source.sub_query_ids, node.id]
                 state.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
         await analyze(run)
@@ -356,7 +356,7 @@ async def _research(run: ResearchRun) -> None:
         "finding_count": sum(search.finding_count for search in searches),
     }
     state.plan = state.plan.with_nodes(step.model_copy(update=outcome))
-    state.gaps = after_follow_up(state.gaps, step.gap_id, [finding.id for finding in findings_of(state, step)])
+    state.gaps = close_after_follow_up(state.gaps, step.gap_id, [finding.id for finding in findings_of(state, step)])
 
 
 async def _answer(run: ResearchRun) -> None:
@@ -403,12 +403,12 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
     # Best sources first, latest first among equals, because a prompt shows only the first ones.
     sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
     request = ReflectOnStepInput(
-        steps=summaries_of(state),
+        steps=summarize_steps(state),
         pending=[step.text for step in pending_steps(state.plan)],
         source_titles=[source.title for source in sources],
         open_gaps=[gap.description for gap in state.unaddressed_gaps()],
         completed=len(completed_steps(state.plan)),
-        fewest_steps=_fewest_steps(state, limits),
+        fewest_steps=_min_steps(state, limits),
         may_adjust=_may_adjust(state, limits),
     )
     step = f"reflect/{len(position.reflections) + 1}"
@@ -428,7 +428,7 @@ def decide_step(
     decision = proposed
     if decision is ReflectionDecision.ADJUST and not _may_adjust(state, limits):
         decision = ReflectionDecision.CONTINUE
-    if decision is ReflectionDecision.COMPLETE and len(completed_steps(state.plan)) < _fewest_steps(state, limits):
+    if decision is ReflectionDecision.COMPLETE and len(completed_steps(state.plan)) < _min_steps(state, limits):
         decision = ReflectionDecision.CONTINUE
     if decision is ReflectionDecision.CONTINUE and not pending_steps(state.plan):
         decision = ReflectionDecision.COMPLETE
@@ -436,7 +436,7 @@ def decide_step(
     return StepReflection(step=step, decision=decision, coerced_from=changed, reasoning=reasoning[:500])
 
 
-def _fewest_steps(state: ResearchState, limits: EffectiveLimits) -> int:
+def _min_steps(state: ResearchState, limits: EffectiveLimits) -> int:
     """Return the number of completed steps required before a reflection may end the research."""
     return min(limits.min_steps, len(state.plan.steps))
 
@@ -508,7 +508,7 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
         most_queries=searches_left,
         asked=[node.text for node in state.plan.sub_queries],
         observations=[finding.statement for finding in findings_of(state, step)],
-        titles=titles[:SHOWN_TITLES],
+        titles=titles[:MAX_TITLES],
         pages=[hit.title for hit in offered],
         turn=position.turns + 1,
     )
@@ -534,7 +534,7 @@ def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
     for hit in [*hits, *ReflectivePosition.of(state).background]:
         if hit.title and known.identity_of(hit) not in fetched:
             unread.setdefault(canonical_url(hit.url), hit)
-    return list(unread.values())[:OFFERED_PAGES]
+    return list(unread.values())[:MAX_OFFERED_PAGES]
 
 
 def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
@@ -556,7 +556,7 @@ async def investigate(run: ResearchRun) -> None:
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
     searching = Searching(run, nodes)
     searches = [partial(searching.search, node) for node in nodes]
-    calls = await run.within_limits(side_by_side(run.host, searches, run.resolved.limits.max_parallel))
+    calls = await run.within_limits(run_parallel(run.host, searches, run.resolved.limits.max_parallel))
     hits: dict[str, SearchHit] = {}
     for node, call in zip(nodes, calls, strict=True):
         answer = call.result()
@@ -564,7 +564,7 @@ async def investigate(run: ResearchRun) -> None:
         if answer.failed is not None:
             run.note("status", f"background search failed: {node.text}: {answer.failed}", level="warning")
             continue
-        for hit in searching.response(answer).hits[:HITS_OF_QUERY]:
+        for hit in searching.response(answer).hits[:MAX_HITS_PER_QUERY]:
             if not run.is_excluded(hit) and canonical_url(hit.url) not in hits:
                 hits[canonical_url(hit.url)] = hit
                 run.state.sources.setdefault(source_id(hit.url), Source.of_hit(hit, [node.id]))
@@ -573,29 +573,29 @@ async def investigate(run: ResearchRun) -> None:
 
 
 # --- steps by status -----------------------------------------------------------------------------------------------
-def with_status(plan: Plan, *statuses: NodeStatus) -> list[PlanNode]:
+def steps_with_status(plan: Plan, *statuses: NodeStatus) -> list[PlanNode]:
     """Return the steps with one of these statuses."""
     return [step for step in plan.steps if step.status in statuses]
 
 
 def completed_steps(plan: Plan) -> list[PlanNode]:
     """Return the completed steps, which no later plan changes."""
-    return with_status(plan, NodeStatus.COMPLETED)
+    return steps_with_status(plan, NodeStatus.COMPLETED)
 
 
 def pending_steps(plan: Plan) -> list[PlanNode]:
     """Return the unfinished steps, the current one first."""
-    return [*with_status(plan, NodeStatus.EXECUTING), *with_status(plan, NodeStatus.PENDING)]
+    return [*steps_with_status(plan, NodeStatus.EXECUTING), *steps_with_status(plan, NodeStatus.PENDING)]
 
 
 def replaceable_steps(plan: Plan) -> list[PlanNode]:
     """Return the steps that a new plan may replace: not started, and not requested by a person during the run."""
-    return [step for step in with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
+    return [step for step in steps_with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
 
 
 def room_for_steps(plan: Plan, most: int) -> int:
     """Return the number of steps that a planner may still add; started and requested steps count against the limit."""
-    fixed = len(plan.steps) - len(with_status(plan, NodeStatus.SKIPPED)) - len(replaceable_steps(plan))
+    fixed = len(plan.steps) - len(steps_with_status(plan, NodeStatus.SKIPPED)) - len(replaceable_steps(plan))
     return max(0, most - fixed)
 
 
@@ -636,7 +636,7 @@ def findings_of(state: ResearchState, step: PlanNode) -> list[Finding]:
     return [finding for finding in state.findings if finding.sub_query_id in names]
 
 
-def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
+def summarize_steps(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
     """Return summaries of the steps for planner and reflector: those with these statuses, or all if none is given."""
     return [
         StepSummary(
@@ -646,8 +646,8 @@ def summaries_of(state: ResearchState, *statuses: NodeStatus) -> list[StepSummar
             observations=[
                 finding.statement
                 for finding in sorted(findings_of(state, step), key=lambda one: list(Confidence).index(one.confidence))
-            ][:SHOWN_OBSERVATIONS],
+            ][:MAX_OBSERVATIONS],
             finding_count=step.finding_count,
         )
-        for step in (with_status(state.plan, *statuses) if statuses else state.plan.steps)
+        for step in (steps_with_status(state.plan, *statuses) if statuses else state.plan.steps)
     ]

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Final
 
-from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, supported_confidence, voice_of
+from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, source_voice, supported_confidence
 from contracts.outcome import GateIssue, GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.roles import PLANNER, REFINER, PlanInput, RefineInput, ReflectInput, SupervisorAnswer
@@ -31,7 +31,7 @@ from workflows.rules.gaps import apply_assessments
 from workflows.rules.sub_queries import follow_ups, pass_over_unread, plan_sub_queries, unread_candidates, unread_hits
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
-from workflows.strategies.units import carry_out, mark_of
+from workflows.strategies.units import carry_out, unit_mark
 
 LABELS: Final = {
     Phase.PLANNING: "plan",
@@ -50,7 +50,7 @@ MIN_COVERAGE = 0.3
 """Required share of analyzed sources cited by findings."""
 
 SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
-FOLLOWING = {
+NEXT_PHASES = {
     Phase.PLANNING: Phase.GATHERING,
     Phase.GATHERING: Phase.ANALYSIS,
     Phase.ANALYSIS: Phase.SYNTHESIS,
@@ -181,7 +181,7 @@ class SupervisorStrategy(Strategy):
         for place, phase in enumerate(Phase):
             finished = reported or (place == current and state.open_pause is not None)
             started = state.phase is not None and state.result is None
-            mark = mark_of(place, current, finished=finished, started=started)
+            mark = unit_mark(place, current, finished=finished, started=started)
             detail = phase_summary(state, phase) if finished or place < current else ""
             units.append(UnitProgress(name=phase, label=LABELS[phase], mark=mark, detail=detail))
         last = state.resolved.limits.max_iterations if state.resolved else 1
@@ -389,7 +389,7 @@ def _check_findings(state: ResearchState) -> Check:
 def _may_be_of_high_confidence(state: ResearchState, finding: Finding) -> bool:
     """Return true if a finding's sources are independent and good enough for high confidence."""
     sources = [state.sources[name] for name in finding.source_ids if name in state.sources]
-    voices = ((voice_of(source.url, source.publisher), source.quality) for source in sources)
+    voices = ((source_voice(source.url, source.publisher), source.quality) for source in sources)
     return supported_confidence(voices) is Confidence.HIGH
 
 
@@ -507,8 +507,8 @@ def apply_pause(state: ResearchState) -> StopReason | None:
         position.next_phase = Phase(pause.phase)
     if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
         return None
-    if position.next_phase in FOLLOWING:
-        position.next_phase = FOLLOWING[position.next_phase]
+    if position.next_phase in NEXT_PHASES:
+        position.next_phase = NEXT_PHASES[position.next_phase]
     elif pause.action is not Action.ITERATE:
         return stop_reason_after_synthesis(state)
     elif position.next_phase == Phase.SYNTHESIS:

@@ -9,7 +9,7 @@ from activities.roles.prompt_rendering import render_role
 from activities.roles.untrusted import label_key, label_of
 from contracts import failures
 from contracts.call_sizes import FIXED_INPUT_TOKENS, expected_call
-from contracts.notebooks import MOST_LINKS, AnalysisEntry, SourceEntry, by_reference, with_what_follows
+from contracts.notebooks import MAX_LINKS, AnalysisEntry, SourceEntry, add_derived_fields, replace_by_references
 from contracts.outcome import Guidance
 from contracts.plan import PlanNode
 from contracts.recursive_roles import (
@@ -149,7 +149,7 @@ def test_a_role_sees_what_its_work_needs(
 
 def test_the_extractor_sees_the_first_links_of_its_source() -> None:
     """A page with many links does not fill the prompt with them (S4-045)."""
-    links = [f"https://example.org/{number}" for number in range(MOST_LINKS)]
+    links = [f"https://example.org/{number}" for number in range(MAX_LINKS)]
     assert (
         prompt_of(EXTRACTOR, sources=[source(reference(TEXT), links=links)]).count("https://example.org/")
         == SHOWN_LINKS
@@ -196,7 +196,7 @@ async def test_a_scan_is_shown_an_excerpt() -> None:
     state = ResearchState(resolved=resolved, resolved_entry=await notebooks.write(resolved))
     request = request_of(SCANNER, sources=[source(text)], source_characters=SCANNED_CHARACTERS)
     assert isinstance(request, ScanInput)
-    sent = by_reference(SCANNER, request, state)
+    sent = replace_by_references(SCANNER, request, state)
     assert (await notebooks.complete_input(sent, SCANNER)).source_characters == SCANNED_CHARACTERS
     analysis = AnalyzeInput.model_validate(dict(sent))
     assert (await notebooks.complete_input(analysis, ANALYZER)).source_characters == 20_000
@@ -226,7 +226,7 @@ async def test_statements_without_a_passage_are_dropped() -> None:
     )
     output = await done(EXTRACTOR, answer, content, sources=[source(reference(TEXT), links=["https://example.org/"])])
     assert isinstance(output, ExtractorResult)
-    found = with_what_follows(output, [SOURCE])
+    found = add_derived_fields(output, [SOURCE])
     assert [(one.statement, len(one.evidence_ids)) for one in found.findings] == [(QUOTE, 1)]
     passage = found.evidence[0]
     assert TEXT[passage.start : passage.end] == QUOTE
@@ -273,7 +273,7 @@ async def test_the_links_of_a_page_come_from_its_entry() -> None:
         source_id=SOURCE, url="https://example.org/", text=reference(TEXT), links=["https://example.org/b"]
     )
     request = request_of(EXTRACTOR, sources=[source(None, entry=await notebooks.write(entry))])
-    sent = by_reference(EXTRACTOR, request, ResearchState())
+    sent = replace_by_references(EXTRACTOR, request, ResearchState())
     assert "example.org" not in sent.model_dump_json()
     assert (await notebooks.complete_input(sent, EXTRACTOR)).sources[0].links == ["https://example.org/b"]
 
@@ -302,7 +302,7 @@ async def test_every_part_works_without_a_model() -> None:
     scope = await scripted(MANAGER, guidance=[Guidance(origin="person", text="look at costs")])
     assert [(one.query, one.feasible) for one in scope.queries] == [(common()["query"], True), ("look at costs", True)]
     assert [one.query for one in (await scripted(MANAGER, edited=["Why?", "When?"])).queries] == ["Why?", "When?"]
-    found = with_what_follows(await scripted(EXTRACTOR), [SOURCE])
+    found = add_derived_fields(await scripted(EXTRACTOR), [SOURCE])
     assert [QUOTE in TEXT[item.start : item.end] for item in found.evidence] == [True]
 
 

@@ -15,7 +15,7 @@ from contracts.evidence import SearchHit
 from contracts.outcome import Guidance
 from contracts.roles import ANALYZER, RoleSpec
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
-from contracts.tools import ANSWER_CHARACTERS, MOST_CALLS, ToolAnswer
+from contracts.tools import ANSWER_CHARACTERS, MAX_CALLS, ToolAnswer
 from contracts.vocabulary import EngineKind
 from tests.fakes.conversation import refuse
 from tests.toy.asker import ASKER, LOOK_UP, AskerInput, answer
@@ -86,13 +86,11 @@ def test_a_call_that_cannot_be_carried_out_says_why(call: tuple[Any, Any], probl
 
 def test_turns_have_bounds() -> None:
     """Calls beyond the bound, or of a tool that is not offered, have an answer that says why."""
-    calls = [("think_tool", {"reasoning": str(number)}) for number in range(MOST_CALLS + 2)]
+    calls = [("think_tool", {"reasoning": str(number)}) for number in range(MAX_CALLS + 2)]
     output, stored = take(called(("nonsense", {}), *calls))
-    assert [bool(call.problem) for call in output.calls] == [True, *[False] * MOST_CALLS, True, True]
-    assert (
-        output.calls[-1].problem == f"at most {MOST_CALLS} calls are carried out in one turn: call it in the next one"
-    )
-    assert len(sent(following(output), stored)[-1]["content"]) == MOST_CALLS + 3
+    assert [bool(call.problem) for call in output.calls] == [True, *[False] * MAX_CALLS, True, True]
+    assert output.calls[-1].problem == f"at most {MAX_CALLS} calls are carried out in one turn: call it in the next one"
+    assert len(sent(following(output), stored)[-1]["content"]) == MAX_CALLS + 3
     output, _ = take(called(("look_up", {"word": "vacuum"})), opening(offered=["hand_over"]))
     assert output.calls[0].problem == "look_up cannot be called in this turn: call one of hand_over"
 

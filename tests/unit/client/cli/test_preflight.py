@@ -12,7 +12,7 @@ from client.cli.output import CommandError, ExitCode
 from client.cli.preflight import RUN_MARK, RequestedRun, _lines, preflight, read_request, require_endpoint, resolve_here
 from client.client_errors import PreviewRefused
 from contracts.names import RECORDS_QUEUE
-from contracts.outlines import MOST_HEADINGS
+from contracts.outlines import MAX_HEADINGS
 from contracts.presets import preset, with_choice
 from contracts.request import Depth, ResearchRequest
 from contracts.resolved import Estimate, ModelPrice, ProviderChoice, ResolvedResearch
@@ -217,7 +217,7 @@ def test_the_review_of_a_live_report_is_the_work_of_its_reporter() -> None:
         review: closing_calls(run.model_copy(update={"checks": run.checks.model_copy(update={"review": review})}))
         for review in (JudgeMode.MODEL, JudgeMode.OFF)
     }
-    assert by_review[JudgeMode.MODEL]["reporter"] == (0, MOST_HEADINGS)
+    assert by_review[JudgeMode.MODEL]["reporter"] == (0, MAX_HEADINGS)
     assert by_review[JudgeMode.OFF]["reporter"] == (0, 0)
     assert "synthesizer" not in by_review[JudgeMode.MODEL]
 

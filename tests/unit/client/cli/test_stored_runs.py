@@ -21,7 +21,7 @@ from client.cli.run import RunCommand, check_request, follow_up_options, request
 from client.client_errors import NoWorker
 from contracts.addresses import digest
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult, ResearchStatus
-from contracts.report import fidelity_of_run
+from contracts.report import run_fidelity
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.tokens import ContentEntry, FidelityTotals, ItemFidelity, Level
@@ -186,7 +186,7 @@ def test_a_report_is_printed_with_what_models_were_shown(home: Path, shown: int)
         ItemFidelity(id=f"src-{number}", kind="source", original_tokens=500, current_tokens=tokens, current_level=level)
         for number, tokens, level in ((1, shown, Level.COMPRESSED), (2, 0, Level.DROPPED))
     ]
-    fidelity = fidelity_of_run({"analysis": totals}, [ContentEntry(role="analyzer", items=items)], ["src-2"], 1)
+    fidelity = run_fidelity({"analysis": totals}, [ContentEntry(role="analyzer", items=items)], ["src-2"], 1)
     document = json.dumps({"fidelity": fidelity and fidelity.model_dump(mode="json")})
     files = ReportFiles(
         markdown=put_text(home, "# Answer\n"), html=put_text(home, "<p>"), json_document=put_text(home, document)

@@ -23,7 +23,7 @@ from client.cli import audit as audit_command
 from client.exchange import bundle as bundles
 from client.exchange.bundle import MANIFEST, BundleReader, BundleUnusable, compose_bundle, text_path
 from contracts.addresses import digest
-from contracts.report import LARGEST_REPORT
+from contracts.report import MAX_REPORT_BYTES
 from providers.errors import ContentCorrupt
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.sample import DOCUMENTS, VACUUM, rendered
@@ -165,7 +165,7 @@ HOSTILE: dict[str, tuple[Callable[[], bytes], str]] = {
     "windows": (lambda: with_entry("texts\\..\\x.txt"), "does not belong into a bundle"),
     "symbolic link": (lambda: with_entry("report.md", link=True, replaced=True), "symbolic link"),
     "large": (lambda: lying_size(bundles.BYTE_LIMIT + 1), "unpacks to"),
-    "large file": (lambda: lying_size(LARGEST_REPORT + 1), "larger than any file of a bundle"),
+    "large file": (lambda: lying_size(MAX_REPORT_BYTES + 1), "larger than any file of a bundle"),
     "twice": (lambda: with_entry("report.md"), "twice"),
     "manifest deep": (lambda: with_file(MANIFEST, b"[" * 100_000), "manifest.json is not valid"),
     "manifest of later": (

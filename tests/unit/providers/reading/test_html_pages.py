@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from contracts.notebooks import MOST_LINKS
+from contracts.notebooks import MAX_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import HTML, PDF
@@ -64,7 +64,7 @@ def test_links_of_the_content_are_remembered() -> None:
     found = read(f"{around}{content}{after}")
     assert found.links == ["https://site.test/book.html", "https://other.test/x"]
     many = "".join(f"<p>Word {n} <a href='/{n}'>more</a> words <a href='/{'x' * 600}{n}'>y</a></p>" for n in range(300))
-    assert read(many).links == [f"https://site.test/{n}" for n in range(MOST_LINKS)]
+    assert read(many).links == [f"https://site.test/{n}" for n in range(MAX_LINKS)]
     assert web_addresses(["http://[", "javascript:alert(1)", "file:///etc/passwd", "http:"], URL) == []
 
 

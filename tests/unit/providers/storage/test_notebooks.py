@@ -10,7 +10,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
 from contracts.evidence import DocumentRef
-from contracts.notebooks import by_reference
+from contracts.notebooks import replace_by_references
 from contracts.report_updates import REPORTER
 from contracts.roles import SYNTHESIZER
 from contracts.vocabulary import Outcome
@@ -53,7 +53,7 @@ async def test_a_writer_sees_findings_in_the_order_of_their_analyses(tmp_path: P
     world = World(tmp_path)
     run = await stopped_after(world, ANALYZED)
     request = write_input(run, issues=[])
-    sent = by_reference(SYNTHESIZER, request, run.state)
+    sent = replace_by_references(SYNTHESIZER, request, run.state)
     completed = await world.notebooks.complete_input(sent, SYNTHESIZER)
     assert len(sent.entries) > 1
     assert sent.findings == []
@@ -67,7 +67,7 @@ async def test_a_reporter_sees_the_notes_it_was_sent(tmp_path: Path) -> None:
     notes = [run.state.findings[-1], run.state.findings[0]]
     assert notes[0].entry != notes[1].entry
     request = update_input(run, "Where it fails", notes)
-    sent = by_reference(REPORTER, request, run.state)
+    sent = replace_by_references(REPORTER, request, run.state)
     completed = await world.notebooks.complete_input(sent, REPORTER)
     assert (sent.findings, sent.evidence, sent.sources) == ([], [], [])
     assert [(one.id, one.statement) for one in completed.findings] == [(one.id, one.statement) for one in notes]
