@@ -22,12 +22,12 @@ def truncate_marks(text: str) -> str:
     """Return the text with long runs of combining marks truncated."""
     if text.isascii() or not POSSIBLE_MARKS.search(text):
         return text
-    kept, marks = [], 0
-    for sign in text:
-        marks = marks + 1 if unicodedata.combining(sign) else 0
+    characters, marks = [], 0
+    for character in text:
+        marks = marks + 1 if unicodedata.combining(character) else 0
         if marks <= MAX_MARKS:
-            kept.append(sign)
-    return "".join(kept)
+            characters.append(character)
+    return "".join(characters)
 
 
 TRACKING_NAMES: Final = frozenset(
@@ -65,27 +65,27 @@ def canonical_url(url: str) -> str:
     spelling of escapes; no dot segments or tracking parameters. Fragments, `#!` included, are never sent to a server,
     so they do not change the page. Idempotent.
     """
-    found = ADDRESS.fullmatch(url)
-    if found is None:
+    match = ADDRESS.fullmatch(url)
+    if match is None:
         return url
-    scheme, authority, path, query = found[1].lower(), found[2], found[3], found[4]
-    place = HOST.fullmatch(authority.rpartition("@")[2])
-    host = _host(place[1]) if place else ""
-    if place is None or not host:
+    scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4]
+    host_match = HOST.fullmatch(authority.rpartition("@")[2])
+    host = _host(host_match[1]) if host_match else ""
+    if host_match is None or not host:
         return url
-    port = int(place[2]) if place[2] else DEFAULT_PORTS[scheme]
+    port = int(host_match[2]) if host_match[2] else DEFAULT_PORTS[scheme]
     if port > MAX_PORT:
         return url
     netloc = host if port == DEFAULT_PORTS[scheme] else f"{host}:{port}"
-    kept = _query(query or "")
-    return f"{scheme}://{netloc}{_path(path)}" + (f"?{kept}" if kept else "")
+    query_string = _query(query or "")
+    return f"{scheme}://{netloc}{_path(path)}" + (f"?{query_string}" if query_string else "")
 
 
 def url_host(url: str) -> str:
     """Return the host of a canonical http(s) URL, without the port; empty for anything else."""
-    found = ADDRESS.fullmatch(canonical_url(url))
-    place = HOST.fullmatch(found[2]) if found else None
-    return place[1] if place else ""
+    match = ADDRESS.fullmatch(canonical_url(url))
+    host_match = HOST.fullmatch(match[2]) if match else None
+    return host_match[1] if host_match else ""
 
 
 def belongs_to(host: str, domain: str) -> bool:
@@ -93,18 +93,18 @@ def belongs_to(host: str, domain: str) -> bool:
     return host == domain or host.endswith("." + domain)
 
 
-def _host(written: str) -> str:
+def _host(text: str) -> str:
     """Return the host in ASCII; empty for an invalid one."""
-    if written.startswith("["):
-        return written.lower()
-    host = DOT_VARIANTS.sub(".", written)
+    if text.startswith("["):
+        return text.lower()
+    host = DOT_VARIANTS.sub(".", text)
     for _ in range(2):  # the compatibility form of a letter may be a capital
         host = "".join(map(str.lower, normalize("NFKC", host)))
     host = host.rstrip(".")
     if INVALID_IN_HOST.search(host):  # a compatibility form may hide a separator (`⁈`)
         return ""
     # IDNA 2008 leaves `ß` as it is; the standard library's IDNA 2003 codec would merge two sites.
-    labels = (each if each.isascii() else "xn--" + each.encode("punycode").decode() for each in host.split("."))
+    labels = (label if label.isascii() else "xn--" + label.encode("punycode").decode() for label in host.split("."))
     try:
         return ".".join(labels)
     except UnicodeError:
@@ -112,16 +112,16 @@ def _host(written: str) -> str:
 
 
 def _path(path: str) -> str:
-    kept: list[str] = []
+    resolved: list[str] = []
     segments = SESSION_IN_PATH.sub("", _respell(path, UNESCAPED)).split("/")[1:]
     for segment in segments:
         if segment == "..":
-            del kept[-1:]
+            del resolved[-1:]
         elif segment != ".":
-            kept.append(segment)
+            resolved.append(segment)
     if segments and segments[-1] in {".", ".."}:
-        kept.append("")
-    return "/" + "/".join(kept)
+        resolved.append("")
+    return "/" + "/".join(resolved)
 
 
 def _query(query: str) -> str:
@@ -158,19 +158,19 @@ def find_doi(text: str | None) -> str | None:
     """
     if not text or len(text) > MAX_DOI_TEXT:
         return None
-    host, found = url_host(text), ADDRESS.fullmatch(canonical_url(text))
-    path = unquote(found[3]) if found else ""
+    host, match = url_host(text), ADDRESS.fullmatch(canonical_url(text))
+    path = unquote(match[3]) if match else ""
     if belongs_to(host, "arxiv.org"):
         paper = ARXIV.fullmatch(path)
         return f"10.48550/arxiv.{paper[1].lower()}" if paper else None
     label = DOI_LABEL.match(text)
     if belongs_to(host, "doi.org"):
-        written = path[1:]
+        name = path[1:]
     elif not host and label:
-        written = text[label.end() :]
+        name = text[label.end() :]
     else:
         return None
-    doi = written.strip().lower().rstrip(".,;:/")
+    doi = name.strip().lower().rstrip(".,;:/")
     return doi if DOI.fullmatch(doi) else None
 
 

@@ -185,18 +185,18 @@ class PrepareAgentRequest(CompactModel):
 
 def collect_nodes(records: Iterable[AgentRecord]) -> list[NodeSummary]:
     """Return the nodes of agents, in task order; a stub without a node timed out or failed."""
-    found = []
+    nodes = []
     for record in records:
         result, task = record.result, record.task
         if result is not None and (result.node is not None or result.is_stub):
             end = NodeEnd.TIME if result.stop_reason is StopReason.BUDGET_TIME else NodeEnd.FAILED
-            found.append(result.node or NodeSummary(id=task.id, goal=task.text, level=task.level, end=end))
-    return found
+            nodes.append(result.node or NodeSummary(id=task.id, goal=task.text, level=task.level, end=end))
+    return nodes
 
 
 def agent_progress(record: AgentRecord) -> AgentProgress:
     """Return an agent's progress from its record in the run."""
-    known = {name: getattr(record, name) for name in ("status", "workflow_id", "started_at", "ended_at")}
+    fields = {name: getattr(record, name) for name in ("status", "workflow_id", "started_at", "ended_at")}
     if record.result:
-        known |= {name: getattr(record.result, name) for name in ("problem", "summary", "counts", "usage", "agents")}
-    return AgentProgress(id=record.task.id, task=record.task.text, strategy=record.task.strategy, **known)
+        fields |= {name: getattr(record.result, name) for name in ("problem", "summary", "counts", "usage", "agents")}
+    return AgentProgress(id=record.task.id, task=record.task.text, strategy=record.task.strategy, **fields)

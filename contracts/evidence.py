@@ -232,9 +232,9 @@ class SearchHit(SourceDetails):
 
 def join_hits(first: SearchHit, other: SearchHit) -> SearchHit:
     """Merge two hits of one source: the first, with its missing details filled from the other."""
-    lacking = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
+    missing = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
-        **{name: getattr(other, name) for name in lacking},
+        **{name: getattr(other, name) for name in missing},
         "entries": list(dict.fromkeys([*first.entries, *other.entries])),
     }
     if not first.sections and canonical_url(first.url) == canonical_url(other.url):
@@ -332,10 +332,10 @@ class Source(ReadDetails):
         return SearchHit(**{name: getattr(self, name) for name in HIT_FIELDS}, entries=self.hit_entries)
 
 
-def keys_of(found: SearchHit | Source) -> list[str]:
+def keys_of(item: SearchHit | Source) -> list[str]:
     """Return the keys that hits of one source share: the canonical URL, and the DOI if there is one."""
-    name = find_doi(found.doi) or find_doi(found.url)
-    return [canonical_url(found.url), *([f"doi:{name}"] if name else [])]
+    doi = find_doi(item.doi) or find_doi(item.url)
+    return [canonical_url(item.url), *([f"doi:{doi}"] if doi else [])]
 
 
 ArtifactKind: TypeAlias = Literal["pdf", "html", "text"]
@@ -375,13 +375,13 @@ def list_artifacts(source: Source) -> list[Artifact]:
         return []
     shared = {"source_id": source.id, "source_url": source.url, "retrieved_at": source.retrieved_at}
     file_name = urlsplit(source.url).path.rpartition("/")[2]
-    read = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind="text", **shared)
+    text_file = Artifact(file_id=text.hash, name=f"{source.title or file_name}.txt", kind="text", **shared)
     if source.content_hash in (None, text.hash):
-        return [read]
+        return [text_file]
     media_type = source.raw.media_type if source.raw else source.media_type
     kind = ARTIFACT_KINDS.get(media_type.partition(";")[0].strip().lower(), "text")
-    known = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": media_type}
-    return [Artifact(kind=kind, **known, **shared), read]
+    fields = {"file_id": source.content_hash, "name": file_name or source.title, "media_type": media_type}
+    return [Artifact(kind=kind, **fields, **shared), text_file]
 
 
 class QueryRecord(Contract):

@@ -9,12 +9,12 @@ from contracts.names import CORPUS_SCHEME
 
 def is_excluded(title: str, url: str, exclude: Iterable[str]) -> bool:
     """Return true for a source whose title contains an exclusion, or whose host or folder is one."""
-    return any(mentions(title, each) or _is_below(url, each) for each in exclude)
+    return any(mentions(title, exclusion) or _is_below(url, exclusion) for exclusion in exclude)
 
 
 def mentions_any(text: str, exclude: Iterable[str]) -> bool:
     """Return true if a text contains one of the exclusions."""
-    return any(mentions(text, each) for each in exclude)
+    return any(mentions(text, exclusion) for exclusion in exclude)
 
 
 def mentions(text: str, exclusion: str) -> bool:
@@ -24,13 +24,13 @@ def mentions(text: str, exclusion: str) -> bool:
 
 def _words(text: str) -> str:
     folded = normalize("NFKC", text).casefold()
-    words = "".join(sign if sign.isalnum() or sign == "." else " " for sign in folded).split()
+    words = "".join(character if character.isalnum() or character == "." else " " for character in folded).split()
     return " ".join(word.strip(".") for word in words)
 
 
-def _is_below(url: str, place: str) -> bool:
+def _is_below(url: str, exclusion: str) -> bool:
     """Return true if a place is the URL's host or a parent domain of it, or a path inside a corpus URL."""
-    folded = place.casefold().strip("/ ")
+    folded = exclusion.casefold().strip("/ ")
     if not folded:
         return False
     if url.startswith(CORPUS_SCHEME):

@@ -49,32 +49,32 @@ def clamp(lowest: int, highest: int) -> AfterValidator:
     return AfterValidator(lambda number: min(highest, max(lowest, number)))
 
 
-def distinct(items: Iterable[T], words: Callable[[T], str], known: Collection[str] = ()) -> list[T]:
+def distinct(items: Iterable[T], get_text: Callable[[T], str], known: Collection[str] = ()) -> list[T]:
     """Return the items whose text is not empty, repeated or among the `known` texts, in order."""
     seen = {normalized_text(text) for text in known} | {""}
-    found = []
+    kept = []
     for item in items:
-        key = normalized_text(words(item))
+        key = normalized_text(get_text(item))
         if key not in seen:
             seen.add(key)
-            found.append(item)
-    return found
+            kept.append(item)
+    return kept
 
 
-def max_lines(most: int) -> AfterValidator:
-    """Limit a list to `most` lines, distinct and not empty."""
-    return AfterValidator(lambda lines: distinct(lines, str)[:most])
+def max_lines(limit: int) -> AfterValidator:
+    """Limit a list to `limit` lines, distinct and not empty."""
+    return AfterValidator(lambda lines: distinct(lines, str)[:limit])
 
 
-def take_first(items: list[T], most: int, notes: list[str], noun: str) -> list[T]:
-    """Return the first `most` items, and note how many were dropped."""
-    if len(items) > most:
-        notes.append(f"{noun} beyond the limit of {most} were dropped: {len(items) - most}")
-    return items[:most]
+def take_first(items: list[T], limit: int, notes: list[str], noun: str) -> list[T]:
+    """Return the first `limit` items, and note how many were dropped."""
+    if len(items) > limit:
+        notes.append(f"{noun} beyond the limit of {limit} were dropped: {len(items) - limit}")
+    return items[:limit]
 
 
-def problem_lines(error: ValidationError, most: int) -> list[str]:
-    """Return at most `most` lines `path: message` about an invalid answer, without any of its text."""
-    found = error.errors(include_input=False, include_url=False)
-    lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {problem_message(item)}"[:160] for item in found[:most]]
-    return [*lines, f"and {len(found) - most} more"] if len(found) > most else lines
+def problem_lines(error: ValidationError, limit: int) -> list[str]:
+    """Return at most `limit` lines `path: message` about an invalid answer, without any of its text."""
+    errors = error.errors(include_input=False, include_url=False)
+    lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {problem_message(item)}"[:160] for item in errors[:limit]]
+    return [*lines, f"and {len(errors) - limit} more"] if len(errors) > limit else lines

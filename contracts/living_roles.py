@@ -52,7 +52,7 @@ class DecomposerAnswer(RoleAnswer):
             raise UnfitAnswer("expanded_queries: at least one query with words is needed")
         if len(queries) < len(self.expanded_queries):
             notes.append("queries that were empty or repeated were dropped")
-        asked = [question for one in request.rounds for question in one.questions]
+        asked = [question for question_round in request.rounds for question in question_round.questions]
         questions = distinct(self.clarifying_questions, str, asked)
         update = {
             "expanded_queries": take_first(queries, request.most_queries, notes, "queries"),

@@ -63,13 +63,13 @@ class AnalysisEntry(CompactModel):
 
 def find_hit(entries: list[HitsEntry], url: str, doi: str | None = None) -> SearchHit | None:
     """Return the hit of a URL, merged with all hits of the same work; None if there is none."""
-    address, named = canonical_url(url), find_doi(doi) or find_doi(url)
-    found: SearchHit | None = None
+    address, wanted_doi = canonical_url(url), find_doi(doi) or find_doi(url)
+    merged: SearchHit | None = None
     for hit in (hit for entry in entries for hit in entry.hits):
-        same_doi = named is not None and named == (find_doi(hit.doi) or find_doi(hit.url))
+        same_doi = wanted_doi is not None and wanted_doi == (find_doi(hit.doi) or find_doi(hit.url))
         if same_doi or canonical_url(hit.url) == address:
-            found = hit if found is None else join_hits(found, hit)
-    return found
+            merged = hit if merged is None else join_hits(merged, hit)
+    return merged
 
 
 def strip_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResult:
@@ -77,19 +77,19 @@ def strip_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResu
 
     `add_derived_fields` restores the derived parts.
     """
-    given = {source.id: source.quality for source in request.sources}
-    seen_all = set(given) == set(output.analyzed_source_ids or ())
+    labels = {source.id: source.quality for source in request.sources}
+    seen_all = set(labels) == set(output.analyzed_source_ids or ())
     findings = [
-        Finding(id="", statement=each.statement, confidence=each.confidence, evidence_ids=each.evidence_ids)
-        for each in output.findings
+        Finding(id="", statement=finding.statement, confidence=finding.confidence, evidence_ids=finding.evidence_ids)
+        for finding in output.findings
     ]
-    evidence = [Evidence(id="", source_id=each.source_id, start=each.start, end=each.end) for each in output.evidence]
+    evidence = [Evidence(id="", source_id=item.source_id, start=item.start, end=item.end) for item in output.evidence]
     return output.model_copy(
         update={
             "findings": findings,
             "evidence": evidence,
             # An unchanged quality is no update.
-            "quality_updates": [one for one in output.quality_updates if given.get(one.source_id) != one.quality],
+            "quality_updates": [item for item in output.quality_updates if labels.get(item.source_id) != item.quality],
             "analyzed_source_ids": None if seen_all else output.analyzed_source_ids,
         }
     )
@@ -105,8 +105,8 @@ def add_derived_fields(output: AnalyzerResult, source_ids: list[str]) -> Analyze
         evidence[key] = item.model_copy(update={"id": key, "entry": output.entry})
     for finding in output.findings:
         sources = list(dict.fromkeys(evidence[key].source_id for key in finding.evidence_ids))
-        known = {"id": finding_id(finding.statement, finding.evidence_ids), "source_ids": sources}
-        findings.append(finding.model_copy(update=known | {"entry": output.entry}))
+        derived = {"id": finding_id(finding.statement, finding.evidence_ids), "source_ids": sources}
+        findings.append(finding.model_copy(update=derived | {"entry": output.entry}))
     analyzed = source_ids if output.analyzed_source_ids is None else output.analyzed_source_ids
     update = {"findings": findings, "evidence": list(evidence.values()), "analyzed_source_ids": analyzed}
     return output.model_copy(update=update)
@@ -132,7 +132,7 @@ def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchS
         ]
     if isinstance(request, FindingsInput):
         entries = dict.fromkeys([*(one.entry for one in request.findings), *(one.entry for one in request.evidence)])
-        changed = [SourceExtract(id=one.id, quality=one.quality) for one in request.sources if one.changed]
+        changed = [SourceExtract(id=source.id, quality=source.quality) for source in request.sources if source.changed]
         update |= {"entries": list(entries), "findings": [], "evidence": [], "sources": changed}
     if isinstance(request, UpdateInput):
         update["finding_ids"] = [finding.id for finding in request.findings]
@@ -152,11 +152,11 @@ def strip_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
     sources = {key: _strip(source, ENTRY_SOURCE_FIELDS) for key, source in state.get("sources", {}).items()}
     findings = [_strip(finding, ENTRY_FINDING_FIELDS) for finding in state.get("findings", [])]
     # Passages selected for a report are in entries that no finding names.
-    named = {finding.get("entry") for finding in state.get("findings", [])} - {None}
-    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in named}
+    entries = {finding.get("entry") for finding in state.get("findings", [])} - {None}
+    evidence = {key: item for key, item in state.get("evidence", {}).items() if item.get("entry") not in entries}
     lean: dict[str, Any] = {"sources": sources, "findings": findings, "evidence": evidence, "aliases": {}}
-    kept = {name: value for name, value in state.items() if name not in lean}
-    return kept | {name: value for name, value in lean.items() if value}
+    others = {name: value for name, value in state.items() if name not in lean}
+    return others | {name: value for name, value in lean.items() if value}
 
 
 def _strip(item: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -105,7 +105,7 @@ class OutlinerAnswer(RoleAnswer):
 
     def fitted(self, request: OutlineInput, notes: list[str]) -> Self:
         """Keep distinct steps within the limit. Raises `UnfitAnswer` if there are none."""
-        steps = distinct(self.steps, lambda one: one.step)
+        steps = distinct(self.steps, lambda step: step.step)
         if not steps:
             raise UnfitAnswer("steps: at least one step is needed")
         return self.model_copy(update={"steps": take_first(steps, request.most, notes, "steps")})

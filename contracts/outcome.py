@@ -86,8 +86,8 @@ class Usage(Contract):
         """Return how far each counter exceeds the other's; 0 if it does not."""
         unknown = self.cost_usd is None and other.cost_usd is not None
         known = round(max(0.0, self.known_cost_usd - other.known_cost_usd), MONEY_DIGITS)
-        rest = {name: max(0, getattr(self, name) - getattr(other, name)) for name in COUNTERS}
-        return Usage(cost_usd=None if unknown else known, partial_cost_usd=known if unknown else 0.0, **rest)
+        counters = {name: max(0, getattr(self, name) - getattr(other, name)) for name in COUNTERS}
+        return Usage(cost_usd=None if unknown else known, partial_cost_usd=known if unknown else 0.0, **counters)
 
 
 COUNTERS: Final = tuple(name for name in Usage.model_fields if name not in {"cost_usd", "partial_cost_usd"})
@@ -412,7 +412,7 @@ class ResearchStatus(Contract):
     def with_newest(self, agents: list[AgentProgress], awaiting: list[Awaited]) -> "ResearchStatus":
         """Return the status with the latest state of agents and calls; the usage of agents at work is added."""
         usage = self.usage
-        for agent in (each for top in agents for _, each in top.walk()):
+        for agent in (agent for top in agents for _, agent in top.walk()):
             if agent.status is AgentStatus.RUNNING:
                 usage = usage.plus(agent.usage)
         return self.model_copy(update={"agents": agents, "awaiting": awaiting, "usage": usage})

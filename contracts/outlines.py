@@ -51,8 +51,8 @@ def fit_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:
     return take_first(headings, MAX_HEADINGS, notes, "headings")
 
 
-def _check_heading(written: str) -> str:
-    line = " ".join(written.split())
+def _check_heading(text: str) -> str:
+    line = " ".join(text.split())
     if clean_heading(line) != line:
         raise ValueError("expected plain words, without Markdown, HTML and addresses")
     if not distinct([line], str):

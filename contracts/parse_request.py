@@ -50,8 +50,8 @@ def error_lines(error: ValidationError) -> list[str]:
 
 def _check_across_fields(request: ResearchRequest) -> list[str]:
     """Check the rules that span several fields or count bytes."""
-    goes_on = request.continue_from is not None and "strategy" not in request.model_fields_set
-    if lines := [] if goes_on else unknown_to_strategy(request, request.strategy):
+    is_resumed = request.continue_from is not None and "strategy" not in request.model_fields_set
+    if lines := [] if is_resumed else unknown_to_strategy(request, request.strategy):
         return lines
     # A resumed run takes corpus and domains from its session.
     if request.continue_from is None and (lines := resolve_protected_sources(request, request.search)[1]):
@@ -77,18 +77,18 @@ ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", 
 
 def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
     """Return one line for an unusable strategy, or one for each setting that the strategy lacks."""
-    known = {strategy.name: strategy for strategy in list_selectable()}
-    if name not in known:
-        return [f"strategy: unknown (no installed package declares it); choose {join_alternatives(list(known))}"]
+    strategies = {strategy.name: strategy for strategy in list_selectable()}
+    if name not in strategies:
+        return [f"strategy: unknown (no installed package declares it); choose {join_alternatives(list(strategies))}"]
     lines, limits = [], request.limits.model_dump(exclude_none=True)
-    if request.mode not in (Mode.AUTO, Mode.DEEP, *known[name].modes):
-        others = [other.name for other in known.values() if request.mode in other.modes]
-        who = f"; {' and '.join(others)} knows it" if others else ""
-        lines.append(f"mode: the strategy {name} has no mode {request.mode.value}{who}")
+    if request.mode not in (Mode.AUTO, Mode.DEEP, *strategies[name].modes):
+        names = [strategy.name for strategy in strategies.values() if request.mode in strategy.modes]
+        hint = f"; {' and '.join(names)} knows it" if names else ""
+        lines.append(f"mode: the strategy {name} has no mode {request.mode.value}{hint}")
     for noun, special in SPECIAL_LIMITS.items():
-        if not any(getattr(preset, special[-1]) for preset in known[name].presets.values()):
-            lines += [f"limits.{each}: the strategy {name} has no {noun}" for each in special if each in limits]
-    for less, more in ORDERED_LIMITS:
-        if less in limits and more in limits and limits[less] > limits[more]:
-            lines.append(f"limits.{less}: more than limits.{more}")
+        if not any(getattr(preset, special[-1]) for preset in strategies[name].presets.values()):
+            lines += [f"limits.{limit}: the strategy {name} has no {noun}" for limit in special if limit in limits]
+    for smaller, larger in ORDERED_LIMITS:
+        if smaller in limits and larger in limits and limits[smaller] > limits[larger]:
+            lines.append(f"limits.{smaller}: more than limits.{larger}")
     return lines

@@ -86,11 +86,11 @@ class Waiting(Contract):
         update = {"plan_version": plan.version, "questions": plan.questions, "objected": objected}
         return self.model_copy(update=update)
 
-    def is_phrase(self, given: Any) -> bool:
+    def is_phrase(self, text: Any) -> bool:
         """Return true for the bare approval phrase, in any case or quotes; in a longer sentence it may be negated."""
-        if not isinstance(given, str) or self.phrase is None:
+        if not isinstance(text, str) or self.phrase is None:
             return False
-        return " ".join(given.strip(PHRASE_PUNCTUATION).split()).casefold() == self.phrase.casefold()
+        return " ".join(text.strip(PHRASE_PUNCTUATION).split()).casefold() == self.phrase.casefold()
 
     def describe(self) -> str:
         """Name the awaited action of a person, as a noun phrase."""
@@ -121,10 +121,10 @@ class PlannedQuery(StrictContract):
 
     @model_validator(mode="before")
     @classmethod
-    def _from_text(cls, written: Any) -> Any:
-        if not isinstance(written, str | dict | PlannedQuery):
+    def _from_text(cls, value: Any) -> Any:
+        if not isinstance(value, str | dict | PlannedQuery):
             raise ValueError('expected a text, or {"query": "…", "rationale": "…"}')  # noqa: TRY004  # pydantic takes no other
-        return {"query": written} if isinstance(written, str) else written
+        return {"query": value} if isinstance(value, str) else value
 
 
 PlanLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
@@ -239,7 +239,7 @@ class Plan(PlanContent):
 
     def texts(self) -> dict[str, Any]:
         """Return everything that a person approves, in the form of log events."""
-        objections = {"objections": [one.line() for one in self.open_objections]} if self.objections else {}
+        objections = {"objections": [objection.line() for objection in self.open_objections]} if self.objections else {}
         return objections | {
             "version": self.version,
             "clarifying_questions": self.questions,
@@ -266,16 +266,16 @@ class Plan(PlanContent):
     @property
     def parts(self) -> list[PlanNode]:
         """Return the parts that a person reads and edits: sub-queries, and nodes without children."""
-        broken_down = {node.parent for node in self.nodes}
-        return [node for node in self.nodes if node.needs_search or node.id not in broken_down]
+        parents = {node.parent for node in self.nodes}
+        return [node for node in self.nodes if node.needs_search or node.id not in parents]
 
     def children(self, node: PlanNode) -> list[PlanNode]:
         """Return the children of a node."""
-        return [other for other in self.nodes if other.parent == node.id]
+        return [child for child in self.nodes if child.parent == node.id]
 
     def newest(self, node: PlanNode) -> PlanNode:
         """Return the plan's current version of a node; the given one if the plan has none with its id."""
-        return next((one for one in self.nodes if one.id == node.id), node)
+        return next((current for current in self.nodes if current.id == node.id), node)
 
     def with_nodes(self, *changed: PlanNode) -> "Plan":
         """Return the plan with these nodes, each replacing the one with its id or appended."""
@@ -286,13 +286,13 @@ class Plan(PlanContent):
 def agent_nodes(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
     """Return the leaves and tasks of an agent's plan as descendants of the node of its task, one of the known nodes."""
     depths = {node.id: node.depth for node in known if node.id == task}
-    found = []
+    descendants = []
     for node in nodes:
         if node.kind in (NodeKind.LEAF, NodeKind.TASK) and node.id != task:
             parent = node.parent if node.parent in depths else task
             depths[node.id] = depths.get(parent or "", 0) + 1
-            found.append(node.model_copy(update={"parent": parent, "depth": depths[node.id]}))
-    return found
+            descendants.append(node.model_copy(update={"parent": parent, "depth": depths[node.id]}))
+    return descendants
 
 
 class PlanAnswer(PlanContent):
@@ -309,6 +309,6 @@ class PlanAnswer(PlanContent):
 
     def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
         """Return the plan with an agent's leaves and tasks added or replaced."""
-        known = {node.id: node for node in self.nodes}
-        known |= {node.id: node for node in agent_nodes(nodes, self.nodes, task)}
-        return self.model_copy(update={"nodes": list(known.values())})
+        merged = {node.id: node for node in self.nodes}
+        merged |= {node.id: node for node in agent_nodes(nodes, self.nodes, task)}
+        return self.model_copy(update={"nodes": list(merged.values())})

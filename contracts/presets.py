@@ -55,9 +55,9 @@ def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
 def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
     """Return the highest of each limit; None (no limit) is the highest."""
     first, *others = possible
-    values = {name: [getattr(one, name) for one in (first, *others)] for name in EffectiveLimits.model_fields}
-    numbers = {name: of for name, of in values.items() if isinstance(of[0], int | float | None)}
-    return first.model_copy(update={name: None if None in of else max(of) for name, of in numbers.items()})
+    values = {name: [getattr(limits, name) for limits in (first, *others)] for name in EffectiveLimits.model_fields}
+    numbers = {name: bounds for name, bounds in values.items() if isinstance(bounds[0], int | float | None)}
+    return first.model_copy(update={name: None if None in bounds else max(bounds) for name, bounds in numbers.items()})
 
 
 def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:

@@ -22,32 +22,32 @@ def resolve_protected_sources(
 ) -> tuple[list[str], list[str]]:
     """Return the distinct addresses of the protected sources, and one line for each problem."""
     urls, lines = list[str](), list[str]()
-    for place, given in enumerate(request.protected_sources):
+    for index, source in enumerate(request.protected_sources):
         try:
-            url = _resolve_address(given, request.corpus)
+            url = _resolve_address(source, request.corpus)
             _check_against(url, request, search)
         except ValueError as problem:
-            lines.append(f"protected_sources.{place}: {problem}")
+            lines.append(f"protected_sources.{index}: {problem}")
         else:
             urls.append(url)
     urls = list(dict.fromkeys(urls))
-    most = request.limits.max_sources
-    if most is not None and most < len(urls):
+    limit = request.limits.max_sources
+    if limit is not None and limit < len(urls):
         lines.append("limits.max_sources: less than there are protected_sources; raise it, or protect fewer")
     if urls and request.mode is Mode.DIRECT:
         lines.append("mode: an answer without research reads no protected_sources; choose another mode")
     return urls, lines
 
 
-def _resolve_address(given: str, corpus: str | None) -> str:
+def _resolve_address(source: str, corpus: str | None) -> str:
     """Return the address of a page or document as searches spell it. Raises ValueError."""
-    if SCHEME.match(given):
-        if not url_host(given):
+    if SCHEME.match(source):
+        if not url_host(source):
             raise ValueError("no address of a page; write it like https://example.org/page")
-        return canonical_url(given)
-    name, path = corpus, given.replace("%", "%25")
-    if given.startswith(CORPUS_SCHEME):
-        name, _, path = given.removeprefix(CORPUS_SCHEME).partition("/")
+        return canonical_url(source)
+    name, path = corpus, source.replace("%", "%25")
+    if source.startswith(CORPUS_SCHEME):
+        name, _, path = source.removeprefix(CORPUS_SCHEME).partition("/")
     if corpus is None:
         raise ValueError("a document of a corpus, and the request has none; name its `corpus`, or a whole address")
     if name != corpus:

@@ -85,33 +85,33 @@ class ManagerAnswer(RoleAnswer):
 
     def fitted(self, request: ScopeInput, notes: list[str]) -> Self:
         """Keep distinct queries within the limit, or the edited ones. Raises `UnfitAnswer` without usable verdicts."""
-        judged = distinct(self.queries, lambda one: one.query)
+        judgements = distinct(self.queries, lambda judgement: judgement.query)
         if request.edited:
-            judged = _order_verdicts(request.edited, judged, notes)
-        if not judged:
+            judgements = _order_verdicts(request.edited, judgements, notes)
+        if not judgements:
             raise UnfitAnswer("queries: at least one query with words is needed")
-        for place, one in enumerate(judged):
-            if not one.feasible and not (one.reason and distinct(one.splits, str, [one.query])):
-                raise UnfitAnswer(f"queries.{place}: not feasible, so a reason and narrower queries are needed")
-        kept = judged if request.edited else take_first(judged, request.most_queries, notes, "queries")
-        return self.model_copy(update={"queries": [_clean_splits(one) for one in kept]})
+        for index, judgement in enumerate(judgements):
+            if not judgement.feasible and not (judgement.reason and distinct(judgement.splits, str, [judgement.query])):
+                raise UnfitAnswer(f"queries.{index}: not feasible, so a reason and narrower queries are needed")
+        judgements = judgements if request.edited else take_first(judgements, request.most_queries, notes, "queries")
+        return self.model_copy(update={"queries": [_clean_splits(judgement) for judgement in judgements]})
 
 
-def _order_verdicts(edited: Sequence[str], judged: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
+def _order_verdicts(edited: Sequence[str], judgements: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
     """Return the verdict on each edited query, in order. Raises `UnfitAnswer` if one is missing."""
-    known = {normalized_text(one.query): one for one in judged}
-    missing = [place for place, query in enumerate(edited) if normalized_text(query) not in known]
+    by_query = {normalized_text(judgement.query): judgement for judgement in judgements}
+    missing = [index for index, query in enumerate(edited) if normalized_text(query) not in by_query]
     if missing:
         raise UnfitAnswer(f"queries: query {missing[0] + 1} of those to be judged is missing; copy each word for word")
-    if len(judged) > len(edited):
+    if len(judgements) > len(edited):
         notes.append("verdicts of other queries were dropped")
-    return [known[normalized_text(query)].model_copy(update={"query": query}) for query in edited]
+    return [by_query[normalized_text(query)].model_copy(update={"query": query}) for query in edited]
 
 
-def _clean_splits(judged: JudgedQuery) -> JudgedQuery:
+def _clean_splits(judgement: JudgedQuery) -> JudgedQuery:
     """Return a verdict with distinct narrower queries, or none if the query is feasible."""
-    splits = [] if judged.feasible else distinct(judged.splits, str, [judged.query])[:MAX_SPLITS]
-    return judged.model_copy(update={"splits": splits})
+    splits = [] if judgement.feasible else distinct(judgement.splits, str, [judgement.query])[:MAX_SPLITS]
+    return judgement.model_copy(update={"splits": splits})
 
 
 class LibrarianInput(RoleInput):
@@ -210,8 +210,8 @@ class TreeInput(RoleInput):
     @property
     def bounds(self) -> TreeBounds:
         """Return the limits of the answer."""
-        known = frozenset(source.id for source in self.vetted)
-        return TreeBounds(self.most_nodes, self.most_leaves, known, self.most_levels)
+        source_ids = frozenset(source.id for source in self.vetted)
+        return TreeBounds(self.most_nodes, self.most_leaves, source_ids, self.most_levels)
 
 
 Task = Annotated[TaskType, BeforeValidator(lambda word: word.strip().upper() if isinstance(word, str) else word)]
@@ -259,16 +259,16 @@ class TreeAnswer(RoleAnswer):
         """Return the tree, rooted at the request's executor; duplicate leaves count once."""
         root = TreeNode(id=request.node_id or node_id("", request.goal), goal=request.goal, level=request.level)
         nodes: list[TreeNode] = []
-        waiting: list[tuple[TreeNode, list[ProposedLeaf], list[Any]]] = [(root, self.leaves, [*self.nodes])]
-        while waiting:
-            node, leaves, below = waiting.pop(0)
-            found = [_leaf(node.id, leaf) for leaf in leaves]
-            nodes.append(node.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())}))
-            for each in below:
+        queue: list[tuple[TreeNode, list[ProposedLeaf], list[Any]]] = [(root, self.leaves, [*self.nodes])]
+        while queue:
+            node, leaves, branches = queue.pop(0)
+            tree_leaves = [_leaf(node.id, leaf) for leaf in leaves]
+            nodes.append(node.model_copy(update={"leaves": list({leaf.id: leaf for leaf in tree_leaves}.values())}))
+            for branch in branches:
                 # Anything below the levels of the schema is too deep, whatever its content.
-                one = each if isinstance(each, ProposedNode) else ProposedNode(goal="too deep")
-                child = TreeNode(id=node_id(node.id, one.goal), goal=one.goal, level=node.level + 1, parent=node.id)
-                waiting.append((child, one.leaves, one.nodes))
+                item = branch if isinstance(branch, ProposedNode) else ProposedNode(goal="too deep")
+                child = TreeNode(id=node_id(node.id, item.goal), goal=item.goal, level=node.level + 1, parent=node.id)
+                queue.append((child, item.leaves, item.nodes))
         return ResearchTree(nodes=nodes)
 
 
@@ -301,8 +301,8 @@ class MentionedWork(Contract):
 
     def is_at(self, url: str, title: str) -> bool:
         """Return whether a hit is this work, by URL or title."""
-        at = bool(self.address) and canonical_url(self.address) == canonical_url(url)
-        return at or (bool(self.words) and self.words.casefold() in " ".join(title.casefold().split()))
+        is_same_url = bool(self.address) and canonical_url(self.address) == canonical_url(url)
+        return is_same_url or (bool(self.words) and self.words.casefold() in " ".join(title.casefold().split()))
 
 
 class ExtractorAnswer(AnalyzerAnswer):
@@ -325,10 +325,10 @@ class ExtractorAnswer(AnalyzerAnswer):
         """Keep the first distinct questions, gaps and works, and derive the gaps of an analysis from them."""
         del request
         questions = take_first(distinct(self.follow_up_questions, str), MAX_FOLLOW_UP_QUESTIONS, notes, "questions")
-        holes = take_first(distinct(self.identified_gaps, str, questions), MAX_IDENTIFIED_GAPS, notes, "gaps")
+        missing = take_first(distinct(self.identified_gaps, str, questions), MAX_IDENTIFIED_GAPS, notes, "gaps")
         works = distinct(self.mentioned_works, lambda work: f"{work.words} {work.address}")
         gaps = [ProposedGap(description=text, kind=GapKind.QUESTION, suggested_queries=[text]) for text in questions]
-        gaps += [ProposedGap(description=text, kind=GapKind.LIMITATION, suggested_queries=[text]) for text in holes]
+        gaps += [ProposedGap(description=text, kind=GapKind.LIMITATION, suggested_queries=[text]) for text in missing]
         update = {"gaps": gaps, "quality_updates": [], "mentioned_works": take_first(works, MAX_WORKS, notes, "works")}
         return self.model_copy(update=update)
 
@@ -374,15 +374,15 @@ class SelfCheckAnswer(RoleAnswer):
     def fitted(self, request: SelfCheckInput, notes: list[str]) -> Self:
         """Keep one judgement per gap of the request."""
         del notes
-        known = {gap.id for gap in request.gaps}
-        judged = distinct((one for one in self.gaps if one.gap_id in known), lambda one: one.gap_id)
+        gap_ids = {gap.id for gap in request.gaps}
+        judged = distinct((gap for gap in self.gaps if gap.gap_id in gap_ids), lambda gap: gap.gap_id)
         return self.model_copy(update={"gaps": judged})
 
     @property
     def material(self) -> list[str]:
         """Return the ids of gaps that need a correction: not minor, in scope, addressable; none if sufficient."""
-        gaps = [] if self.sufficient else [one for one in self.gaps if one.in_scope and one.addressable]
-        return [one.gap_id for one in gaps if one.severity is not Severity.MINOR]
+        gaps = [] if self.sufficient else [gap for gap in self.gaps if gap.in_scope and gap.addressable]
+        return [gap.gap_id for gap in gaps if gap.severity is not Severity.MINOR]
 
 
 MANAGER: Final = RoleSpec(

@@ -86,7 +86,7 @@ class CoordinatorAnswer(RoleAnswer):
         if route is Mode.AUTO or (route is Mode.DIRECT and not request.may_answer):
             notes.append(f"the route {route.value}, which is not open, was read as deep")
             route = Mode.DEEP
-        asked = [question for one in request.rounds for question in one.questions]
+        asked = [question for question_round in request.rounds for question in question_round.questions]
         questions = distinct(self.clarifying_questions, str, asked)[:MAX_QUESTIONS]
         if request.required and not questions:
             raise UnfitAnswer("clarifying_questions: the person must be asked: at least one question is needed")
@@ -176,16 +176,16 @@ class StepPlannerAnswer(RoleAnswer):
 
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
         """Keep distinct new steps. Raises `UnfitAnswer` for a first plan without a search, as nothing is read yet."""
-        done, named = [step.title for step in request.steps], [_complete_step(step) for step in self.steps]
-        kept = distinct(named, lambda step: step.title, done)
-        if len(kept) < len(self.steps):
+        done, steps = [step.title for step in request.steps], [_complete_step(step) for step in self.steps]
+        fresh = distinct(steps, lambda step: step.title, done)
+        if len(fresh) < len(self.steps):
             notes.append("steps that were empty or done already were dropped")
-        if not kept and not request.steps:
+        if not fresh and not request.steps:
             raise UnfitAnswer("steps: at least one step with a title is needed")
-        kept = take_first(kept, request.most, notes, "steps")
-        if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in kept):
+        fresh = take_first(fresh, request.most, notes, "steps")
+        if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in fresh):
             raise UnfitAnswer("steps: nothing has been read yet: at least one step must search (needs_search)")
-        return self.model_copy(update={"steps": kept})
+        return self.model_copy(update={"steps": fresh})
 
 
 def _complete_step(step: ProposedStep) -> ProposedStep:

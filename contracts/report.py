@@ -304,7 +304,7 @@ class Report(Contract):
     def cited_sources(self) -> Iterator[tuple[int, ReportSource]]:
         """Yield the cited sources with their numbers, in order."""
         known = {source.id: source for source in self.sources}
-        for citation in sorted(self.citations, key=lambda each: each.number):
+        for citation in sorted(self.citations, key=lambda citation: citation.number):
             if citation.source_id in known:
                 yield citation.number, known[citation.source_id]
 
@@ -318,7 +318,7 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
         return Report.model_validate_json(data)
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)[:MAX_PROBLEMS]
-        return [(".".join(str(part) for part in each["loc"]), problem_message(each)) for each in problems]
+        return [(".".join(str(part) for part in problem["loc"]), problem_message(problem)) for problem in problems]
 
 
 # --- the comparison of two reports, claim by claim -------------------------------------------------------------------
@@ -344,17 +344,17 @@ def _claim_changes(before: Report, after: Report) -> Iterator[ClaimChange]:
     """Yield the claims that differ: those of the newer report in order, then the removed ones."""
     old, new = list(before.claims), list(after.claims)
     same = _match_same(old, new)
-    known = {place: claim for place, claim in enumerate(old) if place not in same.values()}
-    rephrased = _match_rephrased(known, {place: claim for place, claim in enumerate(new) if place not in same})
-    for place, claim in enumerate(new):
-        if place in rephrased:
-            yield _change(ChangeKind.WORDED_ANEW, old[rephrased[place]], claim)
-        elif place not in same:
+    unmatched = {index: claim for index, claim in enumerate(old) if index not in same.values()}
+    rephrased = _match_rephrased(unmatched, {index: claim for index, claim in enumerate(new) if index not in same})
+    for index, claim in enumerate(new):
+        if index in rephrased:
+            yield _change(ChangeKind.WORDED_ANEW, old[rephrased[index]], claim)
+        elif index not in same:
             yield _change(ChangeKind.NEW, None, claim)
-        elif old[same[place]].verdict != claim.verdict:
-            yield _change(ChangeKind.OTHER_VERDICT, old[same[place]], claim)
-    for place, claim in known.items():
-        if place not in rephrased.values():
+        elif old[same[index]].verdict != claim.verdict:
+            yield _change(ChangeKind.OTHER_VERDICT, old[same[index]], claim)
+    for index, claim in unmatched.items():
+        if index not in rephrased.values():
             yield _change(ChangeKind.GONE, claim, None)
 
 
@@ -372,41 +372,41 @@ def _change(kind: ChangeKind, before: ReportClaim | None, after: ReportClaim | N
 
 def _match_same(old: Sequence[ReportClaim], new: Sequence[ReportClaim]) -> dict[int, int]:
     """Map the index of each newer claim to that of an earlier one with the same text, each used once."""
-    known: dict[str, list[int]] = {}
-    for place, claim in enumerate(old):
-        known.setdefault(normalized_text(claim_text(claim)), []).append(place)
+    by_text: dict[str, list[int]] = {}
+    for index, claim in enumerate(old):
+        by_text.setdefault(normalized_text(claim_text(claim)), []).append(index)
     partners = {}
-    for place, claim in enumerate(new):
-        if places := known.get(normalized_text(claim_text(claim))):
+    for index, claim in enumerate(new):
+        if indexes := by_text.get(normalized_text(claim_text(claim))):
             # Prefer the same section, because a statement may occur in several.
-            partners[place] = max(places, key=lambda each: old[each].section == claim.section)
-            places.remove(partners[place])
+            partners[index] = max(indexes, key=lambda candidate: old[candidate].section == claim.section)
+            indexes.remove(partners[index])
     return partners
 
 
 def _match_rephrased(old: Mapping[int, ReportClaim], new: Mapping[int, ReportClaim]) -> dict[int, int]:
     """Map the index of each rephrased claim to that of the earlier one, most similar pairs first."""
     earlier, later = (
-        [(place, normalized_text(claim_text(claim)).split()) for place, claim in [*claims.items()][:MAX_PAIRED_CLAIMS]]
+        [(index, normalized_text(claim_text(claim)).split()) for index, claim in [*claims.items()][:MAX_PAIRED_CLAIMS]]
         for claims in (old, new)
     )
     pairs = [
-        (-likeness, place, number)
-        for place, words in later
-        for number, known in earlier
-        if (likeness := _similarity(words, known)) >= MIN_SIMILARITY
+        (-similarity, index, earlier_index)
+        for index, words in later
+        for earlier_index, earlier_words in earlier
+        if (similarity := _similarity(words, earlier_words)) >= MIN_SIMILARITY
     ]
     chosen: dict[int, int] = {}
-    for _, place, number in sorted(pairs):
-        if place not in chosen and number not in chosen.values():
-            chosen[place] = number
+    for _, index, earlier_index in sorted(pairs):
+        if index not in chosen and earlier_index not in chosen.values():
+            chosen[index] = earlier_index
     return chosen
 
 
-def _similarity(one: list[str], other: list[str]) -> float:
+def _similarity(words: list[str], other_words: list[str]) -> float:
     """Return the share of words that two statements have in common, in the same order; 0 if clearly too low."""
-    few = 2 * len({*one} & {*other}) < MIN_SIMILARITY * (len({*one}) + len({*other}))
-    return 0.0 if few else SequenceMatcher(None, one, other, autojunk=False).ratio()
+    is_low = 2 * len({*words} & {*other_words}) < MIN_SIMILARITY * (len({*words}) + len({*other_words}))
+    return 0.0 if is_low else SequenceMatcher(None, words, other_words, autojunk=False).ratio()
 
 
 def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> Iterator[SourceChange]:
@@ -416,28 +416,28 @@ def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> I
     for source in before.sources:
         if source.status != SourceStatus.FULL.value:
             continue
-        now = by_id.get(source.id) or by_address.get(canonical_url(source.url))
+        newer = by_id.get(source.id) or by_address.get(canonical_url(source.url))
         reason = lost.get(source.id, "")
         if reason:
             kind = SourceChangeKind.GONE if reason == "not_found" else SourceChangeKind.UNREACHABLE
-        elif now is None or now.status != SourceStatus.FULL.value:
-            kind, reason = SourceChangeKind.GONE, now.status_reason if now else "the newer report does not have it"
-        elif now.text_hash != source.text_hash:
+        elif newer is None or newer.status != SourceStatus.FULL.value:
+            kind, reason = SourceChangeKind.GONE, newer.status_reason if newer else "the newer report does not have it"
+        elif newer.text_hash != source.text_hash:
             kind = SourceChangeKind.CHANGED
         else:
             continue
         cited = {key for claim in before.claims for key in claim.evidence_ids}
-        passages = [one.quote for one in before.evidence if one.source_id == source.id and one.id in cited]
-        shown = {"source_id": source.id, "url": source.url, "title": source.title}
-        yield SourceChange(kind=kind, reason=reason, passages=passages[:MAX_PASSAGES], **shown)
+        passages = [item.quote for item in before.evidence if item.source_id == source.id and item.id in cited]
+        fields = {"source_id": source.id, "url": source.url, "title": source.title}
+        yield SourceChange(kind=kind, reason=reason, passages=passages[:MAX_PASSAGES], **fields)
 
 
 def compare_files(before: bytes, after: bytes) -> ReportChanges | int:
     """Compare two `report.json` files; return the index (0 or 1) of the first invalid one. Run it in a subprocess."""
     reports = list[Report]()
-    for place, data in enumerate((before, after)):
+    for index, data in enumerate((before, after)):
         report = read_report(data)
         if not isinstance(report, Report):
-            return place
+            return index
         reports.append(report)
     return compare_reports(reports[0], reports[1])

@@ -145,7 +145,7 @@ class AppliedUpdates(CompactModel):
     @property
     def draft(self) -> ReportDraft | None:
         """Return the latest text."""
-        return next((each.step.draft for each in reversed(self.outcomes) if each.step), self.base)
+        return next((outcome.step.draft for outcome in reversed(self.outcomes) if outcome.step), self.base)
 
 
 class SplitRequest(LiveReportRequest):

@@ -69,7 +69,7 @@ class ResearchTree(Contract):
 
     def children(self, node: TreeNode) -> list[TreeNode]:
         """Return the executors directly below one."""
-        return [other for other in self.nodes if other.parent == node.id]
+        return [child for child in self.nodes if child.parent == node.id]
 
     def node(self, identity: str) -> TreeNode:
         """Return the executor with an id. Raises KeyError if there is none."""
@@ -77,11 +77,11 @@ class ResearchTree(Contract):
 
     def part(self, identity: str) -> "ResearchTree":
         """Return the subtree of the executor with an id, levels unchanged. Raises KeyError."""
-        below = {self.node(identity).id}
+        ids = {self.node(identity).id}
         for node in self.nodes:
-            if node.parent in below:
-                below.add(node.id)
-        return ResearchTree(nodes=[node for node in self.nodes if node.id in below])
+            if node.parent in ids:
+                ids.add(node.id)
+        return ResearchTree(nodes=[node for node in self.nodes if node.id in ids])
 
 
 @dataclass(frozen=True)
@@ -146,25 +146,25 @@ def _shape_problems(tree: ResearchTree, paths: Mapping[str, str], most_levels: i
         if not goal:
             yield f"{path}.goal: a goal is needed"
         if node is not tree.root:
-            of_parent = goals.get(node.parent or "", set())
-            if goal in of_parent:
+            inherited = goals.get(node.parent or "", set())
+            if goal in inherited:
                 yield f"{path}.goal: it repeats a goal above it: name the part that is this executor's own"
-            goals[node.id] = of_parent | {goal}
+            goals[node.id] = inherited | {goal}
         if not node.leaves and node.id not in parents:
             yield f"{path or '$'}: an executor needs leaves, or executors below it"
 
 
 def _leaf_problems(node: TreeNode, path: str, bounds: TreeBounds) -> Iterator[str]:
     """Yield the problems of an executor's leaves."""
-    where = f"{path}.leaves".lstrip(".")
+    location = f"{path}.leaves".lstrip(".")
     rounds = [leaf.round for leaf in node.leaves]
-    most = max((rounds.count(number) for number in set(rounds)), default=0)
-    if most > bounds.most_leaves:
-        yield f"{where}: {most} leaves, at most {bounds.most_leaves}: keep the most useful ones"
+    largest = max((rounds.count(number) for number in set(rounds)), default=0)
+    if largest > bounds.most_leaves:
+        yield f"{location}: {largest} leaves, at most {bounds.most_leaves}: keep the most useful ones"
     if len(set(rounds)) > bounds.most_rounds:
-        yield f"{where}: leaves of {len(set(rounds))} rounds, at most {bounds.most_rounds}"
+        yield f"{location}: leaves of {len(set(rounds))} rounds, at most {bounds.most_rounds}"
     for number, leaf in enumerate(node.leaves):
         if leaf.source_id not in bounds.sources:
-            yield f"{where}.{number}.source: it is not the label of a source in the list"
+            yield f"{location}.{number}.source: it is not the label of a source in the list"
         if leaf.task_type is TaskType.ANSWER_QUESTION and not leaf.task_detail.strip():
-            yield f"{where}.{number}.task_detail: ANSWER_QUESTION needs its question"
+            yield f"{location}.{number}.task_detail: ANSWER_QUESTION needs its question"

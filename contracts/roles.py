@@ -136,14 +136,14 @@ class PlannerAnswer(RoleAnswer):
 
     def fitted(self, request: PlanInput, notes: list[str]) -> Self:
         """Keep distinct sub-queries, the most important ones up to the limit, in the planner's order."""
-        kept = distinct(self.sub_queries, lambda one: one.query)
-        if not kept:
+        queries = distinct(self.sub_queries, lambda query: query.query)
+        if not queries:
             raise UnfitAnswer("sub_queries: at least one sub-query with words is needed")
-        if len(kept) < len(self.sub_queries):
+        if len(queries) < len(self.sub_queries):
             notes.append("sub-queries that were empty or repeated were dropped")
-        ranked = sorted(range(len(kept)), key=lambda place: (kept[place].priority, place))
+        ranked = sorted(range(len(queries)), key=lambda index: (queries[index].priority, index))
         chosen = take_first(ranked, request.max_sub_queries, notes, "sub-queries")
-        return self.model_copy(update={"sub_queries": [kept[place] for place in sorted(chosen)]})
+        return self.model_copy(update={"sub_queries": [queries[index] for index in sorted(chosen)]})
 
 
 class ClarifyInput(RoleInput):
@@ -166,7 +166,7 @@ class ClarifierAnswer(RoleAnswer):
 
     def fitted(self, request: ClarifyInput, notes: list[str]) -> Self:
         """Keep distinct new questions. Raises `UnfitAnswer` if a required question is missing."""
-        asked = [question for one in request.rounds for question in one.questions]
+        asked = [question for question_round in request.rounds for question in question_round.questions]
         proposed = self.questions if request.required or not self.clear else []
         questions = take_first(distinct(proposed, str, asked), MAX_QUESTIONS, notes, "questions")
         if request.required and not questions:
@@ -396,22 +396,22 @@ class RefinerAnswer(RoleAnswer):
 
     def fitted(self, request: RefineInput, notes: list[str]) -> Self:
         """Keep one assessment per gap of the request, and new follow-up queries."""
-        known = {gap.id for gap in request.gaps}
-        judged = distinct((one for one in self.gap_analysis if one.gap_id in known), lambda one: one.gap_id)
+        gap_ids = {gap.id for gap in request.gaps}
+        judged = distinct((item for item in self.gap_analysis if item.gap_id in gap_ids), lambda item: item.gap_id)
         if len(judged) < len(self.gap_analysis):
             notes.append("assessments of unknown gaps, or second ones, were ignored")
         asked = list(request.asked)
         gap_analysis = []
-        for one in judged:
-            fresh = distinct(one.follow_up_queries, lambda follow_up: follow_up.query, asked)[:MAX_FOLLOW_UPS]
+        for item in judged:
+            fresh = distinct(item.follow_up_queries, lambda follow_up: follow_up.query, asked)[:MAX_FOLLOW_UPS]
             asked += [follow_up.query for follow_up in fresh]  # nor may two gaps share a query
-            gap_analysis.append(one.model_copy(update={"follow_up_queries": fresh}))
+            gap_analysis.append(item.model_copy(update={"follow_up_queries": fresh}))
         advice = self.iteration_recommendation
-        named = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in known]
+        priority_gaps = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in gap_ids]
         return self.model_copy(
             update={
                 "gap_analysis": gap_analysis,
-                "iteration_recommendation": advice.model_copy(update={"priority_gaps": named}),
+                "iteration_recommendation": advice.model_copy(update={"priority_gaps": priority_gaps}),
                 "report_improvements": distinct(self.report_improvements, str)[:MAX_NOTES],
             }
         )
@@ -542,8 +542,8 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
     if isinstance(request, BriefedInput | WriteInput):
         fields["corpus"] = resolved.corpus
     if isinstance(request, AnalyzeInput):
-        most = request.MAX_CHARACTERS or resolved.source_characters
-        fields["source_characters"] = min(most, resolved.source_characters)
+        limit = request.MAX_CHARACTERS or resolved.source_characters
+        fields["source_characters"] = min(limit, resolved.source_characters)
     return fields
 
 
@@ -552,7 +552,7 @@ def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> 
     preferences = [f"The region that matters: {resolved.constraints.region}"] if resolved.constraints.region else []
     if resolved.constraints.audience:
         preferences.append(f"The readers: {resolved.constraints.audience}")
-    preferences += [f"Leave out, do not report on: {each}" for each in resolved.exclude]
+    preferences += [f"Leave out, do not report on: {exclusion}" for exclusion in resolved.exclude]
     if issubclass(role.result, SynthesizerResult) and resolved.output.sections:
         headings = "; ".join(resolved.output.sections)
         preferences.append(f'These sections in this order, in place of the usual ones, each under "## ": {headings}')

@@ -250,10 +250,10 @@ class ResearchState(BaseModel):
         planned = [
             query for query in self.plan.sub_queries if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH
         ]
-        known, others = {query.id for query in planned}, dict[str, list[QueryRecord]]()
+        planned_ids, by_text = {query.id for query in planned}, dict[str, list[QueryRecord]]()
         for record in self.query_ledger:
-            if record.sub_query_id not in known:
-                others.setdefault(record.text, []).append(record)
+            if record.sub_query_id not in planned_ids:
+                by_text.setdefault(record.text, []).append(record)
         tasks = {node.id for node in self.plan.nodes}
         return planned + [
             PlanNode(
@@ -268,7 +268,7 @@ class ResearchState(BaseModel):
                 # Agents that send a provider the same search get the same results.
                 result_count=sum({(one.provider, one.source_type): one.found for one in records if one.found}.values()),
             )
-            for text, records in others.items()
+            for text, records in by_text.items()
         ]
 
     def readable_sources(self) -> list[Source]:
@@ -285,14 +285,14 @@ class ResearchState(BaseModel):
         A resumed run may read them; in `sources` they would count as known.
         """
         known = {key for source in self.sources.values() for key in keys_of(source)} | self.aliases.keys()
-        found: dict[str, Source] = {}
-        for one in (*self.passed_over, *self.candidates) if self.ending else ():
-            keys = set(keys_of(one.hit))
-            if not keys & known and not is_excluded(one.hit.title, one.hit.url, self.resolution.exclude):
-                source = Source.of_hit(one.hit, [one.sub_query_id])
-                found[source.id] = source
+        unread: dict[str, Source] = {}
+        for candidate in (*self.passed_over, *self.candidates) if self.ending else ():
+            keys = set(keys_of(candidate.hit))
+            if not keys & known and not is_excluded(candidate.hit.title, candidate.hit.url, self.resolution.exclude):
+                source = Source.of_hit(candidate.hit, [candidate.sub_query_id])
+                unread[source.id] = source
             known |= keys
-        return found
+        return unread
 
     def high_quality_sources(self) -> list[Source]:
         """Return the readable sources of high quality."""

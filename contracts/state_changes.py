@@ -46,18 +46,18 @@ def apply_change(before: Any, change: list[Any]) -> Any:
 
 
 def _apply(before: Any, change: list[Any]) -> Any:
-    kind, *rest = change
+    kind, *arguments = change
     if kind == REPLACE:
-        return rest[0] if rest else before
-    changes, other = rest
+        return arguments[0] if arguments else before
+    changes, removed_or_added = arguments
     if kind == IN_OBJECT:
-        kept = {key: value for key, value in before.items() if key not in other}
-        return kept | {key: _apply(before.get(key), each) for key, each in changes.items()}
+        remaining = {key: value for key, value in before.items() if key not in removed_or_added}
+        return remaining | {key: _apply(before.get(key), item_change) for key, item_change in changes.items()}
     if kind == IN_LIST:
         items = list(before)
-        for index, each in changes.items():
-            items[int(index)] = _apply(items[int(index)], each)
-        return items + other
+        for index, item_change in changes.items():
+            items[int(index)] = _apply(items[int(index)], item_change)
+        return items + removed_or_added
     raise ValueError("an unknown kind of change")
 
 

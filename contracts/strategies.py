@@ -76,8 +76,8 @@ _declared: dict[str, StrategyDeclaration] = {}
 
 def declare(strategy: StrategyDeclaration) -> None:
     """Register a strategy in this process. Raises ValueError if another one has its name."""
-    known = _declared.setdefault(strategy.name, strategy)
-    if known != strategy:
+    registered = _declared.setdefault(strategy.name, strategy)
+    if registered != strategy:
         raise ValueError(f"two strategies are named {strategy.name}")
 
 
@@ -146,9 +146,9 @@ SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTEN
 """Per source, as shown to a model (`python -m benchmarks.tokens`)."""
 
 
-def _limits(depth: Depth, sub_queries: int, sources: int, sources_per_query: int, **others: float) -> EffectiveLimits:
+def _limits(depth: Depth, sub_queries: int, sources: int, sources_per_query: int, **extra: float) -> EffectiveLimits:
     deadline, reserve = TIMES[depth]
-    usual = {
+    defaults = {
         "max_iterations": 3,
         "max_new_sources": sources,
         "max_source_characters": SOURCE_CHARACTERS[depth],
@@ -156,11 +156,11 @@ def _limits(depth: Depth, sub_queries: int, sources: int, sources_per_query: int
         "reserve_seconds": reserve,
     }
     counts = {"max_sub_queries": sub_queries, "max_sources": sources, "max_sources_per_query": sources_per_query}
-    return EffectiveLimits.model_validate(usual | counts | others)
+    return EffectiveLimits.model_validate(defaults | counts | extra)
 
 
-def _steps(fewest: int, most: int, searches: int, reads: int) -> dict[str, int]:
-    return {"min_steps": fewest, "max_steps": most, "max_searches_per_step": searches, "max_reads_per_step": reads}
+def _steps(minimum: int, maximum: int, searches: int, reads: int) -> dict[str, int]:
+    return {"min_steps": minimum, "max_steps": maximum, "max_searches_per_step": searches, "max_reads_per_step": reads}
 
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
@@ -208,14 +208,14 @@ QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
 
 def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
     steps, searches = limits.max_steps, limits.max_searches_per_step
-    fewest = min(limits.min_steps, steps)
+    min_steps = min(limits.min_steps, steps)
     return {
         reflective.COORDINATOR.name: (0, 1),
         reflective.INVESTIGATOR.name: (0, 1),
         reflective.STEP_PLANNER.name: (0, limits.max_iterations),
-        reflective.RESEARCHER.name: (fewest, steps * searches),
-        ANALYZER.name: (fewest, steps * searches),
-        reflective.REFLECTOR.name: (fewest, steps) if reflects else (0, 0),
+        reflective.RESEARCHER.name: (min_steps, steps * searches),
+        ANALYZER.name: (min_steps, steps * searches),
+        reflective.REFLECTOR.name: (min_steps, steps) if reflects else (0, 0),
         SYNTHESIZER.name: (1, 2),
         reflective.RESPONDER.name: (0, 1),
     }
@@ -372,13 +372,13 @@ def calls_by_role(
     if own is None:
         own = strategy.expected_calls(resolved.limits, resolved.gates.think is JudgeMode.MODEL)
     expected, closing = dict(own), closing_calls(resolved)
-    fewest, most = (1, MAX_ROUNDS) if resolved.gates.clarifies else (0, 0)
-    fewer, more = expected.get(strategy.clarifier.name, (0, 0))
-    expected[strategy.clarifier.name] = fewest + fewer, most + more
+    low, high = (1, MAX_ROUNDS) if resolved.gates.clarifies else (0, 0)
+    extra_low, extra_high = expected.get(strategy.clarifier.name, (0, 0))
+    expected[strategy.clarifier.name] = low + extra_low, high + extra_high
     calls = {}
     for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
-        (fewest, most), (fewer, more) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
-        calls[role] = (fewest + fewer, most + more)
+        (low, high), (extra_low, extra_high) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        calls[role] = (low + extra_low, high + extra_high)
     return calls
 
 
@@ -388,12 +388,12 @@ def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     claims = MAX_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
     batches = -(-claims // CLAIMS_PER_CALL)
     by_model = checks.review is JudgeMode.MODEL
-    fewest_parts, most_parts = _section_calls(resolved)
+    min_parts, max_parts = _section_calls(resolved)
     reviewed = int(checks.review is not JudgeMode.OFF)
     # The reporter revises a live report by the review's notes, section by section.
     by_writer = {REPORTER.name: (0, MAX_HEADINGS * reviewed)}
     if not declaration(resolved.strategy).live_report:
-        by_writer = {SYNTHESIZER.name: (fewest_parts, most_parts + reviewed)}
+        by_writer = {SYNTHESIZER.name: (min_parts, max_parts + reviewed)}
     return by_writer | {
         REVIEWER.name: (int(by_model), 2 * by_model),
         CHECKER.name: (int(full), full * (batches + 2 * bool(checks.correct))),
@@ -405,9 +405,9 @@ def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     """Return the calls for the sections of a long report, besides the one for its frame, over all its versions."""
     if (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return 0, 0
-    most = min(len(resolved.output.sections or []) or MAX_REPORT_SECTIONS, MAX_REPORT_SECTIONS)
+    sections = min(len(resolved.output.sections or []) or MAX_REPORT_SECTIONS, MAX_REPORT_SECTIONS)
     _, times = declaration(resolved.strategy).expected_calls(resolved.limits, False).get(SYNTHESIZER.name, (1, 1))
-    return min(most, MIN_REPORT_SECTIONS), most * times
+    return min(sections, MIN_REPORT_SECTIONS), sections * times
 
 
 BUILT_IN: Final = tuple(each for each in tuple(globals().values()) if isinstance(each, StrategyDeclaration))

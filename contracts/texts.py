@@ -18,8 +18,8 @@ _CONTROL_OR_INVISIBLE: Final = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun: `1 gap`, `2 gaps`, `3 sub-queries`."""
-    many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else many}"
+    plural_noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural_noun}"
 
 
 def join_alternatives(names: Sequence[str]) -> str:
@@ -45,7 +45,7 @@ def visible(text: str) -> str:
 
 def visible_json(text: str) -> str:
     """Return the same JSON with control and invisible characters escaped."""
-    return _CONTROL_OR_INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return _CONTROL_OR_INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 MARKUP: Final = re.compile(r"[\\`*_\[\]<>&~|$]")
@@ -59,25 +59,25 @@ LINK_BREAK: Final = "\u2060"
 ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
 
 
-def as_markdown(text: str, characters: int, most_bytes: int) -> str:
+def as_markdown(text: str, characters: int, max_bytes: int) -> str:
     """Write a text as one line of Markdown, limited in characters and in bytes of JSON; cut text ends in `…`."""
     line = text[: 8 * characters]
     if not line.isprintable():
-        line = "".join(sign if sign.isprintable() else " " for sign in line)
+        line = "".join(character if character.isprintable() else " " for character in line)
     line = " ".join(line.split())
     cut = len(line) > characters
-    shown = line[: characters - 1] if cut else line
+    head = line[: characters - 1] if cut else line
     while True:
-        whole = _escape(f"{shown.rstrip()}…" if cut else shown)
-        over = len(json.dumps(whole, ensure_ascii=False).encode()) - most_bytes
-        if over <= 0:
-            return whole
-        cut, shown = True, shown[: -max(1, over // 8)]
+        escaped = _escape(f"{head.rstrip()}…" if cut else head)
+        excess = len(json.dumps(escaped, ensure_ascii=False).encode()) - max_bytes
+        if excess <= 0:
+            return escaped
+        cut, head = True, head[: -max(1, excess // 8)]
 
 
-def from_markdown(shown: str) -> str:
+def from_markdown(text: str) -> str:
     """Invert `as_markdown`, except for cut text."""
-    return ESCAPED.sub(lambda found: found[1] or "", shown)
+    return ESCAPED.sub(lambda match: match[1] or "", text)
 
 
 def _escape(line: str) -> str:
@@ -133,12 +133,12 @@ def problem_message(problem: Mapping[str, Any]) -> str:
     context = problem.get("ctx", {})
     if shape := EXPECTED.get(str(context.get("pattern"))):
         return f"must be {shape}"
-    known: dict[str, str] = {
+    messages: dict[str, str] = {
         "extra_forbidden": "unknown key",
         "missing": "required",
         "json_invalid": "not valid JSON",
         "model_type": "expected an object",
     }
     if context.get("min_length") == 1:
-        known |= {"too_short": "expected at least 1, and there is none", "string_too_short": "must not be empty"}
-    return known.get(problem["type"]) or str(problem["msg"]).removeprefix("Value error, ")[:200]
+        messages |= {"too_short": "expected at least 1, and there is none", "string_too_short": "must not be empty"}
+    return messages.get(problem["type"]) or str(problem["msg"]).removeprefix("Value error, ")[:200]

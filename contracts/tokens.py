@@ -79,12 +79,12 @@ SHARE_PERCENT: Final = {
 """Percentages of `limits.max_tokens`; searching and reading use no tokens."""
 
 
-def share_tokens(share: TokenShare, most: int) -> int:
+def share_tokens(share: TokenShare, limit: int) -> int:
     """Return the tokens of a share, out of a run's limit."""
-    return most * SHARE_PERCENT[share] // 100
+    return limit * SHARE_PERCENT[share] // 100
 
 
-def tokens_left(share: TokenShare, most: int, taken: Mapping[TokenShare, int], *, written: bool) -> int:
+def tokens_left(share: TokenShare, limit: int, taken: Mapping[TokenShare, int], *, written: bool) -> int:
     """Return the tokens that a share may still use; `taken` are those used or reserved, by share.
 
     A share has its own part and the unused tokens of earlier shares, never those of later ones. Until a report is
@@ -92,12 +92,12 @@ def tokens_left(share: TokenShare, most: int, taken: Mapping[TokenShare, int], *
     """
     order = list(TokenShare)
     left, bound, used = [], 0, 0
-    for each in order:
-        bound, used = bound + share_tokens(each, most), used + taken.get(each, 0)
-        if order.index(each) >= order.index(share):
-            left.append((most if each is order[-1] else bound) - used)
+    for current in order:
+        bound, used = bound + share_tokens(current, limit), used + taken.get(current, 0)
+        if order.index(current) >= order.index(share):
+            left.append((limit if current is order[-1] else bound) - used)
     if share is TokenShare.REFINEMENT and not written:
-        left.append(share_tokens(share, most) - taken.get(share, 0))
+        left.append(share_tokens(share, limit) - taken.get(share, 0))
     return max(0, min(left))
 
 

@@ -76,15 +76,15 @@ class Transcript(CompactModel):
     turns: list[TakenTurn] = []
 
 
-def pair_answers(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list[ToolAnswer]:
+def pair_answers(calls: Sequence[ToolCall], answers: Sequence[ToolAnswer]) -> list[ToolAnswer]:
     """Return one answer per call, in order: the given one, else its problem, else "not carried out".
 
     Raises ValueError for an answer to no call, and for two answers to one call.
     """
-    by_id = {answer.call_id: answer for answer in given}
+    by_id = {answer.call_id: answer for answer in answers}
     if unknown := by_id.keys() - {call.id for call in calls}:
         raise ValueError(f"{len(unknown)} answers are to no call of the turn before")
-    if len(by_id) < len(given):
+    if len(by_id) < len(answers):
         raise ValueError("a call is answered twice")
     return [
         by_id.get(call.id)
@@ -95,12 +95,12 @@ def pair_answers(calls: Sequence[ToolCall], given: Sequence[ToolAnswer]) -> list
 
 def scripted_turn(*calls: tuple[ToolSpec[Any], Contract], text: str = "") -> TurnAnswer:
     """Return a turn without a model: calls with their arguments; ids are set when the turn is stored."""
-    spoken: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
-    called = [
+    text_blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text else []
+    tool_blocks = [
         {"type": "tool_use", "id": "", "name": tool.name, "input": arguments.model_dump(mode="json")}
         for tool, arguments in calls
     ]
-    return TurnAnswer(content=[*spoken, *called])
+    return TurnAnswer(content=[*text_blocks, *tool_blocks])
 
 
 PAGE_TEXT_TYPES: Final = (DocumentRef, Source, SourceExtract, SearchHit)
@@ -123,14 +123,14 @@ def check_tools(role: RoleSpec[Any, Any]) -> None:
 
 def _nested_types(annotation: Any) -> set[Any]:
     """Return all types within an annotation, including fields of models."""
-    found, waiting = set(), [annotation]
-    while waiting:
-        kind = waiting.pop()
-        if kind not in found:
-            found.add(kind)
-            waiting += get_args(kind)
-            waiting += [field.annotation for field in getattr(kind, "model_fields", {}).values()]
-    return found
+    kinds, queue = set(), [annotation]
+    while queue:
+        kind = queue.pop()
+        if kind not in kinds:
+            kinds.add(kind)
+            queue += get_args(kind)
+            queue += [field.annotation for field in getattr(kind, "model_fields", {}).values()]
+    return kinds
 
 
 def offered_tools(role: RoleSpec[Any, Any], request: ToolTurnInput) -> list[ToolSpec[Any]]:

@@ -27,16 +27,16 @@ Calls = Mapping[str, tuple[int, int]]
 
 def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
     """Return the fewest and typical most calls by role for a number of queries; None: from one to the limit."""
-    least, most = (1, limits.max_sub_queries) if queries is None else (queries, queries)
-    nodes = most * limits.max_nodes
+    low, high = (1, limits.max_sub_queries) if queries is None else (queries, queries)
+    nodes = high * limits.max_nodes
     corrections = nodes * limits.max_corrections
     gaps = corrections * GAPS_PER_CORRECTION
     return {
         MANAGER.name: (1, 2),
-        LIBRARIAN.name: (least, most + gaps),
-        SCANNER.name: (least, limits.max_sources),
-        TREE_PLANNER.name: (least, most + gaps),
-        EXTRACTOR.name: (least, nodes * limits.max_leaves + gaps),
+        LIBRARIAN.name: (low, high + gaps),
+        SCANNER.name: (low, limits.max_sources),
+        TREE_PLANNER.name: (low, high + gaps),
+        EXTRACTOR.name: (low, nodes * limits.max_leaves + gaps),
         EXECUTOR.name: (0, nodes + corrections),  # rules check a report without findings
         SYNTHESIZER.name: (1, 2 + nodes + corrections),
     }
@@ -93,8 +93,8 @@ def structural_objections(
     estimate: Mapping[str, float | None], limits: EffectiveLimits, queries: Sequence[PlanNode]
 ) -> list[Objection]:
     """Return objections to queries too wide for a tree, and to all queries if their least work exceeds a limit."""
-    holds = max_leaves(limits)
-    found = [_too_wide(query, parts, holds) for query in queries if (parts := count_parts(query.text)) > holds]
+    room = max_leaves(limits)
+    objections = [_too_wide(query, parts, room) for query in queries if (parts := count_parts(query.text)) > room]
     for name, amount in estimate.items():
         limit = getattr(limits, name)
         if amount is not None and limit is not None and amount > limit:
@@ -103,25 +103,25 @@ def structural_objections(
             subject = "they take" if several else "it takes"
             text = f"{subject} at least {_shown(amount)} {NOUNS[name]}, and limits.{name} is {_shown(limit)}: {remedy}"
             figures = {name: (float(amount), float(limit))}
-            of = {} if several else {"query_id": queries[0].id, "query": queries[0].text} if queries else {}
-            found.append(Objection(kind=ObjectionKind.STRUCTURAL, text=text, figures=figures, **of))
-    return found
+            query_fields = {} if several else {"query_id": queries[0].id, "query": queries[0].text} if queries else {}
+            objections.append(Objection(kind=ObjectionKind.STRUCTURAL, text=text, figures=figures, **query_fields))
+    return objections
 
 
 def _shown(amount: float) -> str:
     return f"{amount:,.4f}".rstrip("0").rstrip(".")
 
 
-def _too_wide(query: PlanNode, parts: int, holds: int) -> Objection:
+def _too_wide(query: PlanNode, parts: int, room: int) -> Objection:
     """Return the objection to a query with more parts than a tree has leaves."""
-    pieces = math.ceil(parts / holds)
+    pieces = math.ceil(parts / room)
     return Objection(
         query_id=query.id,
         query=query.text,
         kind=ObjectionKind.STRUCTURAL,
         text=(
-            f"it names {parts} things, and a tree within the limits has room for {holds}: "
-            f"split it into {pieces} queries of at most {holds} things each"
+            f"it names {parts} things, and a tree within the limits has room for {room}: "
+            f"split it into {pieces} queries of at most {room} things each"
         ),
-        figures={"max_leaves": (float(parts), float(holds))},
+        figures={"max_leaves": (float(parts), float(room))},
     )

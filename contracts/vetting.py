@@ -40,12 +40,12 @@ class Vetted(Contract):
     @property
     def rejected(self) -> list[ExaminedSource]:
         """Return the rejected candidates."""
-        return [one for one in self.examined if not one.accepted]
+        return [source for source in self.examined if not source.accepted]
 
     def next_round(self) -> "Vetted":
         """Return the record of another round for the same need."""
-        before = [*self.before, *(one.source_id for one in self.examined)]
-        return Vetted(need=self.need, searches=self.searches, before=before)
+        earlier = [*self.before, *(source.source_id for source in self.examined)]
+        return Vetted(need=self.need, searches=self.searches, before=earlier)
 
 
 def need_id(need: str) -> str:

@@ -151,9 +151,9 @@ class DeepResearchWorkflow(PersonMessages):
 
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
         """Wait for a slot; return true if the run had to wait. A stop ends the wait of a run that has begun."""
-        place = 0
+        position = 0
         while True:
-            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=place)
+            argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=position)
             options = call_options(names.RECORDS_QUEUE, "turn", "wait for a turn")
             work = self._host.execute(activities.TAKE_TURN, argument, options)
             try:
@@ -164,10 +164,10 @@ class DeepResearchWorkflow(PersonMessages):
                 turn = None
             if turn is None or not turn.place:
                 self._queued = None
-                return bool(place)
-            shown = build_status(ResearchState(resolved=resolved), 0.0)
+                return bool(position)
+            status = build_status(ResearchState(resolved=resolved), 0.0)
             update = {"status": RunStatus.QUEUED, "queue_place": turn.place, "queue_length": turn.waiting}
-            self._queued, place = shown.model_copy(update=update), turn.place
+            self._queued, position = status.model_copy(update=update), turn.place
             self._renew_details()
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
@@ -198,8 +198,8 @@ class DeepResearchWorkflow(PersonMessages):
         if not saved or self._inbox.has_messages:
             # Messages since the save would be lost with this history; the next boundary tries again.
             return
-        again = self._request.model_copy(update={"continue_from": workflow.info().workflow_id})
-        workflow.continue_as_new(again.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
+        request = self._request.model_copy(update={"continue_from": workflow.info().workflow_id})
+        workflow.continue_as_new(request.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     async def _check_providers(self) -> None:
         """Have the search workers check the web providers before anything is paid.
@@ -215,20 +215,20 @@ class DeepResearchWorkflow(PersonMessages):
         operation, remaining = run.operation("check-providers"), run.clock.remaining_work_seconds()
         options = call_options(names.SEARCH_QUEUE, operation, "check the search providers", remaining)
         try:
-            checked = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
+            unavailable = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
         except ActivityError as error:
             if is_cancelled(error):
                 raise
             run.state.status = RunStatus.FAILED
             await run.checkpoints.save(closed=True)
             raise _start_failure(error, resumable=True) from None
-        run.state.resolved = resolved = resolved.without_providers(checked)
+        run.state.resolved = resolved = resolved.without_providers(unavailable)
         if not any(choice.available for choice in resolved.providers):
             reasons = [NO_PROVIDERS, *(f"{one.name}: {one.reason}" for one in resolved.providers), *resolved.advice]
             run.state.status, run.state.last_failure = RunStatus.REFUSED, "; ".join(reasons)
             await run.checkpoints.save(closed=True)
             raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join(reasons), resumable=True)
-        _note_unavailable(run, checked)
+        _note_unavailable(run, unavailable)
 
     def _show_phase(self) -> None:
         """Update the search attributes, if the namespace has them; a change costs the server half an activity."""
@@ -253,7 +253,7 @@ class DeepResearchWorkflow(PersonMessages):
     def _note_early_end(self, error: FailureError) -> None:
         """Add the final event of a run that failed before it had a driver, for watchers."""
         if isinstance(error, ApplicationError) and not any(each.type == "run.finished" for each in self._state.events):
-            kind = next((each for each, name in FAILURE_TYPES.items() if name == error.type), Outcome.REFUSED)
+            kind = next((outcome for outcome, name in FAILURE_TYPES.items() if name == error.type), Outcome.REFUSED)
             add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)
 
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:

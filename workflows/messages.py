@@ -54,9 +54,9 @@ class StateQueries:
     def status(self) -> ResearchStatus:
         """Return the status of the run or agent as of its latest event."""
         now = workflow.now()
-        shown = self._queued or build_status(self._shown_state(), now.timestamp())
+        status = self._queued or build_status(self._shown_state(), now.timestamp())
         clock = now.isoformat(timespec="milliseconds")
-        return shown.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
+        return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:
@@ -103,7 +103,7 @@ class PersonMessages(StateQueries):
         """
         if self._waits_for(WaitKind.APPROVAL):
             self._take(inbox.read_revision, text)
-            return self._rebuilt()
+            return self._replanning_message()
         self._inbox.steering.append(text.strip())
         if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
             return "taken for the next phase"
@@ -115,8 +115,8 @@ class PersonMessages(StateQueries):
         if not isinstance(text, str) or not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
             message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
-        last = self._state.resolved.limits.max_iterations if self._state.resolved else 1
-        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= last
+        max_iterations = self._state.resolved.limits.max_iterations if self._state.resolved else 1
+        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= max_iterations
         if self._inbox.closing or writing:
             raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
         if self._waits_for(WaitKind.APPROVAL):
@@ -141,10 +141,10 @@ class PersonMessages(StateQueries):
 
         Answers to a plan's questions lead to a new plan; `round` is then the version of the plan they refer to.
         """
-        taken = self._take(inbox.read_answers, answers, round)
+        reply = self._take(inbox.read_answers, answers, round)
         if self._waits_for(WaitKind.APPROVAL):
-            return self._rebuilt()
-        return f"taken: the run goes on {'with your answers' if any(taken.answers or ()) else 'without'}"
+            return self._replanning_message()
+        return f"taken: the run goes on {'with your answers' if any(reply.answers or ()) else 'without'}"
 
     @answer_clarification.validator
     def _check_answers(self, answers: Any, round: Any = None) -> None:  # noqa: A002
@@ -153,11 +153,11 @@ class PersonMessages(StateQueries):
     @workflow.update(name=names.REPLY)
     async def reply(self, text: Any) -> str:
         """Accept a text for the current wait: an answer, the approval phrase, or guidance for the planner."""
-        taken = self._take(inbox.read_reply, text)
-        if taken.approved is not None:
-            return _approved(taken.approved)
+        reply = self._take(inbox.read_reply, text)
+        if reply.approved is not None:
+            return _approval_message(reply.approved)
         answers = self._waits_for(WaitKind.CLARIFICATION)
-        return "taken: the run goes on with your answer" if answers else self._rebuilt()
+        return "taken: the run goes on with your answer" if answers else self._replanning_message()
 
     @reply.validator
     def _check_reply(self, text: Any) -> None:
@@ -166,12 +166,12 @@ class PersonMessages(StateQueries):
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Accept planner guidance, or the parts to replace (`brief`, `sub_queries`, …), for the plan's `version`."""
-        taken = self._take(inbox.read_revision, revision, version)
-        if taken.plan is None:
-            return self._rebuilt()
-        if taken.plan.to_judge:
-            return f"taken: plan version {taken.plan.version} is judged now; look at it with `research plan`"
-        return f"taken: the plan is version {taken.plan.version} now; approve it to begin"
+        reply = self._take(inbox.read_revision, revision, version)
+        if reply.plan is None:
+            return self._replanning_message()
+        if reply.plan.to_judge:
+            return f"taken: plan version {reply.plan.version} is judged now; look at it with `research plan`"
+        return f"taken: the plan is version {reply.plan.version} now; approve it to begin"
 
     @revise_plan.validator
     def _check_revision(self, revision: Any, version: Any = None) -> None:
@@ -184,7 +184,7 @@ class PersonMessages(StateQueries):
         `overrule` is true to overrule opinions against queries of the plan.
         """
         self._take(inbox.read_approval, version, phrase, overrule)
-        return _approved(version)
+        return _approval_message(version)
 
     @approve_plan.validator
     def _check_approval(self, version: Any, phrase: Any = None, overrule: Any = False) -> None:
@@ -200,25 +200,25 @@ class PersonMessages(StateQueries):
     def _check_rejection(self, reason: Any = "") -> None:
         self._check(inbox.read_rejection, reason)
 
-    def _take(self, read: Callable[..., Reply], *given: Any) -> Reply:
+    def _take(self, read: Callable[..., Reply], *arguments: Any) -> Reply:
         """Validate a message again and put it into the inbox."""
-        reply = read(self._state, self._inbox.replies, *given)
+        reply = read(self._state, self._inbox.replies, *arguments)
         self._inbox.replies.append(reply)
         return reply
 
-    def _check(self, read: Callable[..., Reply], *given: Any) -> None:
+    def _check(self, read: Callable[..., Reply], *arguments: Any) -> None:
         try:
-            read(self._state, self._inbox.replies, *given)
+            read(self._state, self._inbox.replies, *arguments)
         except inbox.Unacceptable as error:
             raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None
 
     def _waits_for(self, kind: WaitKind) -> bool:
         return self._state.waiting is not None and self._state.waiting.kind is kind
 
-    def _rebuilt(self) -> str:
+    def _replanning_message(self) -> str:
         newest = self._state.plan.version + 1
         return f"taken: the planner makes version {newest}; look at it with `research plan`, and approve it to begin"
 
 
-def _approved(version: int) -> str:
+def _approval_message(version: int) -> str:
     return f"approved: the run follows plan version {version}"

@@ -80,8 +80,8 @@ class AgentDriver:
     async def _conduct(self) -> TaskResult:
         now, name = self._host.now().timestamp(), f"{self._request.task.id}/prepare"
         options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent")
-        asked = PrepareAgentRequest(resolved=self._request.resolved)
-        entry = await self._host.execute(activities.PREPARE_AGENT, asked, options)
+        request = PrepareAgentRequest(resolved=self._request.resolved)
+        entry = await self._host.execute(activities.PREPARE_AGENT, request, options)
         self.state = scoped_state(self._request, entry, now)
         run = ResearchRun(self.state, Inbox(), self._host, self._hooks)
         self._strategy = strategy = cast("ScopedStrategy", load_strategy(self._request.task.strategy))

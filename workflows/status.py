@@ -47,7 +47,7 @@ def build_status(state: ResearchState, now: float) -> ResearchStatus:
         "counts": state.counts(),
         "fidelity": sum_totals(state.fidelity.values()) if state.fidelity else None,
         "verification": result.verification if result else state.verification.summary,
-        "guidance": [each for each in state.guidance if each.origin in (PERSON, HOOK)],
+        "guidance": [item for item in state.guidance if item.origin in (PERSON, HOOK)],
     }
     if resolved is not None:
         elapsed = elapsed_seconds(state, now) if state.clock_started_at and not result else state.usage.active_seconds
@@ -81,7 +81,7 @@ def details_markdown(
     """
     resolved = state.resolved
     title = f"**{_show(resolved.query if resolved else question, QUESTION_CHARACTERS)}**"
-    waits = [f"waiting for: {each.what} (since {each.since[11:19]} UTC)" for each in awaiting[:MAX_SHOWN_WAITS]]
+    waits = [f"waiting for: {call.what} (since {call.since[11:19]} UTC)" for call in awaiting[:MAX_SHOWN_WAITS]]
     if len(awaiting) > MAX_SHOWN_WAITS:
         waits.append(f"and for {len(awaiting) - MAX_SHOWN_WAITS} more")
     if resolved is None:
@@ -104,7 +104,7 @@ def details_markdown(
     steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
     lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
     lines += _plan_lines(state)
-    agents = [each for record in state.agents for each in agent_progress(record).walk()]
+    agents = [entry for record in state.agents for entry in agent_progress(record).walk()]
     lines += [_agent_line(level, agent) for level, agent in agents[-MAX_SHOWN_AGENTS:]]
     if state.decisions:
         last = state.decisions[-1]
@@ -123,20 +123,20 @@ def _plan_lines(state: ResearchState) -> list[str]:
         else _show(text, 120)
         for text in plan.outline
     ]
-    shown = (("Outline", headings), ("Assumptions", [_show(text, 120) for text in plan.assumptions]))
-    lines = [line for label, texts in shown if texts for line in ("", f"{label}: {' · '.join(texts)}")]
+    lists = (("Outline", headings), ("Assumptions", [_show(text, 120) for text in plan.assumptions]))
+    lines = [line for label, texts in lists if texts for line in ("", f"{label}: {' · '.join(texts)}")]
     if objections := plan.open_objections:
-        lines += ["", "Too wide:", *(f"- {_show(one.line(), 500)}" for one in objections)]
+        lines += ["", "Too wide:", *(f"- {_show(objection.line(), 500)}" for objection in objections)]
     return lines
 
 
 def _agent_line(level: int, agent: AgentProgress) -> str:
     """Return a line for an agent, with its task and workflow id."""
     is_over = agent.status not in (AgentStatus.QUEUED, AgentStatus.RUNNING)
-    brought = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
-    where = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
+    findings = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
+    location = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
     indent = "  " * (level - 1)
-    return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{brought}{where}: {_show(agent.task, 120)}"
+    return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{findings}{location}: {_show(agent.task, 120)}"
 
 
 def _question_lines(state: ResearchState) -> list[str]:
@@ -146,7 +146,7 @@ def _question_lines(state: ResearchState) -> list[str]:
         return []
     until = waiting.expires_at[:16].replace("T", " ")
     lines = [f"**waiting for {waiting.describe()}**, until {until} UTC", ""]
-    lines += [f"{place}. {_show(question, 300)}" for place, question in enumerate(waiting.questions, start=1)]
+    lines += [f"{number}. {_show(question, 300)}" for number, question in enumerate(waiting.questions, start=1)]
     lines += ["", *(f"    {way}" for way in waiting.ways(resolved.research_id)), ""]
     return lines
 

@@ -37,10 +37,10 @@ class ReadingPosition(Position):
 # --- pages ---------------------------------------------------------------------------------------------------------
 def list_pages(state: ResearchState) -> list[Candidate]:
     """Return the hits of all searches, one per URL, numbered from 1."""
-    found: dict[str, Candidate] = {}
+    pages: dict[str, Candidate] = {}
     for candidate in state.candidates:
-        found.setdefault(canonical_url(candidate.hit.url), candidate)
-    return list(found.values())
+        pages.setdefault(canonical_url(candidate.hit.url), candidate)
+    return list(pages.values())
 
 
 def page_source(state: ResearchState, number: int) -> Source | None:
@@ -49,17 +49,17 @@ def page_source(state: ResearchState, number: int) -> Source | None:
     return state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
 
 
-def page_refusal(run: ResearchRun, number: int, taken: Collection[int], left: int) -> str:
-    """Return the reason why a page is not opened; empty if it is. `taken` are the numbers of opened pages."""
-    found = list_pages(run.state)
-    if not 0 < number <= len(found):
-        numbers = f"pages are numbered from 1 to {len(found)}" if found else "search first"
+def page_refusal(run: ResearchRun, number: int, opened: Collection[int], reads_left: int) -> str:
+    """Return the reason why a page is not opened; empty if it is. `opened` are the numbers of opened pages."""
+    pages = list_pages(run.state)
+    if not 0 < number <= len(pages):
+        numbers = f"pages are numbered from 1 to {len(pages)}" if pages else "search first"
         return f"there is no page {number}: {numbers}"
-    if number in taken:
+    if number in opened:
         return f"page {number} was opened already: its notes stand above"
-    if run.is_excluded(found[number - 1].hit):
+    if run.is_excluded(pages[number - 1].hit):
         return f"page {number} is excluded by the request"
-    return "" if left else "no page is left to open: report what was found"
+    return "" if reads_left else "no page is left to open: report what was found"
 
 
 async def search_and_open(
@@ -69,10 +69,10 @@ async def search_and_open(
 
     Raises `Interrupted`.
     """
-    state, found = run.state, list_pages(run.state)
-    addresses = frozenset(canonical_url(found[number - 1].hit.url) for number in pages)
+    state, candidates = run.state, list_pages(run.state)
+    addresses = frozenset(canonical_url(candidates[number - 1].hit.url) for number in pages)
     # A page found by several searches belongs to the first of them in the plan, in whatever order they were answered.
-    owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in addresses}
+    owners = {candidate.sub_query_id for candidate in state.candidates if canonical_url(candidate.hit.url) in addresses}
     earlier = [node for node in state.plan.nodes if node.id in owners]
     nodes = [*earlier, *(node for node in searches if node.id not in owners)]
     if nodes:
@@ -114,7 +114,7 @@ async def analyze_opened(
 
 # --- descriptions --------------------------------------------------------------------------------------------------
 def describe_search(
-    state: ResearchState, search: PlanNode, listed: Collection[int], most: int = MAX_LISTED_PAGES
+    state: ResearchState, search: PlanNode, listed: Collection[int], limit: int = MAX_LISTED_PAGES
 ) -> tuple[str, list[int] | None]:
     """Describe the best pages of a search not `listed` before, and return their numbers; None if it failed."""
     search = state.plan.newest(search)
@@ -124,10 +124,10 @@ def describe_search(
     pages = dict(enumerate(list_pages(state), start=1))
     own = {number: ranks.get(canonical_url(page.hit.url)) for number, page in pages.items() if number not in listed}
     ranked = sorted((rank, number) for number, rank in own.items() if rank is not None)
-    numbers = [number for _, number in ranked[:most]]
+    numbers = [number for _, number in ranked[:limit]]
     lines = [f"{number}. {page_title(pages[number])}" for number in numbers]
-    found = f"Found for “{search.text}”:" if lines else f"Nothing new was found for “{search.text}”."
-    return "\n".join([found, *lines]), numbers
+    headline = f"Found for “{search.text}”:" if lines else f"Nothing new was found for “{search.text}”."
+    return "\n".join([headline, *lines]), numbers
 
 
 def page_title(page: Candidate) -> str:
@@ -155,7 +155,7 @@ def describe_page(state: ResearchState, number: int, known: Collection[str]) -> 
 def list_notes(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:
     """Return the numbered notes on a source, without those already `known`."""
     return [
-        f"note {place}: {finding.statement}"
-        for place, finding in enumerate(state.findings, start=1)
+        f"note {number}: {finding.statement}"
+        for number, finding in enumerate(state.findings, start=1)
         if finding.id not in known and source.id in finding.source_ids
     ]

@@ -93,10 +93,10 @@ async def analyze_without_model(run: ResearchRun) -> bool:
 @contextmanager
 def _record_gap_changes(run: ResearchRun) -> Iterator[None]:
     """Record the gaps whose status changes during the block."""
-    before = {gap.id: gap.status for gap in run.state.gaps}
+    statuses = {gap.id: gap.status for gap in run.state.gaps}
     yield
     for gap in run.state.gaps:
-        if before.get(gap.id, gap.status) is not gap.status:
+        if statuses.get(gap.id, gap.status) is not gap.status:
             outputs = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
             run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
             kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
@@ -122,10 +122,10 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, i
     `in_parts` means that other pages of the sub-query are analyzed in other calls.
     """
     state, query = run.state, run.state.plan.newest(query)
-    found, fresh = query.finding_count, list[Finding]()
+    finding_count, fresh = query.finding_count, list[Finding]()
     if output is not None:
         output = add_derived_fields(output, [source.id for source in sources_to_analyze(run, query)])
-        found = len(output.findings) + (query.finding_count if in_parts else 0)
+        finding_count = len(output.findings) + (query.finding_count if in_parts else 0)
         known = {finding.id for finding in state.findings}
         of_query = {"iteration": state.iteration, "sub_query_id": query.id}
         fresh = [finding.model_copy(update=of_query) for finding in output.findings if finding.id not in known]
@@ -146,7 +146,7 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, i
                 state.sources[source.id] = update_quality(source, update)
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
-    query = query.model_copy(update={"finding_count": found})
+    query = query.model_copy(update={"finding_count": finding_count})
     stated = _merge_gaps(run, query, fresh, output, in_parts=in_parts)
     stated = list(dict.fromkeys([*query.stated_gaps, *stated])) if in_parts else stated
     state.plan = state.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
@@ -162,9 +162,9 @@ def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.nam
         return source
     by_rules = source.found_quality or source.quality
     base = by_rules if by_rules in QUALITY_STEPS else Quality.MEDIUM
-    place, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
+    index, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
     highest = QUALITY_STEPS.index(source.best_quality)
-    quality = QUALITY_STEPS[max(place - 1, min(place + 1, opinion, highest))]
+    quality = QUALITY_STEPS[max(index - 1, min(index + 1, opinion, highest))]
     reason = f"{by}: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""
     known = source.found_quality if quality is source.quality else by_rules
     return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})

@@ -129,8 +129,8 @@ async def verify(run: ResearchRun) -> None:
     state.phase = VERIFICATION
     run.hooks.enter_phase()
     run.note("phase.started", "checking the claims", phase=VERIFICATION, label="verify", iteration=state.iteration)
-    before = state.verification
-    state.verification = Verification(answers=before.answers, review=before.review)
+    previous = state.verification
+    state.verification = Verification(answers=previous.answers, review=previous.review)
     try:
         await _check_claims(run)
     except ActivityError as error:
@@ -152,8 +152,8 @@ def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: Verifi
 
 
 def _describe_verdicts(summary: VerificationSummary) -> str:
-    found = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in summary.verdict_counts.items())
-    return found or "no claim was judged"
+    text = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in summary.verdict_counts.items())
+    return text or "no claim was judged"
 
 
 def with_verification(progress: Progress, state: ResearchState) -> Progress:
@@ -196,11 +196,11 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
         request = CheckInput(entry=weighed.asked_entry, numbers=numbers, bytes_shown=size)
         output = await run.ask(CHECKER, f"{step}/{call}", request)
         if output.entry is not None:
-            known = run.state.verification
+            verification = run.state.verification
             run.state.note_entry(output.entry)
             # Sorted, so that the order of arrival does not matter.
-            answers = sorted({*known.answers, output.entry})
-            run.state.verification = known.model_copy(update={"answers": answers})
+            answers = sorted({*verification.answers, output.entry})
+            run.state.verification = verification.model_copy(update={"answers": answers})
         run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
 
     return await _call_in_batches(run, weighed.sizes, check)
@@ -208,14 +208,14 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
 
 async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
     """Combine the verdicts, and adopt them together with the corrected draft."""
-    state, known = run.state, run.state.verification
+    state, verification = run.state, run.state.verification
     request = FinalizeVerificationRequest(
         **run_ids(run),
         **entries,
         mode=run.resolved.verify.value,
         by_model=run.resolved.engine is EngineKind.MODEL,
-        corrections_entry=known.corrections_entry,
-        answers=known.answers,
+        corrections_entry=verification.corrections_entry,
+        answers=verification.answers,
         unreached=unreached,
         corrects=corrects,
     )
@@ -235,7 +235,7 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
         await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
         for action, count in concluded.summary.correction_counts.items():
             run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
-    state.verification = known.model_copy(update=update | {"summary": concluded.summary})
+    state.verification = verification.model_copy(update=update | {"summary": concluded.summary})
     return concluded.model_copy(update=update)
 
 
@@ -269,18 +269,18 @@ async def _call_in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCa
     Returns the number of claims not reached because the run must end.
     """
     count = len(sizes)
-    each = -(-count // -(-count // CLAIMS_PER_CALL)) if count else 1
+    batch_size = -(-count // -(-count // CLAIMS_PER_CALL)) if count else 1
 
     async def make(number: int, start: int) -> int:
-        numbers = list(range(start, min(start + each, count)))
+        numbers = list(range(start, min(start + batch_size, count)))
         try:
-            await call(number, numbers, sum(sizes[start : start + each]))
+            await call(number, numbers, sum(sizes[start : start + batch_size]))
         except Interrupted:
             return len(numbers)
         except Unanswered:
             return 0
         return 0
 
-    calls = [partial(make, *one) for one in enumerate(range(0, count, each), start=1)]
-    made = await run_parallel(run.host, calls, max(MAX_PARALLEL_CALLS, run.resolved.limits.max_parallel))
-    return sum(done.result() for done in made)
+    calls = [partial(make, *batch) for batch in enumerate(range(0, count, batch_size), start=1)]
+    tasks = await run_parallel(run.host, calls, max(MAX_PARALLEL_CALLS, run.resolved.limits.max_parallel))
+    return sum(task.result() for task in tasks)

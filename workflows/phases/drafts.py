@@ -66,18 +66,18 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
         return
     request = SplitRequest(**_live_report(run, run.state.draft), after=draft.model_copy(update=LONGER_FIGURES))
     try:
-        way = await call_records(run, activities.SPLIT_DRAFT, request, "split", "divide a change of the report")
+        result = await call_records(run, activities.SPLIT_DRAFT, request, "split", "divide a change of the report")
     except ActivityError as error:
         if is_cancelled(error):
             raise
         run.degrade(f"a change of the report could not be divided into updates, and was not made ({reason_of(error)})")
         return
-    for step in way.steps:
+    for step in result.steps:
         take_step(run, step)
     if run.state.draft is not None:
-        others = {name: getattr(draft, name) for name in (*NON_TEXT_FIELDS, "revision")}
-        run.state.draft = run.state.draft.model_copy(update=others)
-    if way.unreached:
+        figures = {name: getattr(draft, name) for name in (*NON_TEXT_FIELDS, "revision")}
+        run.state.draft = run.state.draft.model_copy(update=figures)
+    if result.unreached:
         run.degrade("parts of a new text exceed limits.max_update_characters, so the report lacks them")
 
 
@@ -86,7 +86,7 @@ def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     state, document = run.state, step.draft.document.hash
     state.draft = _add_evidence(state.draft, [step])
     # The latest earlier texts remain listed.
-    state.revisions = [*(each for each in state.revisions if each != document), document][-MAX_REVISIONS:]
+    state.revisions = [*(revision for revision in state.revisions if revision != document), document][-MAX_REVISIONS:]
     run.note(
         "report.updated",
         f"{step.draft.characters} characters",
@@ -98,9 +98,9 @@ def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     )
 
 
-def _add_evidence(before: ReportDraft | None, steps: Sequence[DraftStep]) -> ReportDraft:
+def _add_evidence(draft: ReportDraft | None, steps: Sequence[DraftStep]) -> ReportDraft:
     """Return the draft after one or more steps, with its cited evidence."""
-    cited = before.evidence_ids if before else []
+    cited = draft.evidence_ids if draft else []
     for step in steps:
         cited = [*(key for key in cited if key not in step.withdrawn), *step.cited]
     return steps[-1].draft.model_copy(update={"evidence_ids": cited})
@@ -127,7 +127,7 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
     if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
     if headings := resolved.output.sections:
-        planned = [(each, f"{resolved.query} {each}", state.findings) for each in headings]
+        planned = [(heading, f"{resolved.query} {heading}", state.findings) for heading in headings]
     else:
         planned = []
         for query in state.plan.sub_queries:
@@ -187,8 +187,8 @@ async def _join(
     drafts = [frame.draft, *(output.draft for output in written)]
     return draft.model_copy(
         update={
-            "unresolved_markers": list(dict.fromkeys(one for part in drafts for one in part.unresolved_markers)),
-            "foreign_urls": list(dict.fromkeys(one for part in drafts for one in part.foreign_urls)),
+            "unresolved_markers": list(dict.fromkeys(marker for part in drafts for marker in part.unresolved_markers)),
+            "foreign_urls": list(dict.fromkeys(url for part in drafts for url in part.foreign_urls)),
         }
     )
 
@@ -244,7 +244,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
         for number, heading in enumerate(current_outline(run), start=1)
     ]
     written = await all_or_first_error(run.host, calls)
-    by_model = (one.update for one in written if one.account.engine is EngineKind.MODEL)
+    by_model = (result.update for result in written if result.account.engine is EngineKind.MODEL)
     updates = [update for update in by_model if update.operations]
     try:
         applied = await apply_updates(run, updates) if updates else None
@@ -264,8 +264,8 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
         return
     request = WithdrawRequest(**_live_report(run, draft), evidence_ids=sorted(evidence_ids))
     summary = "take withdrawn passages out of the report"
-    way = await run.within_limits(call_records(run, activities.WITHDRAW_EVIDENCE, request, "withdraw", summary))
-    for step in way.steps:
+    result = await run.within_limits(call_records(run, activities.WITHDRAW_EVIDENCE, request, "withdraw", summary))
+    for step in result.steps:
         take_step(run, step)
 
 

@@ -55,9 +55,9 @@ class Gathering:
     """One pass over a set of sub-queries."""
 
     def __init__(
-        self, run: ResearchRun, sub_queries: list[PlanNode], most: int | None = None, only: frozenset[str] | None = None
+        self, run: ResearchRun, sub_queries: list[PlanNode], cap: int | None = None, only: frozenset[str] | None = None
     ) -> None:
-        """Read at most `most` sources in this pass and, if `only` is given, only these canonical URLs.
+        """Read at most `cap` sources in this pass and, if `only` is given, only these canonical URLs.
 
         With `only`, a role chooses the pages by the titles of all hits.
         """
@@ -71,7 +71,7 @@ class Gathering:
         left = sources_left(state, limits)
         self._protected = hits_to_protect(state) if sub_queries else []
         """Unread protected sources of the request, read before all others, for the first sub-query."""
-        self._budget = left if most is None else min(left, most + len(self._protected))
+        self._budget = left if cap is None else min(left, cap + len(self._protected))
         self._room = {query.id: reads_left(query, limits) if only is None else self._budget for query in sub_queries}
         """Number of sources that each sub-query may still read."""
         self._searching = Searching(run, sub_queries, titled=only is not None)
@@ -156,18 +156,18 @@ class Gathering:
         hits = sorted(response.hits, key=lambda hit: hit.rank) if response else []
         return [hit for hit in hits if not self._run.is_excluded(hit)]
 
-    def _read_best(self, query: PlanNode, hits: list[SearchHit], most: int) -> None:
-        """Start reading the first new ones of these hits, at most `most`, within the sub-query's and total budget."""
+    def _read_best(self, query: PlanNode, hits: list[SearchHit], cap: int) -> None:
+        """Start reading the first new ones of these hits, at most `cap`, within the sub-query's and total budget."""
         for hit in hits:
             identity = self._identities.identity_of(hit)
-            if not most or not self._room[query.id] or len(self._reads) >= self._budget:
+            if not cap or not self._room[query.id] or len(self._reads) >= self._budget:
                 return
             is_chosen = self._only is None or canonical_url(hit.url) in self._only
             if identity in self._known or identity in self._reads or not is_chosen:
                 continue
             self._start(identity, self._identities.leader_of(hit))
             self._room[query.id] -= 1
-            most -= 1
+            cap -= 1
 
     def _start(self, identity: str, hit: SearchHit) -> None:
         """Start reading a source by its first hit, once."""
@@ -199,7 +199,7 @@ class Gathering:
             for hit in self._hits(query):
                 self._identities.add(hit)  # not added yet if an earlier search was unfinished
                 found_by.setdefault(self._identities.identity_of(hit), []).append(query.id)
-        places = {query.id: place for place, query in enumerate(self._sub_queries)}
+        order = {query.id: index for index, query in enumerate(self._sub_queries)}
         fresh: list[tuple[SearchHit, Source]] = []
         for identity, read in self._reads.items():
             # The first sub-query that found a source owns it.
@@ -208,7 +208,7 @@ class Gathering:
                 fresh.append((read.hit, source))
                 cached = source.status is SourceStatus.FULL and read.record.result().cached
                 account(state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
-        fresh.sort(key=lambda found: (places[found[1].sub_query_ids[0]], found[0].rank))
+        fresh.sort(key=lambda pair: (order[pair[1].sub_query_ids[0]], pair[0].rank))
         state.sources, state.aliases, dropped = register_sources(state.sources, state.aliases, fresh)
         self._extend_known_sources(found_by)
         readable = [source for _, source in fresh if source.status is SourceStatus.FULL]
@@ -238,9 +238,9 @@ class Gathering:
     def _extend_known_sources(self, found_by: dict[str, list[str]]) -> None:
         """Add to known sources the sub-queries that found them again, and the matching sections from a corpus."""
         state = self._run.state
-        most = self._run.resolved.limits.max_sources_per_query
+        cap = self._run.resolved.limits.max_sources_per_query
         for query in self._sub_queries:
-            for hit in self._hits(query)[:most]:
+            for hit in self._hits(query)[:cap]:
                 source = state.sources.get(self._identities.identity_of(hit))
                 if source is None:
                     continue
@@ -267,11 +267,11 @@ class Gathering:
         duplicates = answers.folded if answers else 0
         if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
             # Of its first hits, those repeating a source, and those whose source another sub-query found first.
-            known = Identities({**self._ledger, **state.sources}, state.aliases)
-            first = self._hits(query)[: self._run.resolved.limits.max_sources_per_query]
+            identities = Identities({**self._ledger, **state.sources}, state.aliases)
+            top_hits = self._hits(query)[: self._run.resolved.limits.max_sources_per_query]
             fetched = state.fetched_sources().values()
-            others = {source.id for source in fetched if source.sub_query_ids[:1] != [query.id]}
-            duplicates += len(first) - len({known.identity_of(hit) for hit in first} - others)
+            other_sources = {source.id for source in fetched if source.sub_query_ids[:1] != [query.id]}
+            duplicates += len(top_hits) - len({identities.identity_of(hit) for hit in top_hits} - other_sources)
         state.duplicates += duplicates
         unfinished = NodeStatus.EXECUTING if response else NodeStatus.PENDING
         status = NodeStatus.COMPLETED if complete else unfinished
@@ -338,7 +338,7 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
 
     reads = [partial(read, source) for source in sources]
     calls = await run.within_limits(run_parallel(run.host, reads, run.resolved.limits.max_parallel))
-    changed, same = dict[str, ReadRecord](), list[str]()
+    changed, done = dict[str, ReadRecord](), list[str]()
     for source, call, reason in ended_calls(sources, calls):
         if reason is not None:
             refresh.lost[source.id] = reason
@@ -349,9 +349,9 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
             continue
         else:
             refresh.lost.pop(source.id, None)
-        same.append(source.id)
+        done.append(source.id)
     account(state, AgentRole.GATHERER, Usage(reads=len(sources)))
-    refresh.due = [name for name in refresh.due if name not in same]
+    refresh.due = [name for name in refresh.due if name not in done]
     read_count = len(sources) - len(refresh.lost)
     text = f"{plural(read_count, 'source')} read again, {len(changed)} changed, {len(refresh.lost)} gone or unreachable"
     run.note("status", text, changed=len(changed), lost=len(refresh.lost))
@@ -365,12 +365,12 @@ async def withdraw_sources(run: ResearchRun, changed: Mapping[str, ReadRecord]) 
     await withdraw_evidence(run, withdrawn)
     # Remove passages of these sources, and findings based only on them.
     state.evidence = {key: item for key, item in state.evidence.items() if item.source_id not in changed}
-    stays = []
+    remaining = []
     for finding in state.findings:
         if evidence := [key for key in finding.evidence_ids if key in state.evidence]:
             sources = [name for name in finding.source_ids if name not in changed]
-            stays.append(finding.model_copy(update={"evidence_ids": evidence, "source_ids": sources}))
-    state.findings = stays
+            remaining.append(finding.model_copy(update={"evidence_ids": evidence, "source_ids": sources}))
+    state.findings = remaining
     for name, record in changed.items():
         source = state.sources[name]
         state.note_entry(record.entry)

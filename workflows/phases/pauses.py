@@ -75,12 +75,12 @@ class HumanGate:
                 run.guide(PERSON, reply.guidance, state.phase)
                 return False
             if reply.overruled and (objections := state.plan.open_objections):
-                queries = [one.query_id for one in objections]
+                queries = [objection.query_id for objection in objections]
                 version = state.plan.version
                 run.decide(PERSON, "overrule_objections", "", {"version": version}, {"queries": queries})
                 text = f"the objections to {plural(len(queries), 'query')} are overruled"
                 run.note("plan.overruled", text, version=version, queries=queries)
-                overruled = [one.model_copy(update={"overruled": True}) for one in state.plan.objections]
+                overruled = [objection.model_copy(update={"overruled": True}) for objection in state.plan.objections]
                 state.plan = state.plan.model_copy(update={"objections": overruled})
             state.approved_version = reply.approved
             run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
@@ -102,9 +102,9 @@ class HumanGate:
         reply = await self._wait(waiting)
         answers = reply.answers or []
         unanswered = self._take_answers(answers, waiting.questions, {"round": waiting.round})
-        known = run.state.clarification
-        done = len(known.rounds) >= MAX_ROUNDS or not any(answers)
-        run.state.clarification = known.model_copy(update={"done": done})
+        clarification = run.state.clarification
+        done = len(clarification.rounds) >= MAX_ROUNDS or not any(answers)
+        run.state.clarification = clarification.model_copy(update={"done": done})
         for question in unanswered:
             run.degrade(f"the question was left open, so the run decided by itself: {question}")
 
@@ -113,23 +113,23 @@ class HumanGate:
 
         `inputs` name the round, or the version of the plan.
         """
-        run, known = self._run, self._run.state.clarification
-        rounds = [*known.rounds, QuestionRound(questions=questions, answers=answers)][-MAX_KNOWN_ROUNDS:]
-        run.state.clarification = known.model_copy(update={"rounds": rounds})
+        run, clarification = self._run, self._run.state.clarification
+        rounds = [*clarification.rounds, QuestionRound(questions=questions, answers=answers)][-MAX_KNOWN_ROUNDS:]
+        run.state.clarification = clarification.model_copy(update={"rounds": rounds})
         outputs = {"answered": sum(map(bool, answers)), "asked": len(questions)}
         run.decide(PERSON, "answer_clarification", "", inputs, outputs)
         for question, answer in zip(questions, answers, strict=False):
             run.guide(PERSON, f"{answer}\n(the answer to: {question})" if answer else "", CLARIFICATION)
-        return [question for place, question in enumerate(questions) if not any(answers[place : place + 1])]
+        return [question for index, question in enumerate(questions) if not any(answers[index : index + 1])]
 
     async def _ask_role(self) -> Waiting | None:
         """Return the wait for the questions of the strategy's clarifier; None if it has none."""
-        run, known = self._run, self._run.state.clarification
+        run, clarification = self._run, self._run.state.clarification
         run.state.phase = CLARIFICATION
         role = declaration(run.resolved.strategy).clarifier
         request = role.input(
-            rounds=known.rounds,
-            required=run.resolved.gates.clarify is Clarify.REQUIRED and not known.rounds,
+            rounds=clarification.rounds,
+            required=run.resolved.gates.clarify is Clarify.REQUIRED and not clarification.rounds,
         )
         if role.tools:
             # The role calls the tool that asks or another one; text without a call is one question.
@@ -147,7 +147,7 @@ class HumanGate:
             run.decide(role.name, "question_is_clear", reason)
             return None
         run.decide(role.name, "ask_person", reason, {}, {"questions": questions})
-        return self._waiting(WaitKind.CLARIFICATION, questions=questions, round=len(known.rounds) + 1)
+        return self._waiting(WaitKind.CLARIFICATION, questions=questions, round=len(clarification.rounds) + 1)
 
     # --- waiting ---------------------------------------------------------------------------------------------------
     def _waiting(self, kind: WaitKind, **fields: object) -> Waiting:
@@ -243,21 +243,21 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
     """Return the part of a state passed to a hook: at most about 20 kB, however large the run."""
-    newest, short = slice(-MAX_SHOWN_ITEMS, None), SHOWN_CHARACTERS
-    queries, findings = state.plan.sub_queries[newest], state.findings[newest]
+    latest, limit = slice(-MAX_SHOWN_ITEMS, None), SHOWN_CHARACTERS
+    queries, findings = state.plan.sub_queries[latest], state.findings[latest]
     return {
         "research_id": state.resolution.research_id,
-        "query": shorten(state.resolution.query, 10 * short),
+        "query": shorten(state.resolution.query, 10 * limit),
         "phase": state.phase,
         "iteration": state.iteration,
         "plan": {
-            "brief": shorten(state.plan.brief, 5 * short),
-            "sub_queries": [{"text": shorten(one.text, short), "status": one.status.value} for one in queries],
+            "brief": shorten(state.plan.brief, 5 * limit),
+            "sub_queries": [{"text": shorten(query.text, limit), "status": query.status.value} for query in queries],
         },
         "findings": [
-            {"statement": shorten(one.statement, short), "confidence": one.confidence.value} for one in findings
+            {"statement": shorten(one.statement, limit), "confidence": one.confidence.value} for one in findings
         ],
-        "open_gaps": [shorten(gap.description, short) for gap in state.unaddressed_gaps()[newest]],
+        "open_gaps": [shorten(gap.description, limit) for gap in state.unaddressed_gaps()[latest]],
         "usage": state.usage.model_dump(mode="json"),
         "counts": state.counts().model_dump(mode="json"),
     }

@@ -26,16 +26,16 @@ def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -
 
 def sources_to_analyze(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Return the sources to analyze for a sub-query: those it owns first, best ranks first (see `limit_sources`)."""
-    found = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
-    found.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
-    return limit_sources(run.state, found)
+    sources = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
+    sources.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
+    return limit_sources(run.state, sources)
 
 
 def limit_sources(state: ResearchState, sources: list[Source]) -> list[Source]:
     """Return the sources of one analysis: all protected ones, then others up to `MAX_SOURCES` in total."""
     protected = set(protected_ids(state).values())
-    most = max(MAX_SOURCES, sum(source.id in protected for source in sources))
-    return sorted(sources, key=lambda source: source.id not in protected)[:most]
+    limit = max(MAX_SOURCES, sum(source.id in protected for source in sources))
+    return sorted(sources, key=lambda source: source.id not in protected)[:limit]
 
 
 def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:

@@ -31,27 +31,27 @@ async def judge_scope(run: ResearchRun) -> None:
     nodes = state.plan.parts if state.plan.to_judge else _nodes(run, answer.queries)
     objections = _objections(run, nodes, answer)
     splits: list[str] = []
-    if not (is_asked or all(one.feasible for one in answer.queries)):
-        parts = ([one.query] if one.feasible else one.splits for one in answer.queries)
+    if not (is_asked or all(query.feasible for query in answer.queries)):
+        parts = ([query.query] if query.feasible else query.splits for query in answer.queries)
         splits = list(dict.fromkeys(text for part in parts for text in part))
     if splits and len(splits) <= max_queries(run):
         second = await _ask(run, splits, "/narrower")
         narrower = _nodes(run, second.queries)
         if not _objections(run, narrower, second):
-            nodes, objections = narrower, [one.model_copy(update={"followed": True}) for one in objections]
+            nodes, objections = narrower, [objection.model_copy(update={"followed": True}) for objection in objections]
     if state.plan.to_judge:
         state.plan = state.plan.model_copy(update={"objections": objections, "to_judge": False})
-        found = f"plan version {state.plan.version}: {plural(len(state.plan.open_objections), 'objection')}"
-        run.note("plan.judged", found, **state.plan.texts())
+        judged = f"plan version {state.plan.version}: {plural(len(state.plan.open_objections), 'objection')}"
+        run.note("plan.judged", judged, **state.plan.texts())
     else:
         run.draft_plan("", nodes, objections=objections)
-    against = state.plan.open_objections
-    for objection in against:
+    remaining = state.plan.open_objections
+    for objection in remaining:
         run.note("status", f"objection: {objection.line()}", level="warning")
-    text = "; ".join(one.line() for one in against) or "every query can be answered within the limits"
-    outputs = {"queries": len(nodes), "objections": len(against)}
+    text = "; ".join(objection.line() for objection in remaining) or "every query can be answered within the limits"
+    outputs = {"queries": len(nodes), "objections": len(remaining)}
     run.decide(MANAGER.name, "judge_scope", text, {"version": state.plan.version}, outputs)
-    if against and not is_asked:
+    if remaining and not is_asked:
         raise Interrupted(StopReason.INFEASIBLE)
 
 
@@ -85,7 +85,7 @@ async def _ask(run: ResearchRun, edited: Sequence[str], part: str = "") -> Manag
 
 
 def _nodes(run: ResearchRun, judged: Sequence[JudgedQuery]) -> list[PlanNode]:
-    proposed = [SubQuery(query=one.query, rationale=one.reason, priority=1) for one in judged]
+    proposed = [SubQuery(query=query.query, rationale=query.reason, priority=1) for query in judged]
     return plan_sub_queries(proposed, run.state.iteration, run.resolved.limits.max_sub_queries)
 
 

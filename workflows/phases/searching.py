@@ -178,11 +178,11 @@ class Searching:
     ) -> None:
         run = self._run
         request = self._request(query, provider, source_type).model_copy(update={"patience_seconds": patience})
-        known = find_asked(run.state.ledger.queries, query.text, provider, source_type.value)
-        if known is not None and known.text != query.text:
+        earlier = find_asked(run.state.ledger.queries, query.text, provider, source_type.value)
+        if earlier is not None and earlier.text != query.text:
             # The earlier wording is a cache hit.
-            request = request.model_copy(update={"text": known.text})
-            run.note("status", f"searched before: “{shorten(known.text, 150)}”", provider=provider)
+            request = request.model_copy(update={"text": earlier.text})
+            run.note("status", f"searched before: “{shorten(earlier.text, 150)}”", provider=provider)
         remaining = run.clock.remaining_work_seconds()
         options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
         try:
@@ -200,8 +200,8 @@ class Searching:
         account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
         if response.entry is not None:
             # The activity returns provider and entry once for all hits, and ranks as list order.
-            each = {"provider": response.provider, "entries": [response.entry]}
-            hits = [hit.model_copy(update={"rank": rank, **each}) for rank, hit in enumerate(response.hits, start=1)]
+            common = {"provider": response.provider, "entries": [response.entry]}
+            hits = [hit.model_copy(update={"rank": rank, **common}) for rank, hit in enumerate(response.hits, start=1)]
             response = response.model_copy(update={"hits": hits})
         answers.responses.append(response)
         answers.asked.append(query_record(query, provider, found=len(response.hits), source_type=source_type.value))
@@ -215,10 +215,10 @@ class Searching:
             operation += f"/{source_type.value}"
         today = run.state.started_at[:10]
         if provider == CORPUS_PROVIDER and resolved.corpus:
-            where: dict[str, Any] = {"corpus": resolved.corpus.name}
+            filters: dict[str, Any] = {"corpus": resolved.corpus.name}
         else:
             first, last = published_between(resolved.constraints.timeframe, today)
-            where = {
+            filters = {
                 "domains_allow": search.domains_allow,
                 "domains_deny": search.domains_deny,
                 "language": resolved.constraints.language,
@@ -239,7 +239,7 @@ class Searching:
             date=today,
             resolved_entry=run.state.resolved_entry,
             permitted=run.is_permitted,
-            **where,
+            **filters,
         )
 
     def _max_hits(self, provider: str) -> int:
@@ -277,8 +277,8 @@ def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHi
     """Keys (URLs and DOIs) of a source, and its hit."""
     for hit in (hit for rank in by_rank for hit in rank if hit is not None):
         keys = frozenset(keys_of(hit))
-        same = [one for one in distinct if one[0] & keys]
-        merged = (keys.union(*(one[0] for one in same)), reduce(join_hits, [*(one[1] for one in same), hit]))
-        place = distinct.index(same[0]) if same else len(distinct)
-        distinct = [*distinct[:place], merged, *(one for one in distinct[place:] if one not in same)]
+        same = [entry for entry in distinct if entry[0] & keys]
+        merged = (keys.union(*(entry[0] for entry in same)), reduce(join_hits, [*(entry[1] for entry in same), hit]))
+        index = distinct.index(same[0]) if same else len(distinct)
+        distinct = [*distinct[:index], merged, *(entry for entry in distinct[index:] if entry not in same)]
     return [hit.model_copy(update={"rank": rank}) for rank, (_, hit) in enumerate(distinct[:limit], start=1)]

@@ -63,7 +63,7 @@ class Vetting:
         await self._examine(candidates)
         for key, names in candidates.items():
             self.known[key] = record = self.known[key].model_copy(update={"complete": True})
-            accepted, rejected = ([one.source_id for one in part] for part in (record.accepted, record.rejected))
+            accepted, rejected = ([source.source_id for source in part] for part in (record.accepted, record.rejected))
             need, count = shorten(record.need, NEED_CHARACTERS), plural(len(names), "candidate")
             outputs = {"accepted": accepted, "rejected": rejected}
             text = f"{len(accepted)} of {count} vetted: {need}"
@@ -112,17 +112,17 @@ class Vetting:
             allowed = [hit for hit in hits if not run.is_excluded(hit)]
             chosen[key] = choose_candidates(state, allowed, self.known[key].before, self.most)
         identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
-        new = [hit for each in chosen.values() for hit in each if identities.identity_of(hit) not in fetched]
+        new = [hit for hits in chosen.values() for hit in hits if identities.identity_of(hit) not in fetched]
         unread = frozenset(canonical_url(hit.url) for hit in new)
         owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in unread}
         if unread:
             await Gathering(run, [node for node in nodes if node.id in owners], only=unread).carry_out()
         identities, candidates = Identities(state.sources, state.aliases), dict[str, list[str]]()
-        for key, each in chosen.items():
+        for key, hits in chosen.items():
             record = self.known[key]
             # Sources named by the request come first.
-            found = dict.fromkeys([*self._named(record), *map(identities.identity_of, each)])
-            candidates[key] = [name for name in found if name in state.sources and name not in record.before]
+            ordered = dict.fromkeys([*self._named(record), *map(identities.identity_of, hits)])
+            candidates[key] = [name for name in ordered if name in state.sources and name not in record.before]
         return candidates
 
     def _named(self, record: Vetted) -> list[str]:
@@ -137,10 +137,10 @@ class Vetting:
 
         All answers are merged, in the order of needs and candidates. Raises `Interrupted`.
         """
-        done = {key: {one.source_id for one in self.known[key].examined} for key in candidates}
+        done = {key: {source.source_id for source in self.known[key].examined} for key in candidates}
         due = [(key, name) for key, names in candidates.items() for name in names if name not in done[key]]
         calls = await run_parallel(
-            self.run.host, [partial(self._scan, *each) for each in due], self.run.resolved.limits.max_parallel
+            self.run.host, [partial(self._scan, *pair) for pair in due], self.run.resolved.limits.max_parallel
         )
         for (key, name), call, failure in ended_calls(due, calls):
             answer = call.result() if failure is None else None

@@ -82,9 +82,9 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     `seconds_left` is the run's remaining time for work. The agent's work ends after `task.seconds`, its report after
     `task.most_seconds`.
     """
-    most = own.deadline_seconds if task.most_seconds is None else task.most_seconds
+    max_seconds = own.deadline_seconds if task.most_seconds is None else task.most_seconds
     work = own.deadline_seconds - own.reserve_seconds if task.seconds is None else task.seconds
-    deadline = max(MIN_SECONDS, min(most, seconds_left))
+    deadline = max(MIN_SECONDS, min(max_seconds, seconds_left))
     reserve = max(min(own.reserve_seconds, REPORT_SHARE * deadline), deadline - work)
     sources = min(own.max_sources, share.sources)
     return own.model_copy(
@@ -148,17 +148,17 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
 def divide_shares(left: AgentShare, number: int) -> list[AgentShare]:
     """Divide the rest of a budget into equal shares; the first ones get the remainder of sources and calls."""
 
-    def part(whole: int, place: int) -> int:
-        return whole // number + (place < whole % number)
+    def part(whole: int, index: int) -> int:
+        return whole // number + (index < whole % number)
 
     return [
         AgentShare(
-            sources=part(left.sources, place),
-            model_calls=None if left.model_calls is None else part(left.model_calls, place),
+            sources=part(left.sources, index),
+            model_calls=None if left.model_calls is None else part(left.model_calls, index),
             tokens=None if left.tokens is None else left.tokens // number,
             cost_usd=None if left.cost_usd is None else left.cost_usd / number,
         )
-        for place in range(number)
+        for index in range(number)
     ]
 
 
@@ -175,8 +175,8 @@ def build_ledger(state: ResearchState, record: AgentRecord) -> Ledger:
 
 def known_record(page: Source) -> ReadRecord:
     """Return the record of a ledger page, as a cache hit."""
-    same = [name for name in ReadRecord.model_fields if name in Source.model_fields and name != "quality"]
-    values = {name: getattr(page, name) for name in same}
+    names = [name for name in ReadRecord.model_fields if name in Source.model_fields and name != "quality"]
+    values = {name: getattr(page, name) for name in names}
     return ReadRecord(quality=page.found_quality or page.quality, cached=True, **values)
 
 
@@ -199,7 +199,7 @@ def task_result(
 ) -> TaskResult:
     """Return an agent's result, from its own state, and its part of a tree."""
     pass_over(state, unread_hits(state))
-    found = ResearchState(**{name: getattr(state, name) for name in RESULT_FIELDS})
+    results = ResearchState(**{name: getattr(state, name) for name in RESULT_FIELDS})
     return TaskResult(
         stop_reason=reason,
         problem=problem,
@@ -215,7 +215,7 @@ def task_result(
         node=None if node is None else complete_node(state, node, reason),
         calls=state.calls,
         agents=[agent_progress(record) for record in state.agents],
-        packed=found.pack(),
+        packed=results.pack(),
     )
 
 
@@ -234,22 +234,22 @@ def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -
     usage = state.usage.model_copy(update={"active_seconds": 0.0})
     for record in state.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
-    below, end = collect_nodes(state.agents), NODE_ENDS.get(reason, node.end)
-    return node.model_copy(update={"usage": usage, "below": below, "end": end})
+    children, end = collect_nodes(state.agents), NODE_ENDS.get(reason, node.end)
+    return node.model_copy(update={"usage": usage, "below": children, "end": end})
 
 
 def lost_work(state: ResearchState) -> LostWork:
     """Return the unanswered work of an agent, including that of its earlier start which is still not done."""
-    before, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
+    earlier, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
     searches = [node for node in state.plan.sub_queries if node.kind is NodeKind.QUERY]
-    made = {node.text: node.status for node in searches if node.origin != WITHOUT_SEARCH}
-    lost = [each for each in state.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)]
-    pages = [each.as_hit() for each in lost if not each.analyzed]
+    asked = {node.text: node.status for node in searches if node.origin != WITHOUT_SEARCH}
+    sources = [each for each in state.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)]
+    pages = [each.as_hit() for each in sources if not each.analyzed]
     return LostWork(
         queries=[
-            text for text in {**made, **dict.fromkeys(before.queries)} if made.get(text) is not NodeStatus.COMPLETED
+            text for text in {**asked, **dict.fromkeys(earlier.queries)} if asked.get(text) is not NodeStatus.COMPLETED
         ],
-        pages=[*pages, *(hit for hit in before.pages if known.identity_of(hit) not in state.sources)],
+        pages=[*pages, *(hit for hit in earlier.pages if known.identity_of(hit) not in state.sources)],
     )
 
 
@@ -260,43 +260,43 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     Leaves and tasks of its plan are added below its task's node, with their findings, gaps and sources; everything else
     belongs to the task's node itself.
     """
-    found = ResearchState.unpack(result.packed) if result.packed else ResearchState()
+    results = ResearchState.unpack(result.packed) if result.packed else ResearchState()
     for name in RUN_FIRST_FIELDS:
-        setattr(state, name, getattr(found, name) | getattr(state, name))
-    below = agent_nodes(found.plan.nodes, state.plan.nodes, task.id)
-    state.plan = state.plan.with_nodes(*below)
-    owners = _Owners(task.id, frozenset(node.id for node in below))
+        setattr(state, name, getattr(results, name) | getattr(state, name))
+    nodes = agent_nodes(results.plan.nodes, state.plan.nodes, task.id)
+    state.plan = state.plan.with_nodes(*nodes)
+    owners = _Owners(task.id, frozenset(node.id for node in nodes))
     known = {finding.id for finding in state.findings}
-    state.findings = [*state.findings, *(owners.take(one, state) for one in found.findings if one.id not in known)]
+    state.findings = [*state.findings, *(owners.take(one, state) for one in results.findings if one.id not in known)]
     if not result.is_stub:
-        state.gaps = _merge_gaps(state, found, owners)
-    new_sources = _merge_sources(state, found, owners)
+        state.gaps = _merge_gaps(state, results, owners)
+    new_sources = _merge_sources(state, results, owners)
     pass_over(
-        state, [one.model_copy(update={"sub_query_id": owners.of(one.sub_query_id)}) for one in found.passed_over]
+        state, [one.model_copy(update={"sub_query_id": owners.of(one.sub_query_id)}) for one in results.passed_over]
     )
-    _merge_node(state, task, result, found, new_sources)
-    unanalyzed = {query.id for query in queries_to_analyze(found)}
-    analyzed = [*([] if unanalyzed else [task.id]), *(node.id for node in below if node.id not in unanalyzed)]
+    _merge_node(state, task, result, results, new_sources)
+    unanalyzed = {query.id for query in queries_to_analyze(results)}
+    analyzed = [*([] if unanalyzed else [task.id]), *(node.id for node in nodes if node.id not in unanalyzed)]
     state.analyzed_sub_queries = _union(state.analyzed_sub_queries, analyzed)
-    state.query_ledger = [*state.query_ledger, *(owners.take(record, state) for record in found.query_ledger)]
-    for entry in found.notebook:
+    state.query_ledger = [*state.query_ledger, *(owners.take(record, state) for record in results.query_ledger)]
+    for entry in results.notebook:
         state.note_entry(entry)
-    state.duplicates += found.duplicates
-    for phase, totals in found.fidelity.items():
+    state.duplicates += results.duplicates
+    for phase, totals in results.fidelity.items():
         state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).plus(totals)}
     for name in UNION_FIELDS:
-        setattr(state, name, _union(getattr(state, name), getattr(found, name)))
+        setattr(state, name, _union(getattr(state, name), getattr(results, name)))
     del state.shortened_calls[:-MAX_SHORTENED_CALLS]
-    if found.documents_searched is not None:
-        state.documents_searched = found.documents_searched
-    state.engine_by_role |= found.engine_by_role
-    if SYNTHESIZER.name in found.fallbacks:  # no model has room for the protected sources
-        state.fallbacks = found.fallbacks | state.fallbacks
-    state.degraded = _union(state.degraded, _prefix_notes(task, found.degraded))
+    if results.documents_searched is not None:
+        state.documents_searched = results.documents_searched
+    state.engine_by_role |= results.engine_by_role
+    if SYNTHESIZER.name in results.fallbacks:  # no model has room for the protected sources
+        state.fallbacks = results.fallbacks | state.fallbacks
+    state.degraded = _union(state.degraded, _prefix_notes(task, results.degraded))
     state.failed_branches = _union(state.failed_branches, _prefix_notes(task, result.failed_branches))
     return [
         decision.model_copy(update={"agent": owners.of(decision.agent)})
-        for decision in found.decisions
+        for decision in results.decisions
         if decision.agent not in set(AgentRole) and not decision.action.startswith("execute_")
     ]
 
@@ -313,41 +313,41 @@ class _Owners:
         """Return the run's node for a name used by the agent."""
         return name if name in self.below and name is not None else self.task
 
-    def take(self, one: Owned, state: ResearchState) -> Owned:
+    def take(self, item: Owned, state: ResearchState) -> Owned:
         """Return an agent's finding or query as one of the run."""
-        return one.model_copy(update={"sub_query_id": self.of(one.sub_query_id), "iteration": state.iteration})
+        return item.model_copy(update={"sub_query_id": self.of(item.sub_query_id), "iteration": state.iteration})
 
 
-def _merge_gaps(state: ResearchState, found: ResearchState, owners: _Owners) -> list[Gap]:
+def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -> list[Gap]:
     """Return the gaps of run and agent; open gaps from an earlier start of this task are replaced."""
     origins = {f"sub_query:{name}" for name in (owners.task, *owners.below)}
     replaced = (GapStatus.OPEN, GapStatus.SUPERSEDED)
     gaps = {gap.id: gap for gap in state.gaps if gap.origin not in origins or gap.status not in replaced}
-    for gap in found.gaps:
+    for gap in results.gaps:
         origin = f"sub_query:{owners.of(gap.origin.removeprefix('sub_query:'))}"
         gaps.setdefault(gap.id, gap.model_copy(update={"origin": origin, "iteration": state.iteration}))
     return list(gaps.values())
 
 
-def _merge_sources(state: ResearchState, found: ResearchState, owners: _Owners) -> int:
+def _merge_sources(state: ResearchState, results: ResearchState, owners: _Owners) -> int:
     """Merge sources, attributed to the agent's nodes; return the number of newly readable ones."""
     new = 0
-    for source in found.sources.values():
+    for source in results.sources.values():
         known, is_readable = state.sources.get(source.id), source.status is SourceStatus.FULL
         nodes = [name for name in source.sub_query_ids if name in owners.below] or [owners.task]
         update: dict[str, Any] = {"sub_query_ids": _union(known.sub_query_ids if known else [], nodes)}
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
-            kept, new = source, new + is_readable
+            base, new = source, new + is_readable
             update["iteration"] = state.iteration
         else:
-            kept = known
+            base = known
             update["hit_entries"] = _union(known.hit_entries, source.hit_entries)
             update["analyzed"] = known.analyzed or source.analyzed
-        state.sources[source.id] = kept.model_copy(update=update)
+        state.sources[source.id] = base.model_copy(update=update)
     return new
 
 
-def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found: ResearchState, new: int) -> None:
+def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, results: ResearchState, new: int) -> None:
     node = next((node for node in state.plan.nodes if node.id == task.id), None)
     if node is None:
         return
@@ -360,14 +360,14 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, found
         state.gaps = reopen_stated(state.gaps, [silent])
         state.gaps = [*state.gaps, *open_gaps(state, [silent], f"sub_query:{node.id}")]
         stated = [gap_id(silent.description)]
-    of_node = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
+    finding_ids = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
     update = {
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
         "error": result.problem if result.is_stub else None,
-        "finding_count": len(_union(of_node, result.finding_ids)),
-        "result_count": node.result_count + sum(record.found for record in found.query_ledger),
+        "finding_count": len(_union(finding_ids, result.finding_ids)),
+        "result_count": node.result_count + sum(record.found for record in results.query_ledger),
         "new_source_count": node.new_source_count + new,
-        "duplicate_count": node.duplicate_count + found.duplicates,
+        "duplicate_count": node.duplicate_count + results.duplicates,
         "stated_gaps": list(stated),
     }
     state.plan = state.plan.with_nodes(node.model_copy(update=update))
@@ -377,5 +377,5 @@ def _prefix_notes(task: AgentTask, notes: Sequence[str]) -> list[str]:
     return [f"{task.id}: {note}"[:300] for note in notes[:MAX_NOTES]]
 
 
-def _union(first: Iterable[str], other: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys([*first, *other]))
+def _union(first: Iterable[str], second: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys([*first, *second]))

@@ -61,15 +61,15 @@ def interleave_hits(state: ResearchState, searches: Sequence[str], works: Sequen
 
 
 def choose_candidates(
-    state: ResearchState, hits: Sequence[SearchHit], examined: Collection[str], most: int
+    state: ResearchState, hits: Sequence[SearchHit], examined: Collection[str], limit: int
 ) -> list[SearchHit]:
-    """Return the first hits of distinct sources not examined for this need yet, at most `most`."""
-    known, chosen = Identities(state.sources, state.aliases), dict[str, SearchHit]()
+    """Return the first hits of distinct sources not examined for this need yet, at most `limit`."""
+    identities, chosen = Identities(state.sources, state.aliases), dict[str, SearchHit]()
     for hit in hits:
-        known.add(hit)
-        identity = known.identity_of(hit)
-        if identity not in examined and len(chosen) < most:
-            chosen.setdefault(identity, known.leader_of(hit))
+        identities.add(hit)
+        identity = identities.identity_of(hit)
+        if identity not in examined and len(chosen) < limit:
+            chosen.setdefault(identity, identities.leader_of(hit))
     return list(chosen.values())
 
 
@@ -88,9 +88,9 @@ def protected_ids(state: ResearchState) -> dict[str, str]:
     """Return the source id of each protected address that was read or tried."""
     if not (urls := state.resolution.protected_sources):
         return {}
-    known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
-    found = {url: known.identity_of(SearchHit(url=url)) for url in urls}
-    return {url: identity for url, identity in found.items() if identity in fetched}
+    identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+    ids = {url: identities.identity_of(SearchHit(url=url)) for url in urls}
+    return {url: identity for url, identity in ids.items() if identity in fetched}
 
 
 def hits_to_protect(state: ResearchState) -> list[SearchHit]:
@@ -107,11 +107,11 @@ def add_unread_protected(state: ResearchState) -> list[str]:
     known, web = protected_ids(state), state.resolution.web
     lines = []
     for url in state.resolution.protected_sources:
-        why = "the run ended before" if web or url.startswith(CORPUS_SCHEME) else NO_WEB
+        reason = "the run ended before" if web or url.startswith(CORPUS_SCHEME) else NO_WEB
         unread = Source.of_hit(SearchHit(url=url, title=url, provider=NAMED), [])
         source = state.sources.setdefault(known.get(url, unread.id), unread)
         if source.status is not SourceStatus.FULL:
-            lines.append(f"A protected source was not read: {url} ({source.status_reason or why}).")
+            lines.append(f"A protected source was not read: {url} ({source.status_reason or reason}).")
     return lines
 
 
@@ -127,20 +127,20 @@ def register_sources(
     owners: dict[str, str] = {}
     for source in sources.values():
         owners = dict.fromkeys(_duplicate_keys(source), source.id) | owners
-    for hit, found in fresh:
-        redirected = canonical_url(hit.url) != canonical_url(found.url)
-        urls = dict.fromkeys([*found.aliases, *([hit.url] if redirected else [])])
-        source = found.model_copy(update={"aliases": list(urls)})
-        same = next((owners[mark] for mark in _duplicate_keys(source) if mark in owners), source.id)
-        if same != source.id:
-            registered[same] = join(registered[same], source)
+    for hit, read_source in fresh:
+        redirected = canonical_url(hit.url) != canonical_url(read_source.url)
+        urls = dict.fromkeys([*read_source.aliases, *([hit.url] if redirected else [])])
+        source = read_source.model_copy(update={"aliases": list(urls)})
+        kept_id = next((owners[mark] for mark in _duplicate_keys(source) if mark in owners), source.id)
+        if kept_id != source.id:
+            registered[kept_id] = join(registered[kept_id], source)
             registered.pop(source.id, None)  # an unread entry with only a title
-            dropped[source.id] = same
+            dropped[source.id] = kept_id
         else:
             registered[source.id] = source
             owners = dict.fromkeys(_duplicate_keys(source), source.id) | owners
-        for url in (hit.url, found.url):
-            known_as.setdefault(canonical_url(url), same)
+        for url in (hit.url, read_source.url):
+            known_as.setdefault(canonical_url(url), kept_id)
     return registered, known_as, dropped
 
 

@@ -117,17 +117,17 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
     if outcome not in (Outcome.PARTIAL, Outcome.EMPTY):
         return ""
     ended_by = LIMIT_NAMES.get(reason)
-    raised = f"raise the limit: `research resume {state.resolution.research_id} --set limits.{ended_by}=N`"
+    raise_limit = f"raise the limit: `research resume {state.resolution.research_id} --set limits.{ended_by}=N`"
     if ended_by and reason is not StopReason.MAX_ITERATIONS:
-        return raised
+        return raise_limit
     ended = (NodeStatus.SKIPPED, NodeStatus.FAILED)
     undone = any(node.status in ended and node.status_reason != ENOUGH for node in state.plan.nodes)
     rewritten = state.findings and report_issues(state)
     lost = undone or state.failed_branches or state.hasty_analyses or lost_sources(state)
     if lost or rewritten or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
         return ""
-    other = "ask in other words, or add sources with `--corpus` or `--web`; resuming the run would find the same"
-    return raised if ended_by else other
+    rephrase = "ask in other words, or add sources with `--corpus` or `--web`; resuming the run would find the same"
+    return raise_limit if ended_by else rephrase
 
 
 def result_without_work(state: ResearchState, reason: StopReason, ended_at: str) -> ResearchResult | None:
@@ -234,8 +234,8 @@ def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: se
         return True
     if node.needs_search:
         return bool(gaps) and normalized_text(node.text) != normalized_text(question)
-    below = state.plan.children(node)
-    done = node.status is NodeStatus.COMPLETED and all(_is_settled(child, question, state, closing) for child in below)
+    parts = state.plan.children(node)
+    done = node.status is NodeStatus.COMPLETED and all(_is_settled(child, question, state, closing) for child in parts)
     return done or bool(gaps)
 
 

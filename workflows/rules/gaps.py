@@ -15,11 +15,11 @@ from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
     """Return the gaps that are new to the run, in order, up to the strategy's total limit."""
     known = {gap.id for gap in state.gaps}
-    most = declaration(state.resolved.strategy).most_gaps if state.resolved else MAX_GAPS
+    limit = declaration(state.resolved.strategy).most_gaps if state.resolved else MAX_GAPS
     fresh: list[Gap] = []
     for draft in drafts:
         identity = gap_id(draft.description)
-        if not draft.description.strip() or identity in known or len(known) >= most:
+        if not draft.description.strip() or identity in known or len(known) >= limit:
             continue
         known.add(identity)
         fresh.append(

@@ -28,22 +28,22 @@ def graft(tree: ResearchTree, identity: str, addition: ResearchTree, bounds: Tre
     node = tree.node(identity)
     if addition.root.id != identity:
         raise InfeasibleTree("$: the addition is for another executor")
-    known, had = {each.id for each in tree.nodes}, {leaf.id for leaf in node.leaves}
+    known, known_leaves = {node.id for node in tree.nodes}, {leaf.id for leaf in node.leaves}
     number = 1 + max((leaf.round for leaf in node.leaves), default=0)
-    fresh = [leaf.model_copy(update={"round": number}) for leaf in addition.root.leaves if leaf.id not in had]
-    again = {each.id for child in addition.nodes[1:] if child.id in known for each in addition.part(child.id).nodes}
-    below = [child for child in addition.nodes[1:] if child.id not in again]
+    fresh = [leaf.model_copy(update={"round": number}) for leaf in addition.root.leaves if leaf.id not in known_leaves]
+    repeated = {node.id for child in addition.nodes[1:] if child.id in known for node in addition.part(child.id).nodes}
+    added = [child for child in addition.nodes[1:] if child.id not in repeated]
     grown = node.model_copy(update={"leaves": [*node.leaves, *fresh]})
-    nodes = [*(grown if each.id == identity else each for each in tree.nodes), *below]
+    nodes = [*(grown if node.id == identity else node for node in tree.nodes), *added]
     vetted = {*bounds.sources, *(leaf.source_id for leaf in tree.leaves)}
     return check(ResearchTree(nodes=_parents_first(nodes)), replace(bounds, sources=vetted))
 
 
 def _parents_first(nodes: Sequence[TreeNode]) -> list[TreeNode]:
     """Return the executors depth first, siblings in order of addition."""
-    found, waiting = list[TreeNode](), [nodes[0]]
-    while waiting:
-        node = waiting.pop()
-        found.append(node)
-        waiting += reversed([child for child in nodes if child.parent == node.id])
-    return found
+    ordered, stack = list[TreeNode](), [nodes[0]]
+    while stack:
+        node = stack.pop()
+        ordered.append(node)
+        stack += reversed([child for child in nodes if child.parent == node.id])
+    return ordered

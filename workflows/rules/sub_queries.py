@@ -50,9 +50,9 @@ def find_asked(
     return None
 
 
-def same_query(one: str, other: str) -> bool:
+def same_query(first: str, second: str) -> bool:
     """Return true if two queries have the same words in the same order."""
-    return normalized_query(one) == normalized_query(other)
+    return normalized_query(first) == normalized_query(second)
 
 
 @lru_cache(maxsize=2_048)
@@ -66,7 +66,7 @@ def normalized_query(text: str) -> str:
 def plan_sub_queries(proposed: Sequence[SubQuery], iteration: int, limit: int) -> list[PlanNode]:
     """Return at most `limit` distinct sub-queries, most important first, ties in the planner's order."""
     queries: dict[str, PlanNode] = {}
-    for proposal in sorted(proposed, key=lambda one: one.priority):
+    for proposal in sorted(proposed, key=lambda proposal: proposal.priority):
         text = proposal.query.strip()[:500]
         query = PlanNode(
             id=sub_query_id(text),
@@ -145,8 +145,8 @@ def reads_left(query: PlanNode, limits: EffectiveLimits) -> int:
 
 def sources_left(state: ResearchState, limits: EffectiveLimits) -> int:
     """Return the number of sources that may still be read in this iteration; an agent's ledger pages do not count."""
-    free = {page.id for page in state.ledger.pages}
-    readable = [source for source in state.readable_sources() if source.id not in free]
+    ledger_ids = {page.id for page in state.ledger.pages}
+    readable = [source for source in state.readable_sources() if source.id not in ledger_ids]
     new = sum(source.iteration == state.iteration for source in readable)
     return max(0, min(limits.max_new_sources - new, limits.max_sources - len(readable)))
 
@@ -161,8 +161,8 @@ def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Can
 
 def unread_hits(state: ResearchState) -> list[Candidate]:
     """Return the unread hits, whether or not a limit allows reading them."""
-    known, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
-    return [candidate for candidate in state.candidates if known.identity_of(candidate.hit) not in fetched]
+    identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+    return [candidate for candidate in state.candidates if identities.identity_of(candidate.hit) not in fetched]
 
 
 def pass_over_unread(state: ResearchState) -> None:
@@ -173,10 +173,10 @@ def pass_over_unread(state: ResearchState) -> None:
 
 def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
     """Add unread hits that are not excluded to `passed_over`, one per page, at most `MAX_PASSED_OVER`."""
-    known = {canonical_url(one.hit.url): one for one in state.passed_over}
-    for one in unread:
-        if not is_excluded(one.hit.title, one.hit.url, state.resolution.exclude):
+    by_url = {canonical_url(candidate.hit.url): candidate for candidate in state.passed_over}
+    for candidate in unread:
+        if not is_excluded(candidate.hit.title, candidate.hit.url, state.resolution.exclude):
             # The search entries have the other details, so checkpoints need not repeat them.
-            hit = one.hit.model_copy(update={"title": "", "rank": 1} if one.hit.entries else {})
-            known.setdefault(canonical_url(hit.url), one.model_copy(update={"hit": hit}))
-    state.passed_over = list(known.values())[:MAX_PASSED_OVER]
+            hit = candidate.hit.model_copy(update={"title": "", "rank": 1} if candidate.hit.entries else {})
+            by_url.setdefault(canonical_url(hit.url), candidate.model_copy(update={"hit": hit}))
+    state.passed_over = list(by_url.values())[:MAX_PASSED_OVER]

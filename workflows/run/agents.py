@@ -65,10 +65,10 @@ class Agents:
             if not declaration(task.strategy).scoped:
                 raise ValueError(f"the strategy {task.strategy} does not work on tasks of agents")
             self._record(task)
-        todo = [task.id for task in tasks if not self._of(task.id).is_over]
+        todo = [task.id for task in tasks if not self._find(task.id).is_over]
         if todo:
             await self._carry_out(todo, max(1, at_once), caller)
-        return [result for task in tasks if (result := self._of(task.id).result)]
+        return [result for task in tasks if (result := self._find(task.id).result)]
 
     # --- work --------------------------------------------------------------------------------------------------------
     async def _carry_out(self, todo: list[str], at_once: int, caller: str) -> None:
@@ -86,10 +86,10 @@ class Agents:
         data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
         run.note("agents.branching", f"starting {plural(len(todo), 'agent')}{waits}", **data)
         for agent in todo:
-            run.count_calls(caller, self._of(agent).task.strategy)
-            self._change(agent, status=AgentStatus.QUEUED)
+            run.count_calls(caller, self._find(agent).task.strategy)
+            self._update(agent, status=AgentStatus.QUEUED)
         turns = asyncio.Semaphore(at_once)
-        work = {agent: asyncio.ensure_future(self._one(agent, branch, turns)) for branch, agent in enumerate(todo)}
+        work = {agent: asyncio.ensure_future(self._run_task(agent, branch, turns)) for branch, agent in enumerate(todo)}
         merged = 0
         try:
             while merged < len(todo):
@@ -97,7 +97,7 @@ class Agents:
                 await run.host.wait_until(lambda: task.done() or run.inbox.interruption is not None)  # noqa: B023
                 if run.inbox.interruption is not None:
                     break
-                self._take_over(todo[merged], task.result())
+                self._merge(todo[merged], task.result())
                 merged += 1
                 if merged < len(todo):
                     run.checkpoints.save_in_background()
@@ -121,22 +121,22 @@ class Agents:
             task = work[agent]
             if not task.done() or task.cancelled():
                 task.cancel()
-                waits = self._of(agent).status is AgentStatus.QUEUED
+                waits = self._find(agent).status is AgentStatus.QUEUED
                 why = "its turn had not come" if waits else "it had not answered"
-                stub = _stub(self._of(agent), reason, f"{why} when the run was to end")
-                self._change(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
+                stub = _stub(self._find(agent), reason, f"{why} when the run was to end")
+                self._update(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
                 self._note("agent.finished", agent, stub.problem)
             elif agent in pending:
-                self._take_over(agent, task.result().model_copy(update={"stop_reason": reason}))
-                self._mark_unfinished(self._change(agent, status=AgentStatus.CUT_OFF).task)
+                self._merge(agent, task.result().model_copy(update={"stop_reason": reason}))
+                self._mark_unfinished(self._update(agent, status=AgentStatus.CUT_OFF).task)
             else:
-                self._take_over(agent, task.result())
+                self._merge(agent, task.result())
 
-    async def _one(self, agent: str, branch: int, turns: asyncio.Semaphore) -> TaskResult:
+    async def _run_task(self, agent: str, branch: int, turns: asyncio.Semaphore) -> TaskResult:
         """Run one agent when there is a free slot; return its result or a stub."""
         run = self._run
         async with turns:
-            record = self._of(agent)
+            record = self._find(agent)
             share = record.share or AgentShare()
             if run.contains_canary(record.task.text):
                 run.degrade(STEERED_NOTE)
@@ -147,12 +147,12 @@ class Agents:
             left = run.clock.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
             number = run.reservations.open(_reservation(share), TokenShare.ANALYSIS)
-            again = f"/again-{record.starts + 1}" if record.starts else ""
-            record = self._change(
+            suffix = f"/again-{record.starts + 1}" if record.starts else ""
+            record = self._update(
                 agent,
                 status=AgentStatus.RUNNING,
                 starts=record.starts + 1,
-                workflow_id=f"{run.resolved.research_id}/{agent}{again}",
+                workflow_id=f"{run.resolved.research_id}/{agent}{suffix}",
                 started_at=run.now_text(),
             )
             self._mark_unfinished(record.task)
@@ -182,25 +182,25 @@ class Agents:
             # Its usage is unknown, so it stays reserved.
             self._run.reservations.close(number, _reservation(record.share or AgentShare()))
             return
-        before = record.result.usage_by_role if record.result else {}
+        counted = record.result.usage_by_role if record.result else {}
         for role, usage in result.usage_by_role.items():
             # Answers of an earlier start come from the journal again and are already counted.
-            account(self._run.state, role, usage.beyond(before.get(role, Usage())))
+            account(self._run.state, role, usage.beyond(counted.get(role, Usage())))
         self._run.reservations.close(number, NOTHING)
 
-    def _take_over(self, agent: str, result: TaskResult) -> None:
+    def _merge(self, agent: str, result: TaskResult) -> None:
         """Merge an agent's results into the run's state."""
         run = self._run
-        record = self._of(agent)
+        record = self._find(agent)
         for caller, calls in result.calls.items():
             # A restarted agent repeats the calls of its earlier start.
-            before = record.result.calls.get(caller, {}) if record.result else {}
+            counted = record.result.calls.get(caller, {}) if record.result else {}
             for role, number in calls.items():
-                run.count_calls(caller, role, max(0, number - before.get(role, 0)))
+                run.count_calls(caller, role, max(0, number - counted.get(role, 0)))
         for decision in merge_agent(run.state, record.task, result):
             run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
-        self._change(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
+        self._update(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
         if result.problem:
             (run.branch_failed if result.is_stub else run.degrade)(f"{agent}: {result.problem}")
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
@@ -209,7 +209,7 @@ class Agents:
         self._note("agent.finished", agent, result.problem or plural(len(result.finding_ids), "finding"))
 
     # --- records -----------------------------------------------------------------------------------------------------
-    def _of(self, agent: str) -> AgentRecord:
+    def _find(self, agent: str) -> AgentRecord:
         return next(record for record in self._run.state.agents if record.task.id == agent)
 
     def _record(self, task: AgentTask) -> None:
@@ -224,43 +224,43 @@ class Agents:
             known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
             state.agents = [*state.agents, AgentRecord(task=task, **known)]
 
-    def _change(self, agent: str, **update: object) -> AgentRecord:
-        state, changed = self._run.state, self._of(agent).model_copy(update=update)
+    def _update(self, agent: str, **update: object) -> AgentRecord:
+        state, changed = self._run.state, self._find(agent).model_copy(update=update)
         state.agents = [changed if record.task.id == agent else record for record in state.agents]
         return changed
 
     def _share_out(self, todo: list[str]) -> None:
         """Fix the share of each agent without reserving it; new agents divide the rest of the budget."""
-        fresh = [agent for agent in todo if self._of(agent).share is None]
+        fresh = [agent for agent in todo if self._find(agent).share is None]
         if not fresh:
             return
         run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
-        taken = [share for agent in todo if (share := self._of(agent).share)]
-        protected = sum(self._of(agent).task.protects for agent in todo)
-        kept = sum(map(_reservation, taken), run.reservations.total + run.reserved_for_report())
+        taken = [share for agent in todo if (share := self._find(agent).share)]
+        protected = sum(self._find(agent).task.protects for agent in todo)
+        reserved = sum(map(_reservation, taken), run.reservations.total + run.reserved_for_report())
         cost = limits.max_cost_usd
-        tokens = _remaining(limits.max_tokens, used.tokens + kept.tokens)
+        tokens = _remaining(limits.max_tokens, used.tokens + reserved.tokens)
         of_share = run.tokens_left(TokenShare.ANALYSIS, run.reservations.total_tokens)
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(
             sources=max(0, sources_left(run.state, limits) - protected - sum(share.sources for share in taken)),
-            model_calls=_remaining(limits.max_model_calls, used.model_calls + kept.calls),
+            model_calls=_remaining(limits.max_model_calls, used.model_calls + reserved.calls),
             tokens=tokens,
-            cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - kept.cost_usd),
+            cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - reserved.cost_usd),
         )
         for agent, share in zip(fresh, divide_shares(left, len(fresh)), strict=True):
-            self._change(agent, share=share)
+            self._update(agent, share=share)
 
     def _mark_unfinished(self, task: AgentTask) -> None:
         """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""
         plan = self._run.state.plan
-        mine = [node.model_copy(update={"status": NodeStatus.EXECUTING}) for node in plan.nodes if node.id == task.id]
-        self._run.state.plan = plan.with_nodes(*mine)
+        nodes = [node.model_copy(update={"status": NodeStatus.EXECUTING}) for node in plan.nodes if node.id == task.id]
+        self._run.state.plan = plan.with_nodes(*nodes)
 
     def _note(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
-        place = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
-        self._run.note(kind, f"{agent}: {text[:MAX_TASK_CHARACTERS]}", agent=agent, **place)
+        location = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
+        self._run.note(kind, f"{agent}: {text[:MAX_TASK_CHARACTERS]}", agent=agent, **location)
 
 
 def _call_result(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskResult:

@@ -85,13 +85,13 @@ def check_reserve(limits: EffectiveLimits) -> Reservation:
 
 
 def refusal(
-    limits: EffectiveLimits, used: Usage, held: Reservation, wanted: Reservation, kept: Reservation = NOTHING
+    limits: EffectiveLimits, used: Usage, reserved: Reservation, wanted: Reservation, reserve: Reservation = NOTHING
 ) -> StopReason | None:
     """Return the limit that the request would exceed, if any; only known costs count, including those of searches.
 
-    `held` is reserved for calls in flight, `kept` for the report.
+    `reserved` is reserved for calls in flight, `reserve` for the report.
     """
-    needed = held + wanted + kept
+    needed = reserved + wanted + reserve
     if limits.max_model_calls is not None and used.model_calls + needed.calls > limits.max_model_calls:
         return StopReason.BUDGET_CALLS
     if limits.max_tokens is not None and used.tokens + needed.tokens > limits.max_tokens:

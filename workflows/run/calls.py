@@ -54,8 +54,8 @@ class CallOptions:
     def within(self, seconds: float) -> "CallOptions":
         """Return the options with at most `seconds` seconds for all attempts together."""
         limit = timedelta(seconds=seconds)
-        whole = limit if self.schedule_to_close is None else min(self.schedule_to_close, limit)
-        return replace(self, start_to_close=min(self.start_to_close, limit), schedule_to_close=whole)
+        total = limit if self.schedule_to_close is None else min(self.schedule_to_close, limit)
+        return replace(self, start_to_close=min(self.start_to_close, limit), schedule_to_close=total)
 
 
 def call_options(
@@ -71,13 +71,13 @@ def call_options(
 
     One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
     """
-    longest, least = SECONDS[queue]
-    longest, whole = min(attempt_seconds, longest), None
+    attempt, minimum = SECONDS[queue]
+    attempt, total = min(attempt_seconds, attempt), None
     if remaining_seconds is not None:
-        seconds = max(least, remaining_seconds - MARGIN_SECONDS)
-        longest, whole = min(longest, seconds), timedelta(seconds=seconds)
+        seconds = max(minimum, remaining_seconds - MARGIN_SECONDS)
+        attempt, total = min(attempt, seconds), timedelta(seconds=seconds)
     summary = show_summary(summary)
-    return CallOptions(queue, activity_id, timedelta(seconds=longest), whole, RETRY, summary, first=first)
+    return CallOptions(queue, activity_id, timedelta(seconds=attempt), total, RETRY, summary, first=first)
 
 
 def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) -> CallOptions:
@@ -133,8 +133,8 @@ def describe_failure(error: ActivityError) -> str:
 def last_failure(error: ActivityError) -> BaseException | None:
     """Return the last failure of a call; after a timeout, that of the last attempt that reported one."""
     cause = error.cause
-    before = cause.__cause__ if isinstance(cause, ActivityTimeout) else None
-    return before if isinstance(before, ApplicationError) else cause
+    reported = cause.__cause__ if isinstance(cause, ActivityTimeout) else None
+    return reported if isinstance(reported, ApplicationError) else cause
 
 
 def failure_details(cause: BaseException | None) -> dict[str, Any]:
@@ -168,8 +168,8 @@ def describe_unstarted(error: ActivityError) -> str:
 def describe_unforeseen(error: Exception) -> str:
     """Describe an internal error by type and place, without its message, which may contain page text."""
     last = traceback.extract_tb(error.__traceback__)[-1]
-    place = "/".join(last.filename.split("/")[-2:])
-    return f"internal error: {type(error).__name__} at {place}:{last.lineno}"
+    path = "/".join(last.filename.split("/")[-2:])
+    return f"internal error: {type(error).__name__} at {path}:{last.lineno}"
 
 
 def _first_dict(parts: Sequence[object]) -> dict[str, Any]:

@@ -81,13 +81,13 @@ class Checkpoints:
         resolved, state = self._run.resolved, self._run.state
         # A later checkpoint can make up for this one, but not for the last one.
         patience = None if closed else self._run.clock.remaining_work_seconds()
-        how = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
+        call = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
         snapshot = _Snapshot(state.snapshot(events))
 
         async def send(change: StateChange) -> None:
             owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}
             request = SaveRequest(change=change, closed=closed, yields_turn=state.waiting is not None, **owner)
-            await self._run.host.execute(activities.SAVE_SESSION, request, how)
+            await self._run.host.execute(activities.SAVE_SESSION, request, call)
 
         stored, self._stored = self._stored, None  # unknown until the save has ended
         try:
@@ -181,11 +181,11 @@ def resume_state(
     state.limitations, state.last_failure, state.result = [], "", None
     state.hasty_analyses, state.lost_providers = [], {}
     state.agents = [_resumed_agent(record, unread) for record in state.agents]
-    again = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
+    reset = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     if state.refresh is None:
         state.plan = state.plan.with_nodes(
-            *(node.model_copy(update=again) for node in state.plan.nodes if node.status in ended or node.id in unread)
+            *(node.model_copy(update=reset) for node in state.plan.nodes if node.status in ended or node.id in unread)
         )
     # The strategy repositions by the earlier ending, so the ending is removed only afterwards.
     reposition(state, redo_analysis=bool(hasty))
@@ -231,7 +231,7 @@ def _requeue_lost_pages(state: ResearchState) -> set[str]:
 
     A page found by an agent remains a source until an agent reads it.
     """
-    known, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
+    pending, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
     for source in list(state.sources.values()):
         if not may_be_read_later(source):
             continue
@@ -242,7 +242,7 @@ def _requeue_lost_pages(state: ResearchState) -> set[str]:
         state.candidates += [
             Candidate(sub_query_id=query.id, hit=source.as_hit())
             for query in found_by
-            if query.kind is NodeKind.QUERY and query.id not in known
+            if query.kind is NodeKind.QUERY and query.id not in pending
         ]
     state.aliases = {url: name for url, name in state.aliases.items() if name in state.sources}
     return finders

@@ -106,9 +106,9 @@ class RunContext:
     def guide(self, origin: str, text: str, phase: str | None) -> None:
         """Add guidance for the next phase."""
         if text.strip():
-            given = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
-            self.state.guidance = with_guidance(self.state.guidance, given)
-            self.note("guidance.given", f"{origin}: {given.text}", origin=origin)
+            guidance = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
+            self.state.guidance = with_guidance(self.state.guidance, guidance)
+            self.note("guidance.given", f"{origin}: {guidance.text}", origin=origin)
 
     def steer(self, text: str, origin: str = PERSON, phase: str | None = None) -> None:
         """Pass a text from a person or an operator's hook on to the roles; once there is a plan, also search for it.
@@ -141,9 +141,9 @@ class RunContext:
         seconds = round(self.clock.elapsed_seconds(), 3)
         self.state.usage = self.state.usage.model_copy(update={"active_seconds": seconds})
 
-    def is_excluded(self, found: Source | SearchHit) -> bool:
+    def is_excluded(self, item: Source | SearchHit) -> bool:
         """Return true for a source excluded by the request."""
-        return is_excluded(found.title, found.url, self.resolved.exclude)
+        return is_excluded(item.title, item.url, self.resolved.exclude)
 
     # --- plan ------------------------------------------------------------------------------------------------------
     def draft_plan(self, brief: str, nodes: list[PlanNode], **parts: Any) -> None:
@@ -161,16 +161,16 @@ class RunContext:
         """Return why a phase is retried, from its gate or else from the reflection on it; empty the first time."""
         if not self.retries(phase) or self.state.pause is None:
             return []
-        found = next((gate.issues for gate in reversed(self.state.gates) if gate.phase == phase), [])
-        return found or [GateIssue(code="reflection", message=self.state.pause.rationale)]
+        issues = next((gate.issues for gate in reversed(self.state.gates) if gate.phase == phase), [])
+        return issues or [GateIssue(code="reflection", message=self.state.pause.rationale)]
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
         """Add an event for watchers; an agent's events include its place in its run."""
         if self.state.task is not None:
-            given = self.state.task.given
-            place = {name: given[name] for name in ("turn", "branch") if isinstance(given.get(name), int)}
-            data = {"scope": self.state.scope, **place, **data}
+            inputs = self.state.task.given
+            position = {name: inputs[name] for name in ("turn", "branch") if isinstance(inputs.get(name), int)}
+            data = {"scope": self.state.scope, **position, **data}
         add_event(self.state, kind, self.now_text(), text, data)
         self.hooks.changed()
 
@@ -360,14 +360,14 @@ class Clock:
 # --- guidance and events -------------------------------------------------------------------------------------------
 def with_guidance(known: Sequence[Guidance], new: Guidance) -> list[Guidance]:
     """Add guidance and return the latest; repeated guidance moves to the end."""
-    others = [one for one in known if (one.origin, one.text) != (new.origin, new.text)]
+    others = [item for item in known if (item.origin, item.text) != (new.origin, new.text)]
     return newest([*others, new], MAX_GUIDANCE)
 
 
-def newest(known: Sequence[Guidance], most: int) -> list[Guidance]:
-    """Return at most `most` of the latest items in order; a person's guidance is dropped last."""
-    places = sorted(range(len(known)), key=lambda place: (known[place].origin == PERSON, place))
-    return [known[place] for place in sorted(places[-most:])]
+def newest(known: Sequence[Guidance], limit: int) -> list[Guidance]:
+    """Return at most `limit` of the latest items in order; a person's guidance is dropped last."""
+    order = sorted(range(len(known)), key=lambda index: (known[index].origin == PERSON, index))
+    return [known[index] for index in sorted(order[-limit:])]
 
 
 def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:

@@ -111,18 +111,18 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
     if not planned and round_ not in (None, waiting.round):
         raise Unacceptable(f"round: the questions of round {waiting.round} are open; read them with `research status`")
-    given = [answers] if isinstance(answers, str) else answers
+    texts = [answers] if isinstance(answers, str) else answers
     count = len(waiting.questions)
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise Unacceptable(f"answers: expected a list of up to {count} texts, one for each question")
-    if len(given) > count:
-        raise Unacceptable(f"answers: {len(given)} were given to {count} question{'s' if count > 1 else ''}")
-    for place, each in enumerate(given):
-        if len(each) > ANSWER_CHARACTERS:
-            raise Unacceptable(f"answers.{place}: longer than {ANSWER_CHARACTERS} characters")
-    if planned and not any(each.strip() for each in given):
+    if len(texts) > count:
+        raise Unacceptable(f"answers: {len(texts)} were given to {count} question{'s' if count > 1 else ''}")
+    for index, text in enumerate(texts):
+        if len(text) > ANSWER_CHARACTERS:
+            raise Unacceptable(f"answers.{index}: longer than {ANSWER_CHARACTERS} characters")
+    if planned and not any(text.strip() for text in texts):
         raise Unacceptable("answers: none was given; approve the plan to go on without any")
-    return Reply(answers=[" ".join(each.split()) for each in given])
+    return Reply(answers=[" ".join(text.split()) for text in texts])
 
 
 def read_approval(
@@ -134,8 +134,8 @@ def read_approval(
     if not isinstance(version, int) or isinstance(version, bool):
         raise Unacceptable(f"version: expected a whole number; the newest plan is version {newest}")
     if version != newest:
-        known = "is older than the plan that there is" if 0 < version < newest else "does not exist"
-        raise Unacceptable(f"version: {version} {known}; look at version {newest} with `research plan`, and approve it")
+        issue = "is older than the plan that there is" if 0 < version < newest else "does not exist"
+        raise Unacceptable(f"version: {version} {issue}; look at version {newest} with `research plan`, and approve it")
     _check_objections(_newest_plan(state, pending), overrule)
     if waiting.phrase is not None and not waiting.is_phrase(phrase):
         raise Unacceptable(f"phrase: this run wants exactly these words: {waiting.phrase}")
@@ -148,9 +148,9 @@ def _check_objections(plan: Plan, overrule: Any) -> None:
         raise Unacceptable("overrule: expected true or false")
     if plan.to_judge:
         raise Unacceptable(f"plan: version {plan.version} is being judged; look at it with `research plan` first")
-    binding = [one for one in plan.open_objections if one.kind is ObjectionKind.STRUCTURAL]
-    if against := binding or ([] if overrule else plan.open_objections):
-        lines = "\n".join(one.line() for one in against[:MAX_SHOWN_OBJECTIONS])
+    binding = [objection for objection in plan.open_objections if objection.kind is ObjectionKind.STRUCTURAL]
+    if blocking := binding or ([] if overrule else plan.open_objections):
+        lines = "\n".join(objection.line() for objection in blocking[:MAX_SHOWN_OBJECTIONS])
         remedy = "nothing overrules this" if binding else "or approve it with `--overrule`"
         raise Unacceptable(f"plan: version {plan.version} cannot begin. {lines}\nEdit the plan; {remedy}")
 
@@ -168,12 +168,12 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
     waiting = _current_wait(state, pending, WaitKind.APPROVAL)
     if version is not None and version != waiting.plan_version:
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
-    given = {"guidance": revision} if isinstance(revision, str) else revision
-    if not isinstance(given, dict) or ("guidance" in given) == bool(PLAN_PARTS & set(given)):
+    data = {"guidance": revision} if isinstance(revision, str) else revision
+    if not isinstance(data, dict) or ("guidance" in data) == bool(PLAN_PARTS & set(data)):
         parts = "brief, sub_queries and, if the plan has an outline, outline, questions and assumptions"
         raise Unacceptable(f"revision: expected either guidance, or parts of the plan: {parts}")
     try:
-        parsed = PlanRevision.model_validate(given)
+        parsed = PlanRevision.model_validate(data)
     except ValidationError as error:
         raise Unacceptable("\n".join(f"revision.{line}" for line in error_lines(error))) from None
     if parsed.guidance is not None:
@@ -225,22 +225,22 @@ def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
     return edited[-1] if edited else state.plan
 
 
-def _replace_parts(plan: Plan, written: Sequence[PlannedQuery], limits: EffectiveLimits) -> list[PlanNode]:
+def _replace_parts(plan: Plan, queries: Sequence[PlannedQuery], limits: EffectiveLimits) -> list[PlanNode]:
     """Return the nodes of a plan with the parts written by a person; unchanged parts reuse their nodes."""
     parts = plan.parts
     known = {normalized_text(node.text): node for node in parts}
     first = parts[0] if parts else PlanNode(id="", text="", kind=NodeKind.QUERY)
     limit = "max_sub_queries" if first.needs_search or not limits.max_steps else "max_steps"
-    if len(written) > (most := getattr(limits, limit)):
-        message = f"revision.sub_queries: {len(written)} were given; at most {most} are allowed"
+    if len(queries) > (maximum := getattr(limits, limit)):
+        message = f"revision.sub_queries: {len(queries)} were given; at most {maximum} are allowed"
         raise Unacceptable(f"{message} (limits.{limit})")
-    found: dict[str, PlanNode] = {}
-    for place, query in enumerate(written):
+    nodes: dict[str, PlanNode] = {}
+    for index, query in enumerate(queries):
         text = " ".join(query.query.split())
         if not (key := normalized_text(text)):
-            raise Unacceptable(f"revision.sub_queries.{place}.query: there are no words in it")
-        if key in found:
-            raise Unacceptable(f"revision.sub_queries.{place}.query: it repeats an earlier one; leave it out")
+            raise Unacceptable(f"revision.sub_queries.{index}.query: there are no words in it")
+        if key in nodes:
+            raise Unacceptable(f"revision.sub_queries.{index}.query: it repeats an earlier one; leave it out")
         step_id = f"{first.kind.value}-{short_hash(first.iteration, text)}"
         # A new part gets the kind and position of the others.
         new = {
@@ -249,6 +249,6 @@ def _replace_parts(plan: Plan, written: Sequence[PlannedQuery], limits: Effectiv
             "rationale": query.rationale,
             "expected_contribution": "" if first.needs_search else text,
         }
-        kept = first.model_dump(include={"parent", "depth", "kind", "iteration", "needs_search"})
-        found[key] = (known.get(key) or PlanNode(**kept | new)).model_copy(update={"priority": place + 1})
-    return [*(node for node in plan.nodes if node not in parts), *found.values()]
+        shared = first.model_dump(include={"parent", "depth", "kind", "iteration", "needs_search"})
+        nodes[key] = (known.get(key) or PlanNode(**shared | new)).model_copy(update={"priority": index + 1})
+    return [*(node for node in plan.nodes if node not in parts), *nodes.values()]

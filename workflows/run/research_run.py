@@ -170,23 +170,23 @@ class ResearchRun(RunContext):
         self.decided(number, {"engine": output.account.engine.value} | model)
         return output
 
-    async def turn(self, role: RoleSpec[T, U], step: str, request: T, **place: Any) -> U:
+    async def turn(self, role: RoleSpec[T, U], step: str, request: T, **extra: Any) -> U:
         """Have a role with tools take one turn: like `ask`, but the answer is a longer transcript and checked calls.
 
         Each turn after the first gets the previous transcript and an answer to each of its calls. Watchers see its text
-        and calls, with the fields of `place`. Raises the same errors as `ask`.
+        and calls, with the fields of `extra`. Raises the same errors as `ask`.
         """
         output = await self.ask(role, step, request)
         self.state.note_entry(output.transcript.hash)
         if output.steered:
             self.degrade(STEERED_NOTE)
-        place = {"role": role.name, "step": step, **place}
+        extra = {"role": role.name, "step": step, **extra}
         if output.text:
-            self.note("agent.said", output.text, **place, text=output.text[:MAX_EVENT_TEXT])
+            self.note("agent.said", output.text, **extra, text=output.text[:MAX_EVENT_TEXT])
         for call in output.calls:
             arguments = json.dumps(call.arguments, ensure_ascii=False)[:MAX_EVENT_TEXT]
             text = f"{call.name.replace('_', ' ')}: {describe_call(call)}".removesuffix(": ")
-            self.note("tool.called", text, **place, tool=call.name, call_id=call.id, arguments=arguments)
+            self.note("tool.called", text, **extra, tool=call.name, call_id=call.id, arguments=arguments)
         return output
 
     def note_answers(
@@ -196,13 +196,13 @@ class ResearchRun(RunContext):
         calls: Sequence[ToolCall],
         answers: Sequence[ToolAnswer],
         results: Mapping[str, Mapping[str, Any]] | None = None,
-        **place: Any,
+        **extra: Any,
     ) -> None:
         """Add events for the answers to a turn's calls; `results` are additional fields by call id."""
         tools = {call.id: call.name for call in calls}
         for answer in answers:
             call = {"tool": tools[answer.call_id], "call_id": answer.call_id, "is_error": answer.is_error}
-            data = place | call | {"result": answer.text[:MAX_EVENT_TEXT], **(results or {}).get(answer.call_id, {})}
+            data = extra | call | {"result": answer.text[:MAX_EVENT_TEXT], **(results or {}).get(answer.call_id, {})}
             self.note("tool.returned", shorten(answer.text, MAX_TASK_CHARACTERS), role=role.name, step=step, **data)
 
     async def spawn(self, tasks: Sequence[AgentTask], at_once: int = AT_ONCE, *, caller: str = "") -> list[TaskResult]:
@@ -304,7 +304,7 @@ class ResearchRun(RunContext):
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with those common to all calls."""
-        shown = {source.id for source in getattr(fields, "sources", ())}
+        source_ids = {source.id for source in getattr(fields, "sources", ())}
         request = fields.model_copy(
             update={
                 "research_id": self.resolved.research_id,
@@ -313,7 +313,7 @@ class ResearchRun(RunContext):
                 "date": self.state.started_at[:10],
                 "iteration": self.state.iteration,
                 "guidance": newest(self.state.guidance, MAX_CALL_GUIDANCE),
-                "protected_source_ids": [name for name in protected_ids(self.state).values() if name in shown],
+                "protected_source_ids": [name for name in protected_ids(self.state).values() if name in source_ids],
                 "repair": repair,
             }
         )
@@ -392,8 +392,8 @@ class ResearchRun(RunContext):
         elif failure_details(cause).get("kind") == failures.CONTEXT_TOO_LONG:
             if request.protected_source_ids:
                 # No model has room for the protected sources, so no more model calls are made.
-                replaceable = (one for one in declared_roles() if one.has_fallback or one in CLOSING_ROLES)
-                given_up = dict.fromkeys((one.name for one in replaceable), MAX_UNUSABLE_ANSWERS)
+                replaceable = (other for other in declared_roles() if other.has_fallback or other in CLOSING_ROLES)
+                given_up = dict.fromkeys((other.name for other in replaceable), MAX_UNUSABLE_ANSWERS)
                 self.state.fallbacks = given_up | self.state.fallbacks
                 self.degrade("no model has room for the protected sources: the rest was done without it")
         elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
@@ -411,18 +411,18 @@ class ResearchRun(RunContext):
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
         reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
-        kept = NOTHING if closes else self.reserved_for_report()
-        while refused := self._refusal(role, reservations.total, reservations.total_tokens, wanted, kept):
+        reserve = NOTHING if closes else self.reserved_for_report()
+        while refused := self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve):
             if role.name == SUMMARIZER.name:
                 raise refused  # the call it is for has its own reservation, and is made without the summary
-            refused = self._refusal(role, reservations.unexplained, reservations.unexplained_tokens, wanted, kept)
+            refused = self._refusal(role, reservations.unexplained, reservations.unexplained_tokens, wanted, reserve)
             if refused is not None:
                 why = f"{refused.reason.text} ({refused.words})"
                 self.note("budget.exhausted", f"no further model call: {why}", reason=refused.reason.value)
                 raise refused
-            before = reservations.changes
+            changes = reservations.changes
             await self.host.wait_until(
-                lambda: reservations.changes != before or self.inbox.interruption is not None  # noqa: B023
+                lambda: reservations.changes != changes or self.inbox.interruption is not None  # noqa: B023
             )
             self.inbox.check_interruption()
         return reservations.open(wanted, role.share), wanted
@@ -430,42 +430,42 @@ class ResearchRun(RunContext):
     def _refusal(
         self,
         role: RoleSpec[I, O],
-        held: Reservation,
+        reserved: Reservation,
         reserved_tokens: Mapping[TokenShare, int],
         wanted: Reservation,
-        kept: Reservation,
+        reserve: Reservation,
     ) -> CallRefused | None:
         """Return the refusal of a call by a limit of the run or by its role's token share; None if it fits."""
         left = self.tokens_left(role.share, reserved_tokens)
         # Shares already reserve tokens for the report.
-        kept = kept if left is None else Reservation(kept.calls, 0, kept.cost_usd)
-        reason = refusal(self.resolved.limits, self.state.usage, held, wanted, kept)
+        reserve = reserve if left is None else Reservation(reserve.calls, 0, reserve.cost_usd)
+        reason = refusal(self.resolved.limits, self.state.usage, reserved, wanted, reserve)
         if reason is not None:
             return CallRefused(reason)
         return None if left is None or wanted.tokens <= left else CallRefused(StopReason.BUDGET_TOKENS, role.share)
 
-    def tokens_left(self, share: TokenShare, held: Mapping[TokenShare, int]) -> int | None:
+    def tokens_left(self, share: TokenShare, reserved: Mapping[TokenShare, int]) -> int | None:
         """Return the tokens that a share may still use; None if the run's tokens are not divided into shares.
 
         An agent has a part of its run's share and does not divide it again.
         """
-        most = self.resolved.limits.max_tokens
-        if most is None or not self.resolved.tokens.token_management_enabled or self.state.task is not None:
+        limit = self.resolved.limits.max_tokens
+        if limit is None or not self.resolved.tokens.token_management_enabled or self.state.task is not None:
             return None
-        taken = Counter(usage_by_share(self.state.usage_by_role)) + Counter(held)
-        return tokens_left(share, most, taken, written=self.state.draft is not None)
+        taken = Counter(usage_by_share(self.state.usage_by_role)) + Counter(reserved)
+        return tokens_left(share, limit, taken, written=self.state.draft is not None)
 
     def reserved_for_report(self) -> Reservation:
         """Return the reservation that only the report and its checks may use."""
         resolved = self.resolved
         sub_queries = len(self.state.plan.sub_queries) or resolved.limits.max_sub_queries
-        kept = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
-        return kept + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else kept
+        reserve = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
+        return reserve + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else reserve
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         prices = self.resolved.model_prices.values()
         if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
-            return ModelPrice(input=max(one.input for one in prices), output=max(one.output for one in prices))
+            return ModelPrice(input=max(price.input for price in prices), output=max(price.output for price in prices))
         return self.resolved.model_prices.get(role.tier.value)
 
 

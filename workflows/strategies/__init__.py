@@ -7,8 +7,8 @@ from workflows.strategies.protocol import Finished, ScopedStrategy, Strategy
 def _load(implementation: str) -> type[Strategy]:
     """Load the class named by a declaration. `__import__` is used because the SDK's sandbox controls it."""
     module, _, name = implementation.partition(":")
-    found: type[Strategy] = getattr(__import__(module, fromlist=[name]), name)
-    return found
+    strategy: type[Strategy] = getattr(__import__(module, fromlist=[name]), name)
+    return strategy
 
 
 _strategies: dict[str, type[Strategy]] = {strategy.name: _load(strategy.implementation) for strategy in list_declared()}

@@ -100,18 +100,18 @@ async def carry_out(
     return result
 
 
-def unit_mark(place: int, current: int, *, finished: bool, started: bool) -> Mark:
-    """Return the mark of the unit at index `place` while the one at `current` is next."""
-    if finished or place < current:
+def unit_mark(index: int, current: int, *, finished: bool, started: bool) -> Mark:
+    """Return the mark of the unit at index `index` while the one at `current` is next."""
+    if finished or index < current:
         return Mark.DONE
-    return Mark.RUNNING if place == current and started else Mark.WAITING
+    return Mark.RUNNING if index == current and started else Mark.WAITING
 
 
 def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, summary: str) -> UnitProgress:
     """Return the progress of a unit that occurs once, with its summary once it is done."""
     order = list[str](type(unit))
-    place, current = order.index(unit), order.index(position.next_unit)
-    mark = unit_mark(place, current, finished=position.finished, started=state.phase is not None)
+    index, current = order.index(unit), order.index(position.next_unit)
+    mark = unit_mark(index, current, finished=position.finished, started=state.phase is not None)
     return UnitProgress(name=unit, label=unit.label, mark=mark, detail=summary if mark is Mark.DONE else "")
 
 

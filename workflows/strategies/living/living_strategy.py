@@ -139,8 +139,8 @@ def _summary(state: ResearchState, kind: LivingUnit) -> str:
     if kind is LivingUnit.PLANNING:
         return f"{plural(len(state.plan.sub_queries), 'query')}, {plural(len(state.plan.outline), 'heading')}"
     words = sum(state.draft.words_by_section.values()) if state.draft else 0
-    read, notes = len(state.readable_sources()), len(state.findings)
-    return f"{plural(read, 'page')} read, {plural(notes, 'note')}, {plural(words, 'word')}"
+    pages, notes = len(state.readable_sources()), len(state.findings)
+    return f"{plural(pages, 'page')} read, {plural(notes, 'note')}, {plural(words, 'word')}"
 
 
 def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:

@@ -136,16 +136,16 @@ async def take_turn(run: ResearchRun) -> None:
     calls = [call for call in output.calls if not call.problem]
     work = _sort_calls(run, position, calls)
     # Files are analyzed individually, so all searches count as analyzed.
-    searched = [node.id for node in (*state.plan.sub_queries, *work.searches.values())]
-    state.analyzed_sub_queries = list(dict.fromkeys(searched))
-    before = _measure_progress(state)
+    search_ids = [node.id for node in (*state.plan.sub_queries, *work.searches.values())]
+    state.analyzed_sub_queries = list(dict.fromkeys(search_ids))
+    progress = _measure_progress(state)
     answers, results = await _carry_out(run, position, work, calls)
     _finish(state, position, calls, answers)
     # The turn counts only from here; if cut short before, it is repeated with the answer from the journal, unpaid.
     position.transcript = output.transcript
     position.answers = [answers.get(call.id) or refuse_call(call) for call in output.calls]
     run.note_answers(LIVING_AGENT, step, output.calls, position.answers, results)
-    is_idle = not position.ended and _measure_progress(state) == before
+    is_idle = not position.ended and _measure_progress(state) == progress
     position.idle_turns = position.idle_turns + 1 if is_idle else 0
     position.reminder = "" if not is_idle else NOTHING_NEW if output.calls else CALL_A_TOOL
     position.turn += 1
@@ -169,8 +169,8 @@ def _measure_progress(state: ResearchState) -> tuple[int, int, int, str]:
 def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
     """Return the request for a turn; the first one opens with the plan."""
     state, is_opening = run.state, position.transcript is None
-    taken, found = set(position.opened), list_pages(state)
-    unopened = [number for number in range(1, len(found) + 1) if number not in taken]
+    opened, pages = set(position.opened), list_pages(state)
+    unopened = [number for number in range(1, len(pages) + 1) if number not in opened]
     return LivingInput(
         transcript=position.transcript,
         answers=position.answers,
@@ -181,7 +181,7 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
         pages_left=sources_left(state, run.resolved.limits),
         turns_left=MAX_TURNS - position.turn + 1,
         unasked=[query.text for query in unasked_queries(state)],
-        found=sorted(unopened, key=lambda number: (found[number - 1].hit.rank, number)),
+        found=sorted(unopened, key=lambda number: (pages[number - 1].hit.rank, number)),
         files=[file_id(source) for source in unanalyzed(state, position)],
         unwritten=unwritten(state, position.unwritable),
         open_questions=[f"Nothing was found for: {heading}" for heading in empty_sections(state)],
@@ -197,23 +197,23 @@ def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[Tool
         if call.name == WEB_SEARCH.name:
             text = " ".join(WEB_SEARCH.read(call).query.split())
             known = next((node for node in state.plan.sub_queries if same_query(node.text, text)), None)
-            made = any(same_query(node.text, text) for node in work.searches.values())
-            if made or (known is not None and known.status is NodeStatus.COMPLETED):
+            is_repeated = any(same_query(node.text, text) for node in work.searches.values())
+            if is_repeated or (known is not None and known.status is NodeStatus.COMPLETED):
                 work.refused[call.id] = f"“{text}” was searched for already: its pages are listed above"
             else:
                 node = PlanNode(id=sub_query_id(text), text=text, origin=CHOSEN_BY_AGENT, iteration=state.iteration)
                 work.searches[call.id] = known or node
         elif call.name == FETCH_URL.name:
-            number, taken = FETCH_URL.read(call).page, [*position.opened, *work.pages.values()]
-            if problem := page_refusal(run, number, taken, left - len(work.pages)):
+            number, opened = FETCH_URL.read(call).page, [*position.opened, *work.pages.values()]
+            if problem := page_refusal(run, number, opened, left - len(work.pages)):
                 work.refused[call.id] = problem
             else:
                 work.pages[call.id] = number
         elif call.name == PARSE_CONTENT.name:
             name = PARSE_CONTENT.read(call).file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
-            waiting = {file_id(source): source.id for source in unanalyzed(state, position)}
-            if name in waiting and waiting[name] not in work.files.values():
-                work.files[call.id] = waiting[name]
+            files = {file_id(source): source.id for source in unanalyzed(state, position)}
+            if name in files and files[name] not in work.files.values():
+                work.files[call.id] = files[name]
             elif any(name == file_id(source) for source in state.readable_sources()):
                 work.refused[call.id] = f"{name} was read already: its notes stand above"
             else:
@@ -227,7 +227,7 @@ def _sort_update(
     state: ResearchState, work: TurnWork, call_id: str, arguments: UpdateArguments, placed: Collection[str]
 ) -> None:
     wanted = normalized_text(arguments.heading.lstrip("# "))
-    heading = next((each for each in state.plan.outline if normalized_text(each) == wanted), None)
+    heading = next((text for text in state.plan.outline if normalized_text(text) == wanted), None)
     unknown = [number for number in arguments.notes if not 0 < number <= len(state.findings)]
     if heading is None:
         problem = "the outline has no such heading; its headings are: " + "; ".join(state.plan.outline)
@@ -235,7 +235,7 @@ def _sort_update(
         problem = f"there is no note {unknown[0]}: notes are numbered from 1 to {len(state.findings)}"
     elif not arguments.notes:
         problem = "name the numbers of the notes that the passage is to report"
-    elif any(each.heading == heading for each in work.updates.values()):
+    elif any(update.heading == heading for update in work.updates.values()):
         problem = ONE_UPDATE_EACH
     elif not (notes := [number for number in arguments.notes if state.findings[number - 1].id not in placed]):
         problem = "these notes are in the report already"
@@ -268,8 +268,8 @@ async def _carry_out(
         if name in work.refused:
             text, is_error = work.refused[name], True
         elif name in work.searches:
-            most = WEB_SEARCH.read(call).max_results
-            text, numbers = describe_search(state, work.searches[name], position.listed, most)
+            limit = WEB_SEARCH.read(call).max_results
+            text, numbers = describe_search(state, work.searches[name], position.listed, limit)
             position.listed += numbers or []
             is_error = numbers is None
         elif name in work.pages:
@@ -316,14 +316,14 @@ async def analyze_files(
 def _attribute(state: ResearchState) -> None:
     """Attribute each note to the first query that found its source, and update all queries' finding counts."""
     first = {source.id: source.sub_query_ids[0] for source in state.sources.values() if source.sub_query_ids}
-    for place, finding in enumerate(state.findings):
+    for index, finding in enumerate(state.findings):
         if finding.sub_query_id == QUESTION and finding.source_ids:
             update = {"sub_query_id": first.get(finding.source_ids[0], QUESTION)}
-            state.findings[place] = finding.model_copy(update=update)
+            state.findings[index] = finding.model_copy(update=update)
     noted = {name for finding in state.findings for name in finding.source_ids}
-    found = Counter(name for source in state.sources.values() if source.id in noted for name in source.sub_query_ids)
+    counts = Counter(name for source in state.sources.values() if source.id in noted for name in source.sub_query_ids)
     nodes = [node for node in state.plan.nodes if node.id != QUESTION]
-    nodes = [node.model_copy(update={"finding_count": found[node.id]}) for node in nodes]
+    nodes = [node.model_copy(update={"finding_count": counts[node.id]}) for node in nodes]
     state.plan = state.plan.model_copy(update={"nodes": nodes})
 
 
@@ -335,16 +335,16 @@ async def _update(
         return {}
     state = run.state
     requests = {
-        f"update/{position.turn}-{number}": update_input(run, each.heading, find_notes(state, each.notes), each.purpose)
-        for number, each in enumerate(updates.values(), start=1)
+        f"update/{position.turn}-{number}": update_input(run, item.heading, find_notes(state, item.notes), item.purpose)
+        for number, item in enumerate(updates.values(), start=1)
     }
     outcomes = await write_updates(run, requests, list(updates))
     numbers = {finding.id: number for number, finding in enumerate(state.findings, start=1)}
-    for asked, (outcome, _) in zip(updates.values(), outcomes, strict=True):
+    for arguments, (outcome, _) in zip(updates.values(), outcomes, strict=True):
         if outcome.step is None or not outcome.step.inserted:
-            position.unwritable += asked.notes
-    left = [[numbers[note] for note in notes] for _, notes in outcomes]
-    return {name: (outcome, notes) for name, (outcome, _), notes in zip(updates, outcomes, left, strict=True)}
+            position.unwritable += arguments.notes
+    omitted = [[numbers[note] for note in notes] for _, notes in outcomes]
+    return {name: (outcome, notes) for name, (outcome, _), notes in zip(updates, outcomes, omitted, strict=True)}
 
 
 def _finish(
@@ -398,9 +398,9 @@ def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[st
 
 
 def _describe_update(
-    state: ResearchState, heading: str, outcome: AppliedUpdate, left: Sequence[int]
+    state: ResearchState, heading: str, outcome: AppliedUpdate, omitted: Sequence[int]
 ) -> tuple[str, dict[str, Any]]:
-    """Describe an update with all section lengths, and return its event fields; `left` are the omitted notes."""
+    """Describe an update with all section lengths, and return its event fields; `omitted` are the omitted notes."""
     step = outcome.step
     if step is None:
         return f"“{heading}” is unchanged: {outcome.refusal}", {"heading": heading}
@@ -410,8 +410,8 @@ def _describe_update(
         f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed.",
         f"Words of each section: {lengths}.",
     ]
-    if left:
-        lines.append(f"No room was left for the notes {', '.join(map(str, left))}: ask for them once more.")
+    if omitted:
+        lines.append(f"No room was left for the notes {', '.join(map(str, omitted))}: ask for them once more.")
     result = {"heading": heading, "inserted": step.inserted, "removed": step.removed}
     return "\n".join(lines), result | {"report": step.draft.document.hash}
 
@@ -436,12 +436,12 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
     Uses rules unless another engine is given (None: the run's). A refresh skips notes that the report omitted before.
     Raises `Interrupted`.
     """
-    state, before = run.state, dict[str, list[int]]()
+    state, last_due = run.state, dict[str, list[int]]()
     lacking = set(state.refresh.unwritten if state.refresh else ())
     left_out = [number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking]
     await start_report(run)
-    while (due := unwritten(state, left_out)) and due != before:
-        before = due
+    while (due := unwritten(state, left_out)) and due != last_due:
+        last_due = due
         requests = {
             f"place-notes/{number}": update_input(run, heading, find_notes(state, notes))
             for number, (heading, notes) in enumerate(due.items(), start=1)
@@ -484,12 +484,12 @@ def find_notes(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
 
 
-def unwritten(state: ResearchState, apart_from: Collection[int]) -> dict[str, list[int]]:
+def unwritten(state: ResearchState, excluded: Collection[int]) -> dict[str, list[int]]:
     """Return the numbers of uncited notes by best-matching heading, at most as many as one update takes."""
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
     for number, finding in enumerate(state.findings, start=1):
-        if number not in apart_from and not cited.intersection(finding.evidence_ids):
+        if number not in excluded and not cited.intersection(finding.evidence_ids):
             sections.setdefault(find_heading(state, finding), []).append(number)
     return {heading: sections[heading][:MAX_UPDATE_NOTES] for heading in outline if heading in sections}
 
@@ -500,11 +500,11 @@ def find_heading(state: ResearchState, finding: Finding) -> str:
     If none shares any, return the heading at the query's position.
     """
     outline, queries = state.plan.outline, state.plan.sub_queries
-    place = next((place for place, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
-    words = subject_words(f"{finding.statement} {queries[place].text if queries else ''}")
+    index = next((index for index, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
+    words = subject_words(f"{finding.statement} {queries[index].text if queries else ''}")
     shared = [len(words & subject_words(heading)) for heading in outline]
-    most = max(shared)
-    return outline[shared.index(most) if most else min(place, len(outline) - 1)]
+    best = max(shared)
+    return outline[shared.index(best) if best else min(index, len(outline) - 1)]
 
 
 def subject_words(text: str) -> set[str]:

@@ -103,13 +103,13 @@ class AgentStrategy(ScopedStrategy):
             state.gaps = []
             state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
         reason_given = f" ({position.finished})" if position.finished and position.open_questions is None else ""
-        found = state.findings[0].statement if state.findings else "nothing was found"
-        return f"{_summary(state)}{reason_given}: {found}"[:SUMMARY_CHARACTERS]
+        headline = state.findings[0].statement if state.findings else "nothing was found"
+        return f"{_summary(state)}{reason_given}: {headline}"[:SUMMARY_CHARACTERS]
 
 
 def _summary(state: ResearchState) -> str:
-    read, found = len(state.readable_sources()), len(state.findings)
-    return f"{plural(read, 'page')} read, {plural(found, 'finding')}"
+    pages, findings = len(state.readable_sources()), len(state.findings)
+    return f"{plural(pages, 'page')} read, {plural(findings, 'finding')}"
 
 
 async def _take_turn(run: ResearchRun) -> None:
@@ -136,8 +136,8 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     if answers:
         return answers
     subjects = _subjects(run, position, calls)
-    made = {node.id for node in run.state.plan.sub_queries}
-    nodes = {each.id: each for each in subjects.values() if isinstance(each, PlanNode) and each.id not in made}
+    known_ids = {node.id for node in run.state.plan.sub_queries}
+    nodes = {each.id: each for each in subjects.values() if isinstance(each, PlanNode) and each.id not in known_ids}
     pages = [each for each in subjects.values() if isinstance(each, int)]
     known = {finding.id for finding in run.state.findings}
     searched = await search_and_open(run, position, list(nodes.values()), pages)
@@ -169,8 +169,8 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
     for call in calls:
         if call.name == SEARCH.name:
             text = " ".join(SEARCH.read(call).query.split())
-            made = [*state.plan.sub_queries, *(each for each in subjects.values() if isinstance(each, PlanNode))]
-            repeated = next((node for node in made if same_query(node.text, text)), None)
+            searched = [*state.plan.sub_queries, *(each for each in subjects.values() if isinstance(each, PlanNode))]
+            repeated = next((node for node in searched if same_query(node.text, text)), None)
             if repeated is not None:
                 subjects[call.id] = repeated
             elif searches:
@@ -180,8 +180,8 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
                 subjects[call.id] = "no search is left: open pages that were found, or report"
         elif call.name == OPEN_PAGE.name:
             number = OPEN_PAGE.read(call).index
-            taken = [*position.opened, *(each for each in subjects.values() if isinstance(each, int))]
-            refusal = page_refusal(run, number, taken, pages)
+            opened = [*position.opened, *(each for each in subjects.values() if isinstance(each, int))]
+            refusal = page_refusal(run, number, opened, pages)
             subjects[call.id] = refusal or number
             pages -= not refusal
     position.searches += searches_left(state) - searches
@@ -194,12 +194,12 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
     Raises `Interrupted`.
     """
     state, lost = run.state, run.state.task.lost if run.state.task else LostWork()
-    known, made = Identities(state.sources, state.aliases), {one.text: one for one in state.plan.sub_queries}
-    nodes, most, before = list[PlanNode](), pages_left(state), len(state.sources)
+    known, by_text = Identities(state.sources, state.aliases), {query.text: query for query in state.plan.sub_queries}
+    nodes, limit, source_count = list[PlanNode](), pages_left(state), len(state.sources)
     for text in lost.queries:
-        node = made.get(text) or PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
-        hits = [one.hit for one in state.candidates if one.sub_query_id == node.id]
-        if text not in made or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
+        node = by_text.get(text) or PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
+        hits = [candidate.hit for candidate in state.candidates if candidate.sub_query_id == node.id]
+        if text not in by_text or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
             nodes.append(node)
     if pages := [hit for hit in lost.pages if known.identity_of(hit) not in state.sources]:
         of_pages = {"id": sub_query_id("lost"), "text": "lost pages", "origin": WITHOUT_SEARCH}
@@ -207,14 +207,14 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
         state.candidates += [Candidate(sub_query_id=nodes[0].id, hit=hit) for hit in pages]
     if not nodes:
         return
-    await Gathering(run, nodes, most=most).carry_out()
+    await Gathering(run, nodes, cap=limit).carry_out()
     _count_as_analyzed(state, nodes)
     await analyze_pages(run)
     known = Identities(state.sources, state.aliases)
-    first = {one.sub_query_id: one.hit for one in state.candidates[::-1]}
+    first = {candidate.sub_query_id: candidate.hit for candidate in state.candidates[::-1]}
     due = [*pages, *(first[node.id] for node in nodes if node.id in first)]
     left_out = dict.fromkeys(hit.title or hit.url for hit in due if known.identity_of(hit) not in state.sources)
-    if left_out and len(state.sources) - before >= most:
+    if left_out and len(state.sources) - source_count >= limit:
         run.branch_failed(f"not read again, because the limit of pages was reached: {shorten('; '.join(left_out), 99)}")
 
 

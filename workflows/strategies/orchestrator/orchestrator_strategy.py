@@ -211,8 +211,8 @@ class OrchestratorStrategy(UnitStrategy):
         if is_cycle:
             working = sum(record.status is AgentStatus.RUNNING for record in state.agents)
             agents = f", {plural(working, 'agent')} at work" if working else ""
-            most = position.cycle + max(1, _cycles_left(position, state.resolution.limits))
-            summary = f"cycle {position.cycle + 1} of at most {most}{agents}"
+            maximum = position.cycle + max(1, _cycles_left(position, state.resolution.limits))
+            summary = f"cycle {position.cycle + 1} of at most {maximum}{agents}"
         return Progress(summary=summary, units=[plan, *cycles, report])
 
 
@@ -410,7 +410,7 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
 
 
 def answer_thought(
-    run: ResearchRun, decider: str, calls: Sequence[ToolCall], place: dict[str, Any]
+    run: ResearchRun, decider: str, calls: Sequence[ToolCall], inputs: dict[str, Any]
 ) -> dict[str, ToolAnswer]:
     """Record a thought and return the answers by call; a turn with a thought has no other effect.
 
@@ -419,7 +419,7 @@ def answer_thought(
     thought = next((call for call in calls if call.name == THINK.name), None)
     if thought is None:
         return {}
-    run.decide(decider, "think", str(thought.arguments.get("reasoning", "")), place)
+    run.decide(decider, "think", str(thought.arguments.get("reasoning", "")), inputs)
     refused = {call.id: ToolAnswer(call_id=call.id, text=THINK_ALONE, is_error=True) for call in calls}
     return refused | {thought.id: ToolAnswer(call_id=thought.id, text=THOUGHT_ANSWER)}
 
@@ -446,9 +446,9 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
 def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
     """Turn a call into an agent with its task in the plan, or return the reason for refusal."""
     state, limits, task = run.state, run.resolved.limits, arguments.task.strip()
-    failed = {each.id for each in agent_tasks(state.plan) if each.status is NodeStatus.FAILED}
+    failed = {node.id for node in agent_tasks(state.plan) if node.status is NodeStatus.FAILED}
     earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
-    earlier |= {each.id: each.text for each in position.dispatched.values()}
+    earlier |= {assigned.id: assigned.text for assigned in position.dispatched.values()}
     # Rules reuse the text of the question, so rewording cannot be required.
     problem = task_problem(task) if run.resolved.engine is EngineKind.MODEL else ""
     if not problem and (same := [agent for agent, text in earlier.items() if same_query(text, task)]):
@@ -497,12 +497,12 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
     by_id = {finding.id: finding for finding in run.state.findings}
     texts = {}
     for agent, result in zip(names, results, strict=True):
-        found = [by_id[name] for name in result.finding_ids if name in by_id]
-        report = build_report(found, position.documents)
+        findings = [by_id[name] for name in result.finding_ids if name in by_id]
+        report = build_report(findings, position.documents)
         position.documents = report.documents
-        remarks = [] if result.is_stub else assess_findings(found, report.omitted)
+        remarks = [] if result.is_stub else assess_findings(findings, report.omitted)
         if remarks:
-            inputs = {"agent": agent, "findings": len(found)}
+            inputs = {"agent": agent, "findings": len(findings)}
             run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
         texts[agent] = _report_text(run.state, agent, result, report, remarks)
     return texts
@@ -514,13 +514,13 @@ def _close_gaps(state: ResearchState, position: OrchestratorPosition, agent: str
     result, steps = results.get(agent), set(position.served[agent])
     if result is None:
         return
-    earlier = {other for other, served in position.served.items() if steps.intersection(served)} - set(together)
-    known = {name for other in earlier if other in results for name in results[other].finding_ids}
-    found, origins = [name for name in result.finding_ids if name not in known], {f"sub_query:{one}" for one in earlier}
-    for place, gap in enumerate(state.gaps):
-        if found and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in result.gap_ids:
-            update = {"status": GapStatus.ADDRESSED, "resolved_by": found}
-            state.gaps[place] = gap.model_copy(update=update)
+    earlier = {peer for peer, served in position.served.items() if steps.intersection(served)} - set(together)
+    known = {name for peer in earlier if peer in results for name in results[peer].finding_ids}
+    fresh, origins = [name for name in result.finding_ids if name not in known], {f"sub_query:{one}" for one in earlier}
+    for index, gap in enumerate(state.gaps):
+        if fresh and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in result.gap_ids:
+            update = {"status": GapStatus.ADDRESSED, "resolved_by": fresh}
+            state.gaps[index] = gap.model_copy(update=update)
 
 
 # --- the report of one agent: statements with document numbers, which are stable across all agents of a run ----------
@@ -568,16 +568,16 @@ def build_report(findings: Sequence[Finding], known: Sequence[str] = ()) -> Inte
         doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
         lines.append(f"{finding.statement.rstrip()}{doubt} {marks}".rstrip())
     room, chosen = MAX_REPORT_TOKENS, list[int]()
-    for place in sorted(range(len(lines)), key=lambda place: (findings[place].confidence in UNSURE, place)):
-        size = math.ceil(len(f"{lines[place]}\n".encode()) / BYTES_PER_TOKEN)
+    for index in sorted(range(len(lines)), key=lambda index: (findings[index].confidence in UNSURE, index)):
+        size = math.ceil(len(f"{lines[index]}\n".encode()) / BYTES_PER_TOKEN)
         if size <= room:
-            chosen.append(place)
+            chosen.append(index)
             room -= size
     chosen.sort()
     return IntermediateReport(
-        text="\n".join(lines[place] for place in chosen),
+        text="\n".join(lines[index] for index in chosen),
         documents=documents,
-        numbers=sorted({numbers[source] for place in chosen for source in findings[place].source_ids}),
+        numbers=sorted({numbers[source] for index in chosen for source in findings[index].source_ids}),
         omitted=len(lines) - len(chosen),
     )
 
@@ -632,9 +632,9 @@ def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode
     if named:
         return named
     words = set(normalized_query(task).split())
-    shared = [(len(words & set(normalized_query(step.text).split())), -place) for place, step in enumerate(plan.steps)]
-    most, place = max(shared, default=(0, 0))
-    return [plan.steps[-place]] if most > 1 else []
+    shared = [(len(words & set(normalized_query(step.text).split())), -index) for index, step in enumerate(plan.steps)]
+    most, index = max(shared, default=(0, 0))
+    return [plan.steps[-index]] if most > 1 else []
 
 
 def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
@@ -651,6 +651,6 @@ def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
         status = NodeStatus.PENDING if statuses == {NodeStatus.FAILED} else NodeStatus.EXECUTING
         if NodeStatus.COMPLETED in statuses:
             status = NodeStatus.COMPLETED
-        found = max(task.finding_count for task in tasks)
-        updated.append(step.model_copy(update={"status": status, "finding_count": found, "status_reason": ""}))
+        finding_count = max(task.finding_count for task in tasks)
+        updated.append(step.model_copy(update={"status": status, "finding_count": finding_count, "status_reason": ""}))
     return plan.with_nodes(*updated)

@@ -124,9 +124,9 @@ class ExecutorPosition(UnitPosition):
         position = super().read(state)
         if position.tree.nodes or state.task is None:
             return position
-        given: dict[str, Any] = state.task.given
-        tree = ResearchTree.model_validate(given["tree"])
-        return position.model_copy(update={"tree": tree, "most_nodes": int(given.get("most_nodes", len(tree.nodes)))})
+        inputs: dict[str, Any] = state.task.given
+        tree = ResearchTree.model_validate(inputs["tree"])
+        return position.model_copy(update={"tree": tree, "most_nodes": int(inputs.get("most_nodes", len(tree.nodes)))})
 
     @property
     def due_leaves(self) -> list[TreeLeaf]:
@@ -184,8 +184,8 @@ class ExecutorStrategy(ScopedStrategy):
         _add_gaps(state, *(ProposedGap(description=f"Not looked into to its end: {text}") for text in undone))
         if not state.findings and not state.unaddressed_gaps():
             _add_gaps(state, ProposedGap(description=f"Nothing in the vetted sources answers “{goal}”."))
-        found = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""
-        return f"{_summary(state)}: {found or 'nothing was found'}"[:SUMMARY_CHARACTERS]
+        summary = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""
+        return f"{_summary(state)}: {summary or 'nothing was summary'}"[:SUMMARY_CHARACTERS]
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
         """Return this executor's tree node, with the reason why it ended."""
@@ -204,9 +204,9 @@ class ExecutorStrategy(ScopedStrategy):
 def _summary(state: ResearchState) -> str:
     position = ExecutorPosition.read(state)
     leaves = [leaf for leaf in position.tree.root.leaves if leaf.id in position.done]
-    below = len(position.tree.children(position.tree.root))
+    children = len(position.tree.children(position.tree.root))
     parts = [plural(len(leaves), "task"), plural(len(state.findings), "finding")]
-    return ", ".join([*parts, *([plural(below, "executor")] if below else [])])
+    return ", ".join([*parts, *([plural(children, "executor")] if children else [])])
 
 
 def _add_gaps(state: ResearchState, *gaps: ProposedGap) -> None:
@@ -269,9 +269,9 @@ async def _work(run: ResearchRun) -> None:
     """
     state, position = run.state, ExecutorPosition.of(run.state)
     await all_answers(run.host, [partial(work, run, position) for work in (_work_on_leaves, _work_on_children)])
-    place = {node.id: number for number, node in enumerate(state.plan.nodes)}
-    state.findings = sorted(state.findings, key=lambda finding: place.get(finding.sub_query_id or "", -1))
-    state.gaps = sorted(state.gaps, key=lambda gap: place.get(gap.origin.removeprefix("sub_query:"), -1))
+    order = {node.id: number for number, node in enumerate(state.plan.nodes)}
+    state.findings = sorted(state.findings, key=lambda finding: order.get(finding.sub_query_id or "", -1))
+    state.gaps = sorted(state.gaps, key=lambda gap: order.get(gap.origin.removeprefix("sub_query:"), -1))
 
 
 async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> None:
@@ -300,18 +300,18 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
 
 def executor_task(name: str, tree: ResearchTree, most_nodes: int) -> AgentTask:
     """Return the task of an executor: its goal and its part of the tree, and no other part of the run."""
-    given = {"tree": tree.model_dump(mode="json"), "most_nodes": most_nodes}
-    return AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=given, level=tree.root.level)
+    inputs = {"tree": tree.model_dump(mode="json"), "most_nodes": most_nodes}
+    return AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=inputs, level=tree.root.level)
 
 
 def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:
     """Add starting executors to the plan, each below its parent node."""
-    plan, begins = run.state.plan, {"status": NodeStatus.EXECUTING}
+    plan, executing = run.state.plan, {"status": NodeStatus.EXECUTING}
     nodes = [
         PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=parent, depth=depth, needs_search=False)
         for task in tasks
     ]
-    run.state.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=begins) for node in nodes))
+    run.state.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=executing) for node in nodes))
 
 
 def has_failed(result: TaskResult) -> bool:
@@ -334,9 +334,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             update = {"sub_query_ids": [state.scope], "iteration": state.iteration, "analyzed": False}
             state.sources[page.id] = page.model_copy(update=update)
             state.note_entry(page.entry)
-    begins = {"status": NodeStatus.EXECUTING}
+    executing = {"status": NodeStatus.EXECUTING}
     state.plan = state.plan.with_nodes(
-        *(_leaf_node(state, position, leaf).model_copy(update=begins) for leaf in leaves)
+        *(_leaf_node(state, position, leaf).model_copy(update=executing) for leaf in leaves)
     )
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
@@ -358,8 +358,8 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             readable.append(leaf)
         else:
             _fail(run, position, leaf, why)
-    made = await run_parallel(run.host, [partial(extract, leaf) for leaf in readable], run.resolved.limits.max_parallel)
-    for leaf, call, why in ended_calls(readable, made):
+    jobs = await run_parallel(run.host, [partial(extract, leaf) for leaf in readable], run.resolved.limits.max_parallel)
+    for leaf, call, why in ended_calls(readable, jobs):
         if why is not None:
             _fail(run, position, leaf, why)
             continue
@@ -370,7 +370,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
         position.done.append(leaf.id)
         known = {(work.words, work.address) for work in position.works}
         position.works += [work for work in result.mentioned_works if (work.words, work.address) not in known]
-    for call in made:
+    for call in jobs:
         if isinstance(refused := call.exception(), CallNotAllowed):
             raise refused
 
@@ -420,13 +420,13 @@ async def _correct(run: ResearchRun) -> None:
     state, position = run.state, ExecutorPosition.of(run.state)
     wanted, root = set(position.material), position.tree.root
     gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MAX_GAPS]
-    before = {leaf.id for leaf in position.tree.leaves}
+    known_leaves = {leaf.id for leaf in position.tree.leaves}
     work: dict[str, ResearchTree] = {}
     for caller, is_question in (EXECUTOR.name, False), ("planner", True):
         needs = [gap for gap in gaps if (gap.kind is GapKind.QUESTION) is is_question]
         vetting = Vetting(run, position.vetted, caller, MAX_CANDIDATES, position.works)
-        found = await vetting.carry_out([gap.description for gap in needs]) if needs else []
-        for gap, vetted in zip(needs, found, strict=True):
+        results = await vetting.carry_out([gap.description for gap in needs]) if needs else []
+        for gap, vetted in zip(needs, results, strict=True):
             if vetted.accepted:
                 if is_question:
                     # Its root is this executor.
@@ -445,7 +445,7 @@ async def _correct(run: ResearchRun) -> None:
                     work[gap.id] = _gap_tree(run, position, gap, vetted)
     if work:
         _graft(run, position, work)
-    fresh = [leaf for leaf in position.tree.leaves if leaf.id not in before]
+    fresh = [leaf for leaf in position.tree.leaves if leaf.id not in known_leaves]
     position.corrections += 1
     text = f"{plural(len(gaps), 'gap')} taken on, {plural(len(fresh), 'new task')}"
     run.note("node.corrected", text, gaps=len(gaps), leaves=len(fresh))
@@ -456,10 +456,10 @@ async def _correct(run: ResearchRun) -> None:
 async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
     """Have the planner make a tree over vetted sources; `fields` are additional fields of the request."""
     limits = run.resolved.limits
-    titles = {one.source_id: run.state.sources[one.source_id].title for one in vetted.accepted}
+    titles = {source.source_id: run.state.sources[source.source_id].title for source in vetted.accepted}
     sources = [
-        VettedSource(id=one.source_id, title=titles[one.source_id], quality=one.quality, reason=one.reason)
-        for one in vetted.accepted
+        VettedSource(id=source.source_id, title=titles[source.source_id], quality=source.quality, reason=source.reason)
+        for source in vetted.accepted
     ]
     bounds = {"most_leaves": limits.max_leaves, "most_levels": limits.max_levels}
     request = TreeInput(caller=caller, vetted=sources, **bounds, **fields)
@@ -469,7 +469,7 @@ async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **
 def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:
     """Return a tree whose leaves ask each vetted source about a gap, directly below the executor."""
     root, detail, task = position.tree.root, gap.description, TaskType.ANSWER_QUESTION
-    sources = [one.source_id for one in vetted.accepted][: run.resolved.limits.max_leaves]
+    sources = [source.source_id for source in vetted.accepted][: run.resolved.limits.max_leaves]
     leaves = [
         TreeLeaf(id=leaf_id(root.id, source, task, detail), source_id=source, task_type=task, task_detail=detail)
         for source in sources
@@ -482,10 +482,10 @@ def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, Rese
     limits, root = run.resolved.limits, position.tree.root
     sources = {leaf.source_id for tree in work.values() for leaf in tree.leaves}
     bounds = TreeBounds(position.most_nodes, limits.max_leaves, sources, limits.max_levels, limits.max_corrections + 1)
-    below = [node for tree in work.values() for node in tree.nodes[1:]]
+    nodes = [node for tree in work.values() for node in tree.nodes[1:]]
     top = _interleave([tree.root.leaves for tree in work.values()], root, limits.max_leaves)
     try:
-        tree = graft(position.tree, root.id, ResearchTree(nodes=[top, *below]), bounds)
+        tree = graft(position.tree, root.id, ResearchTree(nodes=[top, *nodes]), bounds)
     except InfeasibleTree as error:
         run.note("status", f"a correction was reduced to leaves: {error}", level="info")
         top = _interleave([tree.leaves for tree in work.values()], root, limits.max_leaves)
@@ -497,8 +497,8 @@ def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, Rese
     position.tree = tree
 
 
-def _interleave(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, most: int) -> TreeNode:
-    """Return the executor with at most `most` new leaves, interleaved over the gaps."""
+def _interleave(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, limit: int) -> TreeNode:
+    """Return the executor with at most `limit` new leaves, interleaved over the gaps."""
     known = {leaf.id for leaf in root.leaves}
-    found = [leaf for leaves in zip_longest(*parts) for leaf in leaves if leaf is not None and leaf.id not in known]
-    return root.model_copy(update={"leaves": list({leaf.id: leaf for leaf in found}.values())[:most]})
+    fresh = [leaf for leaves in zip_longest(*parts) for leaf in leaves if leaf is not None and leaf.id not in known]
+    return root.model_copy(update={"leaves": list({leaf.id: leaf for leaf in fresh}.values())[:limit]})

@@ -115,7 +115,7 @@ class RecursiveStrategy(UnitStrategy):
             executor, need = position.executors.get(query.id), need_id(query.text)
             state.agents = [record for record in state.agents if record.task.id != executor]
             if (vetted := position.vetted.get(need)) is not None:
-                examined = [one for one in vetted.examined if one.source_id in state.sources]
+                examined = [source for source in vetted.examined if source.source_id in state.sources]
                 position.vetted[need] = vetted.model_copy(update={"examined": examined, "complete": False})
         records = {record.task.id: record for record in state.agents}
         unfinished = {name for name in position.executors.values() if is_unfinished(records.get(name))}
@@ -194,12 +194,12 @@ async def _plan_trees(run: ResearchRun) -> None:
         return
     left = sources_left(state, limits)
     room = max(min(left, MIN_CANDIDATES * len(due)), int(left * VETTING_SHARE))
-    most = max(1, min(MAX_CANDIDATES, room // len(due)))
+    limit = max(1, min(MAX_CANDIDATES, room // len(due)))
     vetted = {key for key, record in position.vetted.items() if record.complete}
     failed, reason = dict[str, str](), StopReason.INTERNAL_ERROR
     if unvetted := [query for query in due if need_id(query.text) not in vetted]:
         try:
-            await Vetting(run, position.vetted, "planner", most).carry_out([query.text for query in unvetted])
+            await Vetting(run, position.vetted, "planner", limit).carry_out([query.text for query in unvetted])
         except CallNotAllowed as refused:
             failed, reason = {query.id: str(refused) for query in unvetted}, refused.reason
 
@@ -244,15 +244,15 @@ async def _execute(run: ResearchRun) -> None:
             name = position.executors.setdefault(query.id, f"executor-{number}")
             tasks.append(executor_task(name, tree, limits.max_nodes))
             show_executors(run, tasks[-1:], query.id, 1)
-    over = {record.task.id for record in state.agents if record.is_over}
-    if todo := [task for task in tasks if task.id not in over]:
+    ended = {record.task.id for record in state.agents if record.is_over}
+    if todo := [task for task in tasks if task.id not in ended]:
         results = await run.spawn(todo, limits.max_parallel, caller=MANAGER.name)
         for task, result in zip(todo, results, strict=True):
             if has_failed(result):
                 run.branch_failed(f"{task.id}: {result.problem or result.stop_reason.text}")
-    found = {node.id: node.finding_count for node in state.plan.nodes}
+    counts = {node.id: node.finding_count for node in state.plan.nodes}
     for query in planned_queries(state):
         if (executor := position.executors.get(query.id)) is not None:
             # Includes findings that another query already had.
-            update = {"status": NodeStatus.COMPLETED, "finding_count": found.get(executor, 0)}
+            update = {"status": NodeStatus.COMPLETED, "finding_count": counts.get(executor, 0)}
             state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))

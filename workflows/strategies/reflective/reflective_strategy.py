@@ -205,7 +205,7 @@ class ReflectiveStrategy(UnitStrategy):
         if position.next_unit is UnitKind.ANSWER:
             return Progress(summary="a direct answer", units=[units[UnitKind.COORDINATION], answer])
         report = units.pop(UnitKind.SYNTHESIS)
-        of_steps = [
+        step_units = [
             UnitProgress(
                 name=f"{UnitKind.STEP}-{number}",
                 label=f"{UnitKind.STEP} {number}",
@@ -215,10 +215,10 @@ class ReflectiveStrategy(UnitStrategy):
             for number, step in enumerate(steps, start=1)
         ]
         ended = steps_with_status(state.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
-        place = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}" if steps else ""
-        if place and state.iteration > 1:
-            place += f", plan {state.iteration} of at most {state.resolution.limits.max_iterations}"
-        return Progress(summary=place, units=[*units.values(), *of_steps, report])
+        summary = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}" if steps else ""
+        if summary and state.iteration > 1:
+            summary += f", plan {state.iteration} of at most {state.resolution.limits.max_iterations}"
+        return Progress(summary=summary, units=[*units.values(), *step_units, report])
 
 
 def named_step(state: ResearchState, unit: str) -> PlanNode | None:
@@ -245,10 +245,10 @@ def summary_of_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
 def _step_detail(state: ResearchState, step: PlanNode) -> str:
     match step.status:
         case NodeStatus.COMPLETED:
-            found = len(findings_of(state, step))
-            if step.finding_count and not found:  # all of them were known before
+            count = len(findings_of(state, step))
+            if step.finding_count and not count:  # all of them were known before
                 return f"no new findings: {step.text}"
-            return f"{plural(found, 'finding')}: {step.text}"
+            return f"{plural(count, 'finding')}: {step.text}"
         case NodeStatus.FAILED:
             return f"failed ({step.error}): {step.text}"
         case NodeStatus.SKIPPED:
@@ -276,7 +276,7 @@ async def _coordinate(run: ResearchRun) -> None:
     run.choose_limits(choice)
     outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
     run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
-    clarified = any(any(one.answers) for one in run.state.clarification.rounds)
+    clarified = any(any(question_round.answers) for question_round in run.state.clarification.rounds)
     if output.is_ambiguous and not clarified:
         questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
         position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
@@ -308,8 +308,8 @@ async def _plan(run: ResearchRun) -> None:
         if output.has_enough_context:
             run.decide(STEP_PLANNER.name, "enough_context_ignored", "nothing has been found yet")
         fresh = [
-            step_node(one.title, facet=one.step_type, description=one.description, iteration=state.iteration)
-            for one in output.steps
+            step_node(step.title, facet=step.step_type, description=step.description, iteration=state.iteration)
+            for step in output.steps
         ]
         if fresh:
             brief = state.plan.brief or output.thought or output.title
@@ -370,30 +370,30 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
     """Have the reflector judge a step, then continue, adjust the plan or complete. Raises `Interrupted`."""
     state, step = run.state, named_step(run.state, unit)
     answer = await _ask_reflector(run, position)
-    decided = decide_step(state, run.resolved.limits, step.text if step else unit, answer)
-    position.reflections.append(decided)
-    outputs: dict[str, object] = {"decision": decided.decision.value}
+    reflection = decide_step(state, run.resolved.limits, step.text if step else unit, answer)
+    position.reflections.append(reflection)
+    outputs: dict[str, object] = {"decision": reflection.decision.value}
     proposed = ""
-    if decided.coerced_from is not None:
-        outputs["coerced_from"] = decided.coerced_from.value
-        proposed = f" (it proposed to {decided.coerced_from.value})"
+    if reflection.coerced_from is not None:
+        outputs["coerced_from"] = reflection.coerced_from.value
+        proposed = f" (it proposed to {reflection.coerced_from.value})"
     if answer is not None and answer.suggested_changes:
         outputs["suggested_changes"] = [text[:200] for text in answer.suggested_changes]
     inputs = {"completed_steps": len(completed_steps(state.plan))}
-    run.decide(REFLECTOR.name, decided.decision.value, decided.reasoning + proposed, inputs, outputs)
+    run.decide(REFLECTOR.name, reflection.decision.value, reflection.reasoning + proposed, inputs, outputs)
     action = Action.PROCEED
-    if decided.decision is ReflectionDecision.ADJUST:
-        position.feedback = decided.reasoning
+    if reflection.decision is ReflectionDecision.ADJUST:
+        position.feedback = reflection.reasoning
         position.suggested_changes = answer.suggested_changes if answer else []
         position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
         state.iteration += 1
         pass_over_unread(state)
-    elif decided.decision is ReflectionDecision.COMPLETE:
+    elif reflection.decision is ReflectionDecision.COMPLETE:
         skip_steps(state, position, replaceable_steps(state.plan))
         requested = pending_steps(state.plan)
         position.next_unit = UnitKind.STEP if requested else UnitKind.SYNTHESIS
         action = Action.PROCEED if requested else Action.COMPLETE
-    return Pause(phase=unit, action=action, rationale=decided.reasoning)
+    return Pause(phase=unit, action=action, rationale=reflection.reasoning)
 
 
 async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
@@ -483,7 +483,7 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
         state.plan = state.plan.with_nodes(*nodes)
         position.turns += 1
     room = _reads_left(state, step, limits.max_reads_per_step)
-    await Gathering(run, open_queries(state, step), most=room).carry_out()
+    await Gathering(run, open_queries(state, step), cap=room).carry_out()
     await analyze(run)
     # Without a model, at light depth or on the quick route, the researcher gets no turn to react to results.
     by_model = run.resolved.engine is EngineKind.MODEL
@@ -537,13 +537,13 @@ def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
     return list(unread.values())[:MAX_OFFERED_PAGES]
 
 
-def _reads_left(state: ResearchState, step: PlanNode, most: int) -> int:
+def _reads_left(state: ResearchState, step: PlanNode, limit: int) -> int:
     """Return the number of sources that a step may still read; unreadable ones count, protected ones do not."""
     names = {node.id for node in state.plan.children(step)}
     protected = set(protected_ids(state).values())
-    own = [source for source in state.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])]
-    read = [source for source in own if source.id not in protected]
-    return max(0, most - len(read))
+    sources = [source for source in state.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])]
+    read = [source for source in sources if source.id not in protected]
+    return max(0, limit - len(read))
 
 
 async def investigate(run: ResearchRun) -> None:
@@ -593,10 +593,10 @@ def replaceable_steps(plan: Plan) -> list[PlanNode]:
     return [step for step in steps_with_status(plan, NodeStatus.PENDING) if step.gap_id is None]
 
 
-def room_for_steps(plan: Plan, most: int) -> int:
+def room_for_steps(plan: Plan, limit: int) -> int:
     """Return the number of steps that a planner may still add; started and requested steps count against the limit."""
     fixed = len(plan.steps) - len(steps_with_status(plan, NodeStatus.SKIPPED)) - len(replaceable_steps(plan))
-    return max(0, most - fixed)
+    return max(0, limit - fixed)
 
 
 def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:

@@ -152,19 +152,19 @@ class SupervisorStrategy(Strategy):
         A run interrupted after its last phase continues to its end.
         """
         position, pause = SupervisorPosition.of(state), state.pause
-        before = position.next_phase
+        stored_phase = position.next_phase
         if not state.plan.nodes:
             position.next_phase, state.pause = Phase.PLANNING, None
-        elif state.pending_sub_queries() and before != Phase.PLANNING:
+        elif state.pending_sub_queries() and stored_phase != Phase.PLANNING:
             position.next_phase, state.pause = Phase.GATHERING, None
         elif redo_analysis:
             position.next_phase, state.pause = Phase.ANALYSIS, None
-        elif pause is not None and pause.phase == before and pause.action is Action.COMPLETE:
+        elif pause is not None and pause.phase == stored_phase and pause.action is Action.COMPLETE:
             if should_iterate(state) and pause.phase == Phase.SYNTHESIS:
                 state.pause = pause.model_copy(update={"action": Action.ITERATE})
             elif state.ending is not None:
                 position.next_phase, state.pause = Phase.SYNTHESIS, None
-        if position.next_phase != before or redo_analysis:
+        if position.next_phase != stored_phase or redo_analysis:
             state.open_pause = None
 
     def replan(self, state: ResearchState) -> None:
@@ -178,14 +178,14 @@ class SupervisorStrategy(Strategy):
         # A run whose plan was not approved has a result but no report.
         reported = state.result is not None and state.result.files is not None
         units = []
-        for place, phase in enumerate(Phase):
-            finished = reported or (place == current and state.open_pause is not None)
+        for index, phase in enumerate(Phase):
+            finished = reported or (index == current and state.open_pause is not None)
             started = state.phase is not None and state.result is None
-            mark = unit_mark(place, current, finished=finished, started=started)
-            detail = phase_summary(state, phase) if finished or place < current else ""
+            mark = unit_mark(index, current, finished=finished, started=started)
+            detail = phase_summary(state, phase) if finished or index < current else ""
             units.append(UnitProgress(name=phase, label=LABELS[phase], mark=mark, detail=detail))
-        last = state.resolved.limits.max_iterations if state.resolved else 1
-        return Progress(summary=f"iteration {state.iteration} of {last}", units=units)
+        max_iterations = state.resolved.limits.max_iterations if state.resolved else 1
+        return Progress(summary=f"iteration {state.iteration} of {max_iterations}", units=units)
 
     # --- phases ----------------------------------------------------------------------------------------------------
     async def _plan(self, run: ResearchRun) -> Unit:
@@ -205,12 +205,12 @@ class SupervisorStrategy(Strategy):
 
     async def _gather(self, run: ResearchRun) -> Unit:
         state = run.state
-        again = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
-        chosen = state.pending_sub_queries() or (again if run.retries(Phase.GATHERING) else [])
-        number = run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(chosen)})
-        before = len(state.readable_sources())
-        await Gathering(run, chosen).carry_out()
-        run.decided(number, {"new_sources": len(state.readable_sources()) - before})
+        repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
+        queries = state.pending_sub_queries() or (repeated if run.retries(Phase.GATHERING) else [])
+        number = run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(queries)})
+        source_count = len(state.readable_sources())
+        await Gathering(run, queries).carry_out()
+        run.decided(number, {"new_sources": len(state.readable_sources()) - source_count})
         return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state, run.resolved.limits)))
 
     async def _analyze(self, run: ResearchRun) -> Unit:
@@ -340,9 +340,9 @@ def _check_plan(state: ResearchState) -> Check:
     queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
     limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
     texts = (query.text for query in queries if query.text != " ".join(state.resolution.query.split()))
-    least, short = min(2, limit), [text for text in texts if len(text) < MIN_QUERY_CHARACTERS]
+    minimum, short = min(2, limit), [text for text in texts if len(text) < MIN_QUERY_CHARACTERS]
     issues = _issues(
-        (count < least, "too_few_sub_queries", f"too few sub-queries: {count}, at least {least} needed"),
+        (count < minimum, "too_few_sub_queries", f"too few sub-queries: {count}, at least {minimum} needed"),
         (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
         (not has_brief, "no_brief", "the research brief is missing"),
         *((True, "short_sub_query", f"sub-query too short: {text[:20]}") for text in short),
