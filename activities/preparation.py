@@ -9,7 +9,7 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from contracts import failures, presets
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, REASONING_TOKENS, expected_call, minimal_call
 from contracts.outcome import Usage
-from contracts.parse_request import SPECIAL_LIMITS, unknown_to_strategy
+from contracts.parse_request import SPECIAL_LIMITS, strategy_problems
 from contracts.presets import with_choice
 from contracts.protected_sources import resolve_protected_sources
 from contracts.recursive_roles import LIBRARIAN, MAX_SEARCHES
@@ -119,7 +119,7 @@ def resolve(
     search_attributes: bool,
 ) -> ResolvedResearch:
     """Resolve a request. Raises `RunRefused`."""
-    if lines := unknown_to_strategy(request, request.strategy):
+    if lines := strategy_problems(request, request.strategy):
         raise RunRefused("\n".join(lines))
     engine = _engine(request, configuration)
     candidates = _candidates(request, configuration) if engine is EngineKind.MODEL else {}
@@ -197,7 +197,7 @@ def resolve_again(
     """
     if request.query != stored.query:
         raise RunRefused("query: this id belongs to another question: choose another id")
-    if lines := [*_refused_changes(stored, request), *unknown_to_strategy(request, stored.strategy)]:
+    if lines := [*_refused_changes(stored, request), *strategy_problems(request, stored.strategy)]:
         raise RunRefused("\n".join(lines))
     requested = merge(stored.requested, _named_settings(request))
     fixed = {name: getattr(stored, name) for name in ("query", "strategy", "mode", "depth", "system_prompt", "tenant")}

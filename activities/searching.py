@@ -12,7 +12,7 @@ from contracts.messages import CheckProvidersRequest, SearchRequest, SearchRespo
 from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import HitsEntry
 from contracts.outcome import Usage
-from contracts.request import EARLIER
+from contracts.request import EARLIER_PROVIDER
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from providers.errors import NotConfigured
@@ -51,7 +51,7 @@ class SearchingActivities:
         """Return hits in rank order. An empty list is a valid answer; failures are raised."""
         async with attempt(SEARCHING, request.patience_seconds, request.patience_seconds) as history:
             check_permission(request.permitted)
-            if request.provider == EARLIER:
+            if request.provider == EARLIER_PROVIDER:
                 earlier = await self.notebooks.read(request.earlier_entry, HitsEntry)
                 return await self._store_hits(request, match_earlier_sources(earlier.hits, request))
             provider = self.providers.get(request.provider)
@@ -103,7 +103,7 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
             **{name: getattr(source, name) for name in shared},
             snippet=" ".join(statements[source.id])[:600],
             rank=rank,
-            provider=EARLIER,
+            provider=EARLIER_PROVIDER,
         )
         for rank, source in enumerate(known[:100], start=1)
     ]
@@ -116,7 +116,7 @@ def match_earlier_sources(hits: Sequence[SearchHit], request: SearchRequest) -> 
     fitting = [hit for hit in hits if queried and shared[hit.url] >= MIN_MATCHING_SHARE * len(queried)]
     ordered = sorted(fitting, key=lambda hit: (-shared[hit.url], hit.rank))
     ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(ordered[: request.max_results], start=1)]
-    return SearchResponse(provider=EARLIER, hits=ranked, cached=True)
+    return SearchResponse(provider=EARLIER_PROVIDER, hits=ranked, cached=True)
 
 
 def _may_read(source: Source, resolved: ResolvedResearch) -> bool:

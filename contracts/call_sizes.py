@@ -11,7 +11,7 @@ from contracts import checking_roles, roles
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
 from contracts.outcome import Usage
-from contracts.recursive_roles import EXTRACTOR, SCANNED_CHARACTERS, SCANNER, SHOWN_LINKS, ExtractInput
+from contracts.recursive_roles import EXTRACTOR, MAX_SHOWN_LINKS, SCANNED_CHARACTERS, SCANNER, ExtractInput
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RefineInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
@@ -130,7 +130,7 @@ def _material_tokens(request: RoleInput) -> int:
         transcript = request.transcript.size if request.transcript else 0
         return math.ceil(transcript / BYTES_PER_TOKEN) + sum(map(_answer_tokens, request.answers))
     if isinstance(request, AnalyzeInput):
-        links = SHOWN_LINKS * LINE_TOKENS if isinstance(request, ExtractInput) else 0
+        links = MAX_SHOWN_LINKS * LINE_TOKENS if isinstance(request, ExtractInput) else 0
         return links + sum(
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))

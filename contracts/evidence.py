@@ -230,15 +230,15 @@ class SearchHit(SourceDetails):
     """Hashes of the stored entries with its details; empty if they are inline."""
 
 
-def join_hits(first: SearchHit, other: SearchHit) -> SearchHit:
+def join_hits(first: SearchHit, second: SearchHit) -> SearchHit:
     """Merge two hits of one source: the first, with its missing details filled from the other."""
     missing = [name for name, field in SourceDetails.model_fields.items() if getattr(first, name) == field.default]
     update: dict[str, object] = {
-        **{name: getattr(other, name) for name in missing},
-        "entries": list(dict.fromkeys([*first.entries, *other.entries])),
+        **{name: getattr(second, name) for name in missing},
+        "entries": list(dict.fromkeys([*first.entries, *second.entries])),
     }
-    if not first.sections and canonical_url(first.url) == canonical_url(other.url):
-        update |= {"sections": other.sections, "content_hash": other.content_hash}
+    if not first.sections and canonical_url(first.url) == canonical_url(second.url):
+        update |= {"sections": second.sections, "content_hash": second.content_hash}
     return first.model_copy(update=update)
 
 

@@ -51,7 +51,7 @@ def error_lines(error: ValidationError) -> list[str]:
 def _check_across_fields(request: ResearchRequest) -> list[str]:
     """Check the rules that span several fields or count bytes."""
     is_resumed = request.continue_from is not None and "strategy" not in request.model_fields_set
-    if lines := [] if is_resumed else unknown_to_strategy(request, request.strategy):
+    if lines := [] if is_resumed else strategy_problems(request, request.strategy):
         return lines
     # A resumed run takes corpus and domains from its session.
     if request.continue_from is None and (lines := resolve_protected_sources(request, request.search)[1]):
@@ -75,7 +75,7 @@ SPECIAL_LIMITS: Final = {
 ORDERED_LIMITS: Final = (("agent_seconds", "agent_wait_seconds"), ("min_steps", "max_steps"))
 
 
-def unknown_to_strategy(request: ResearchRequest, name: str) -> list[str]:
+def strategy_problems(request: ResearchRequest, name: str) -> list[str]:
     """Return one line for an unusable strategy, or one for each setting that the strategy lacks."""
     strategies = {strategy.name: strategy for strategy in list_selectable()}
     if name not in strategies:

@@ -53,7 +53,7 @@ SCANNED_CHARACTERS: Final = 3_000
 MAX_FOLLOW_UP_QUESTIONS, MAX_IDENTIFIED_GAPS, MAX_WORKS = 3, 3, 5
 """Per leaf."""
 WORK_CHARACTERS: Final = 200
-SHOWN_LINKS: Final = 20
+MAX_SHOWN_LINKS: Final = 20
 """Links of a page, as shown to an extractor."""
 
 
@@ -87,7 +87,7 @@ class ManagerAnswer(RoleAnswer):
         """Keep distinct queries within the limit, or the edited ones. Raises `UnfitAnswer` without usable verdicts."""
         judgements = distinct(self.queries, lambda judgement: judgement.query)
         if request.edited:
-            judgements = _order_verdicts(request.edited, judgements, notes)
+            judgements = _order_judgements(request.edited, judgements, notes)
         if not judgements:
             raise UnfitAnswer("queries: at least one query with words is needed")
         for index, judgement in enumerate(judgements):
@@ -97,7 +97,7 @@ class ManagerAnswer(RoleAnswer):
         return self.model_copy(update={"queries": [_clean_splits(judgement) for judgement in judgements]})
 
 
-def _order_verdicts(edited: Sequence[str], judgements: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
+def _order_judgements(edited: Sequence[str], judgements: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
     """Return the verdict on each edited query, in order. Raises `UnfitAnswer` if one is missing."""
     by_query = {normalized_text(judgement.query): judgement for judgement in judgements}
     missing = [index for index, query in enumerate(edited) if normalized_text(query) not in by_query]

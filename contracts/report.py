@@ -322,12 +322,12 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
 
 
 # --- the comparison of two reports, claim by claim -------------------------------------------------------------------
-def compare_reports(before: Report, after: Report, lost: Mapping[str, str] | None = None) -> ReportChanges:
+def compare_reports(earlier: Report, later: Report, lost: Mapping[str, str] | None = None) -> ReportChanges:
     """Return the differences; `lost` maps ids of sources that could not be read again to the reason."""
     return ReportChanges(
-        since=before.ended_at,
-        claims=list(_claim_changes(before, after)),
-        sources=list(_source_changes(before, after, lost or {})),
+        since=earlier.ended_at,
+        claims=list(_claim_changes(earlier, later)),
+        sources=list(_source_changes(earlier, later, lost or {})),
     )
 
 
@@ -340,9 +340,9 @@ def claim_text(claim: ReportClaim) -> str:
     return " ".join(" ".join(lines).split())
 
 
-def _claim_changes(before: Report, after: Report) -> Iterator[ClaimChange]:
+def _claim_changes(earlier: Report, later: Report) -> Iterator[ClaimChange]:
     """Yield the claims that differ: those of the newer report in order, then the removed ones."""
-    old, new = list(before.claims), list(after.claims)
+    old, new = list(earlier.claims), list(later.claims)
     same = _match_same(old, new)
     unmatched = {index: claim for index, claim in enumerate(old) if index not in same.values()}
     rephrased = _match_rephrased(unmatched, {index: claim for index, claim in enumerate(new) if index not in same})
@@ -358,15 +358,15 @@ def _claim_changes(before: Report, after: Report) -> Iterator[ClaimChange]:
             yield _change(ChangeKind.GONE, claim, None)
 
 
-def _change(kind: ChangeKind, before: ReportClaim | None, after: ReportClaim | None) -> ClaimChange:
-    newest = after or before
+def _change(kind: ChangeKind, earlier: ReportClaim | None, later: ReportClaim | None) -> ClaimChange:
+    newest = later or earlier
     return ClaimChange(
         kind=kind,
         section=newest.section if newest else "",
-        before=claim_text(before) if before else "",
-        after=claim_text(after) if after else "",
-        verdict_before=before.verdict if before else "",
-        verdict_after=after.verdict if after else "",
+        before=claim_text(earlier) if earlier else "",
+        after=claim_text(later) if later else "",
+        verdict_before=earlier.verdict if earlier else "",
+        verdict_after=later.verdict if later else "",
     )
 
 
@@ -409,11 +409,11 @@ def _similarity(words: list[str], other_words: list[str]) -> float:
     return 0.0 if is_low else SequenceMatcher(None, words, other_words, autojunk=False).ratio()
 
 
-def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> Iterator[SourceChange]:
+def _source_changes(earlier: Report, later: Report, lost: Mapping[str, str]) -> Iterator[SourceChange]:
     """Yield the sources read for the earlier report that have changed or are no longer available."""
-    by_address = {canonical_url(address): one for one in after.sources for address in (*one.aliases, one.url)}
-    by_id = {one.id: one for one in after.sources}
-    for source in before.sources:
+    by_address = {canonical_url(address): one for one in later.sources for address in (*one.aliases, one.url)}
+    by_id = {source.id: source for source in later.sources}
+    for source in earlier.sources:
         if source.status != SourceStatus.FULL.value:
             continue
         newer = by_id.get(source.id) or by_address.get(canonical_url(source.url))
@@ -426,16 +426,16 @@ def _source_changes(before: Report, after: Report, lost: Mapping[str, str]) -> I
             kind = SourceChangeKind.CHANGED
         else:
             continue
-        cited = {key for claim in before.claims for key in claim.evidence_ids}
-        passages = [item.quote for item in before.evidence if item.source_id == source.id and item.id in cited]
+        cited = {key for claim in earlier.claims for key in claim.evidence_ids}
+        passages = [item.quote for item in earlier.evidence if item.source_id == source.id and item.id in cited]
         fields = {"source_id": source.id, "url": source.url, "title": source.title}
         yield SourceChange(kind=kind, reason=reason, passages=passages[:MAX_PASSAGES], **fields)
 
 
-def compare_files(before: bytes, after: bytes) -> ReportChanges | int:
+def compare_files(earlier: bytes, later: bytes) -> ReportChanges | int:
     """Compare two `report.json` files; return the index (0 or 1) of the first invalid one. Run it in a subprocess."""
     reports = list[Report]()
-    for index, data in enumerate((before, after)):
+    for index, data in enumerate((earlier, later)):
         report = read_report(data)
         if not isinstance(report, Report):
             return index

@@ -284,7 +284,7 @@ def _day(text: str, month: int, day: int) -> str:
     return date(year, month, min(max(1, day), calendar.monthrange(year, month)[1])).isoformat()
 
 
-EARLIER: Final = "earlier"
+EARLIER_PROVIDER: Final = "earlier"
 """Name of the provider that offers an earlier run's sources."""
 SUMMARY_CHARACTERS: Final = 4_000
 

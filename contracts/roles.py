@@ -271,11 +271,11 @@ class AnalyzerAnswer(RoleAnswer):
         """Keep the most important distinct gaps, with a few distinct queries each."""
         del request
         gaps = sorted(distinct(self.gaps, lambda gap: gap.description), key=lambda gap: gap.priority)
-        kept = [
+        limited = [
             gap.model_copy(update={"suggested_queries": distinct(gap.suggested_queries, str)[:MAX_SUGGESTIONS]})
             for gap in take_first(gaps, MAX_GAPS, notes, "gaps")
         ]
-        return self.model_copy(update={"gaps": kept})
+        return self.model_copy(update={"gaps": limited})
 
 
 class AnalyzerResult(RoleAnswer):

@@ -277,7 +277,7 @@ class ResearchState(BaseModel):
 
     def fetched_sources(self) -> dict[str, Source]:
         """Return the sources that were read or failed: all but those with only title and snippet."""
-        return {name: each for name, each in self.sources.items() if each.status is not SourceStatus.NOT_FETCHED}
+        return {name: source for name, source in self.sources.items() if source.status is not SourceStatus.NOT_FETCHED}
 
     def not_fetched(self) -> dict[str, Source]:
         """Return the unread hits as sources once the run has ended; empty before that.

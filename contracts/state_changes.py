@@ -16,45 +16,45 @@ IN_LIST: Final = "["
 NOTHING: Final[list[Any]] = [REPLACE]
 
 
-def change_between(before: Any, after: Any) -> list[Any]:
-    """Return the change from `before` to `after`, both JSON values. A number never equals a boolean."""
-    kind = type(before)  # in the workflow sandbox, isinstance is fifty times slower
-    if kind is not type(after):
-        return [REPLACE, after]
+def change_between(old: Any, new: Any) -> list[Any]:
+    """Return the change from `old` to `new`, both JSON values. A number never equals a boolean."""
+    kind = type(old)  # in the workflow sandbox, isinstance is fifty times slower
+    if kind is not type(new):
+        return [REPLACE, new]
     if kind is dict:
         changes = {
             key: change
-            for key, value in after.items()
-            if (change := change_between(before[key], value) if key in before else [REPLACE, value]) != NOTHING
+            for key, value in new.items()
+            if (change := change_between(old[key], value) if key in old else [REPLACE, value]) != NOTHING
         }
-        removed = [key for key in before if key not in after]
+        removed = [key for key in old if key not in new]
         return [IN_OBJECT, changes, removed] if changes or removed else NOTHING
-    if kind is list and len(before) <= len(after):
-        pairs = enumerate(zip(before, after, strict=False))
+    if kind is list and len(old) <= len(new):
+        pairs = enumerate(zip(old, new, strict=False))
         changed = {str(index): change for index, pair in pairs if (change := change_between(*pair)) != NOTHING}
-        added = after[len(before) :]
+        added = new[len(old) :]
         return [IN_LIST, changed, added] if changed or added else NOTHING
-    return NOTHING if before == after else [REPLACE, after]
+    return NOTHING if old == new else [REPLACE, new]
 
 
-def apply_change(before: Any, change: list[Any]) -> Any:
+def apply_change(old: Any, change: list[Any]) -> Any:
     """Return the value after a change. Raises ValueError for an invalid change, or one that does not fit the value."""
     try:
-        return _apply(before, change)
+        return _apply(old, change)
     except (TypeError, KeyError, IndexError, AttributeError) as error:
         raise ValueError("the change does not fit the value") from error
 
 
-def _apply(before: Any, change: list[Any]) -> Any:
+def _apply(old: Any, change: list[Any]) -> Any:
     kind, *arguments = change
     if kind == REPLACE:
-        return arguments[0] if arguments else before
+        return arguments[0] if arguments else old
     changes, removed_or_added = arguments
     if kind == IN_OBJECT:
-        remaining = {key: value for key, value in before.items() if key not in removed_or_added}
-        return remaining | {key: _apply(before.get(key), item_change) for key, item_change in changes.items()}
+        remaining = {key: value for key, value in old.items() if key not in removed_or_added}
+        return remaining | {key: _apply(old.get(key), item_change) for key, item_change in changes.items()}
     if kind == IN_LIST:
-        items = list(before)
+        items = list(old)
         for index, item_change in changes.items():
             items[int(index)] = _apply(items[int(index)], item_change)
         return items + removed_or_added

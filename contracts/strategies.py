@@ -200,7 +200,7 @@ STEP_LIMITS: Final = {
     Depth.EXTENDED: _limits(Depth.EXTENDED, 10, 100, 8, **_steps(5, 10, 4, 8)),
 }
 """Steps, searches and reads per step, from the design of five agents with reflection."""
-QUICK: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
+QUICK_LIMITS: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
     update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
 )
 """One step, and a report of the findings so far after 15 s."""
@@ -228,7 +228,7 @@ REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
     presets=STEP_LIMITS,
     expected_calls=_reflective_calls,
     clarifier=reflective.COORDINATOR,
-    modes={Mode.QUICK: QUICK, Mode.DIRECT: QUICK.model_copy(update={"deadline_seconds": 60.0})},
+    modes={Mode.QUICK: QUICK_LIMITS, Mode.DIRECT: QUICK_LIMITS.model_copy(update={"deadline_seconds": 60.0})},
     decides=True,
 )
 
@@ -410,6 +410,6 @@ def _section_calls(resolved: ResolvedResearch) -> tuple[int, int]:
     return min(sections, MIN_REPORT_SECTIONS), sections * times
 
 
-BUILT_IN: Final = tuple(each for each in tuple(globals().values()) if isinstance(each, StrategyDeclaration))
-for each in BUILT_IN:
-    declare(each)
+BUILT_IN: Final = tuple(value for value in tuple(globals().values()) if isinstance(value, StrategyDeclaration))
+for strategy in BUILT_IN:
+    declare(strategy)

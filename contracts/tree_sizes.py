@@ -62,7 +62,7 @@ def estimate_trees(
 
     `calls` are those of the whole run by role, empty without a model.
     """
-    counts = {role: fewest for role, (fewest, _) in calls.items() if fewest}
+    counts = {role: minimum for role, (minimum, _) in calls.items() if minimum}
     if EXTRACTOR in counts:  # one leaf per part of a query
         counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(map(count_parts, queries)))
     sizes = {role: minimal_call(role, source_characters) for role in counts}

@@ -68,9 +68,9 @@ class DeepResearchPlanWorkflow:
         """Start the run under a new id. Raises `ApplicationError` for an invalid request."""
         parsed = _parse(request)
         if parsed.gates.approve is Approve.NONE:
-            raise _refused("gates.approve: the plan of this run waits for an approval; start deep-research without one")
+            raise _invalid("gates.approve: the plan of this run waits for an approval; start deep-research without one")
         if parsed.continue_from is not None:
-            raise _refused("continue_from: a run goes on under its own id: start deep-research as that id")
+            raise _invalid("continue_from: a run goes on under its own id: start deep-research as that id")
         gates = parsed.gates.model_copy(update={"approve": parsed.gates.approve or Approve.PLAN})
         research_id = f"r-{workflow.now():%Y%m%d}-{workflow.uuid4().hex[:8]}"
         await _start_run(parsed.model_copy(update={"gates": gates}), research_id)
@@ -89,7 +89,7 @@ class ResearchRefreshWorkflow:
         """Start the refresh. Raises `ApplicationError` for an invalid request."""
         parsed = _parse(request)
         if not parsed.refresh or parsed.continue_from is None:
-            raise _refused("refresh: name a finished run in continue_from, and set refresh")
+            raise _invalid("refresh: name a finished run in continue_from, and set refresh")
         with suppress(WorkflowAlreadyStartedError):
             await _start_run(parsed, parsed.continue_from)
         return PlannedRun(research_id=parsed.continue_from)
@@ -99,7 +99,7 @@ def _parse(request: RawValue) -> ResearchRequest:
     try:
         return parse_request(payload_json(request))
     except InvalidRequest as error:
-        raise _refused(*error.lines) from None
+        raise _invalid(*error.lines) from None
 
 
 async def _start_run(request: ResearchRequest, research_id: str) -> None:
@@ -119,7 +119,7 @@ async def _start_run(request: ResearchRequest, research_id: str) -> None:
     )
 
 
-def _refused(*lines: str) -> ApplicationError:
+def _invalid(*lines: str) -> ApplicationError:
     return ApplicationError("\n".join(lines), {"lines": list(lines)}, type=failures.INVALID_REQUEST, non_retryable=True)
 
 

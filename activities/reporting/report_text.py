@@ -14,7 +14,7 @@ from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source,
 from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
 from contracts.report_updates import REPORTER
-from contracts.request import EARLIER, Verify
+from contracts.request import EARLIER_PROVIDER, Verify
 from contracts.resolved import Estimate, between
 from contracts.strategies import list_declared, writer_engine
 from contracts.texts import shorten
@@ -288,9 +288,9 @@ def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     notes = [note for note in inputs.state.guidance if note.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', note.origin)}: “{note.text}”" for note in notes]:
         yield _fact(say, "guidance", items)
-    offered = any(record.provider == EARLIER for record in inputs.state.query_ledger)
+    offered = any(record.provider == EARLIER_PROVIDER for record in inputs.state.query_ledger)
     if offered and (earlier := resolved.follow_up):
-        reused = sum(source.provider == EARLIER for source in inputs.state.readable_sources())
+        reused = sum(source.provider == EARLIER_PROVIDER for source in inputs.state.readable_sources())
         sources = say.count("source", earlier.sources)
         yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=reused)
 

@@ -24,7 +24,7 @@ from contracts.addresses import digest
 from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, max_sources
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
-from contracts.recursive_roles import SHOWN_LINKS
+from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
 from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
 from contracts.summaries import summary_key
@@ -164,7 +164,7 @@ class PromptBlocks:
 
     def links(self) -> list[str]:
         """Return the first links of each source."""
-        return [link for source in self.request.sources for link in source.links[:SHOWN_LINKS]]
+        return [link for source in self.request.sources for link in source.links[:MAX_SHOWN_LINKS]]
 
     def iterations(self) -> Iterator[tuple[list[str], list[PromptBlock], list[SourceExtract]]]:
         """Yield sub-queries, findings and newly cited sources by iteration; later prompts begin with the same ones.

@@ -190,7 +190,7 @@ class Notebooks:
         return state.model_copy(update=update)
 
     async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Restore in a state as JSON what `without_entry_texts` has removed."""
+        """Restore in a state as JSON what `strip_entry_texts` has removed."""
         sources, findings = dict(state.get("sources", {})), list(state.get("findings", []))
         evidence, aliases = dict(state.get("evidence", {})), dict[str, str]()
         read = await self._by_hash((source.get("entry") for source in sources.values()), SourceEntry)

@@ -82,7 +82,7 @@ async def search_and_open(
 
 
 # --- analysis ------------------------------------------------------------------------------------------------------
-def unanalyzed(state: ResearchState, position: ReadingPosition) -> list[Source]:
+def unanalyzed_sources(state: ResearchState, position: ReadingPosition) -> list[Source]:
     """Return the sources that were read but not analyzed yet."""
     failed = set(position.not_analyzed)
     return [source for source in state.readable_sources() if not source.analyzed and source.id not in failed]
@@ -120,7 +120,7 @@ def describe_search(
     search = state.plan.newest(search)
     if search.error and not search.result_count:
         return f"The search for “{search.text}” failed: {search.error}.", None
-    ranks = {canonical_url(one.hit.url): one.hit.rank for one in state.candidates if one.sub_query_id == search.id}
+    ranks = {canonical_url(page.hit.url): page.hit.rank for page in state.candidates if page.sub_query_id == search.id}
     pages = dict(enumerate(list_pages(state), start=1))
     own = {number: ranks.get(canonical_url(page.hit.url)) for number, page in pages.items() if number not in listed}
     ranked = sorted((rank, number) for number, rank in own.items() if rank is not None)

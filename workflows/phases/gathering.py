@@ -203,7 +203,7 @@ class Gathering:
         fresh: list[tuple[SearchHit, Source]] = []
         for identity, read in self._reads.items():
             # The first sub-query that found a source owns it.
-            source = self._source_of(identity, read, list(dict.fromkeys(found_by[identity])))
+            source = self._build_source(identity, read, list(dict.fromkeys(found_by[identity])))
             if source is not None:
                 fresh.append((read.hit, source))
                 cached = source.status is SourceStatus.FULL and read.record.result().cached
@@ -216,7 +216,7 @@ class Gathering:
         for query in self._sub_queries:
             self._take_query(query, new[query.id], complete=complete)
 
-    def _source_of(self, identity: str, read: Read, found_by: list[str]) -> Source | None:
+    def _build_source(self, identity: str, read: Read, found_by: list[str]) -> Source | None:
         """Return the source of a read, readable or failed; None if the read was cut off."""
         task, hit = read.record, read.hit
         if not task.done() or task.cancelled():
@@ -256,7 +256,7 @@ class Gathering:
         """Update a sub-query with its search results and the number of its `new` sources."""
         state, answers, response = self._run.state, self._answers.get(query.id), self._responses.get(query.id)
         error = answers.failed if answers else None
-        if response is not None and not any(one.sub_query_id == query.id for one in state.candidates):
+        if response is not None and not any(candidate.sub_query_id == query.id for candidate in state.candidates):
             state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
             state.term_documents.update(response.term_documents)
             state.spellings.update(response.spellings)
@@ -264,7 +264,7 @@ class Gathering:
                 state.documents_searched = response.documents_searched
         if answers is not None:
             state.query_ledger += answers.asked
-        duplicates = answers.folded if answers else 0
+        duplicates = answers.duplicate_hits if answers else 0
         if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
             # Of its first hits, those repeating a source, and those whose source another sub-query found first.
             identities = Identities({**self._ledger, **state.sources}, state.aliases)

@@ -100,10 +100,10 @@ def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnsw
     estimate = estimate_scope(run, [node.text for node in nodes])
     if not pays:
         estimate = {name: estimate[name] for name in ("max_sources", "deadline_seconds")}
-    judged = {normalized_text(one.query): one for one in answer.queries}
+    judged = {normalized_text(query.query): query for query in answer.queries}
     opinions = [
-        Objection(query_id=node.id, query=node.text, kind=ObjectionKind.OPINION, text=one.reason, splits=one.splits)
+        Objection(query_id=node.id, query=node.text, kind=ObjectionKind.OPINION, text=query.reason, splits=query.splits)
         for node in nodes
-        if (one := judged.get(normalized_text(node.text))) is not None and not one.feasible
+        if (query := judged.get(normalized_text(node.text))) is not None and not query.feasible
     ]
     return [*structural_objections(estimate, run.resolved.limits, nodes), *opinions]

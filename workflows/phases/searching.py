@@ -16,7 +16,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
-from contracts.request import EARLIER, SearchPolicy, SourceType, published_between
+from contracts.request import EARLIER_PROVIDER, SearchPolicy, SourceType, published_between
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
 from workflows.rules.sub_queries import find_asked, query_record
@@ -44,7 +44,7 @@ PERMANENT_FAILURES: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNA
 
 Service = tuple[str, SourceType]
 """One provider for one type of source."""
-EARLIER_RUN: Final[Service] = (EARLIER, SourceType.WEB)
+EARLIER_RUN: Final[Service] = (EARLIER_PROVIDER, SourceType.WEB)
 """The sources of the run that this one follows up, offered before all others."""
 
 
@@ -66,7 +66,7 @@ class Answers:
         return not self.responses and any(is_outage(error) for _, error in self.failures)
 
     @property
-    def folded(self) -> int:
+    def duplicate_hits(self) -> int:
         """Return the number of hits merged into others, because several providers had them."""
         hits = sum(len(response.hits) for response in self.responses)
         return hits - len(merge_hits(self.responses, hits)) if len(self.responses) > 1 else 0
@@ -163,7 +163,7 @@ class Searching:
         """Return one response for the sub-query: the interleaved hits of all providers, a corpus's term frequencies."""
         if len(answers.responses) == 1:
             return answers.responses[0]
-        names = [*(name for name, _ in self._services), *([EARLIER] if self._follows else [])]
+        names = [*(name for name, _ in self._services), *([EARLIER_PROVIDER] if self._follows else [])]
         corpus = next((one for one in answers.responses if one.documents_searched is not None), answers.responses[0])
         return corpus.model_copy(
             update={
@@ -233,7 +233,7 @@ class Searching:
             text=query.text,
             max_results=self._max_hits(provider),
             source_type=source_type,
-            earlier_entry=resolved.follow_up.entry if resolved.follow_up and provider == EARLIER else "",
+            earlier_entry=resolved.follow_up.entry if resolved.follow_up and provider == EARLIER_PROVIDER else "",
             titled=self._max_hits(provider) if self._titled else resolved.limits.max_sources_per_query,
             questions=self._questions,
             date=today,

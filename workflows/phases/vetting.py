@@ -121,11 +121,11 @@ class Vetting:
         for key, hits in chosen.items():
             record = self.known[key]
             # Sources named by the request come first.
-            ordered = dict.fromkeys([*self._named(record), *map(identities.identity_of, hits)])
+            ordered = dict.fromkeys([*self._named_sources(record), *map(identities.identity_of, hits)])
             candidates[key] = [name for name in ordered if name in state.sources and name not in record.before]
         return candidates
 
-    def _named(self, record: Vetted) -> list[str]:
+    def _named_sources(self, record: Vetted) -> list[str]:
         """Return the ids of sources that were named by the request and found for this need."""
         state = self.run.state
         of_request = [state.sources[name] for name in protected_ids(state).values() if name in state.sources]
@@ -148,7 +148,7 @@ class Vetting:
                 self.run.degrade(WITHOUT_SCAN)
             record, source = self.known[key], self.run.state.sources[name]
             if answer is None:
-                examined = assess_by_rules(source, is_named=name in self._named(record))
+                examined = assess_by_rules(source, is_named=name in self._named_sources(record))
             else:
                 # A scan moves the rules' label by at most one step.
                 opinion = QualityUpdate(source_id=name, quality=answer.credibility)
@@ -166,7 +166,7 @@ class Vetting:
         """Have a candidate scanned; None if the rules or the request itself decide."""
         run, record, source = self.run, self.known[key], self.run.state.sources[name]
         by_rules = run.resolved.engine is EngineKind.EXTRACTIVE
-        if by_rules or source.status is not SourceStatus.FULL or name in self._named(record):
+        if by_rules or source.status is not SourceStatus.FULL or name in self._named_sources(record):
             return None
         request = ScanInput(
             caller=LIBRARIAN.name,

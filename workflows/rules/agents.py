@@ -306,12 +306,12 @@ class _Owners:
     """The nodes of a run's plan that an agent's work belongs to."""
 
     task: str
-    below: frozenset[str]
+    nodes: frozenset[str]
     """Leaves and tasks of the agent's own plan."""
 
     def of(self, name: str | None) -> str:
         """Return the run's node for a name used by the agent."""
-        return name if name in self.below and name is not None else self.task
+        return name if name in self.nodes and name is not None else self.task
 
     def take(self, item: Owned, state: ResearchState) -> Owned:
         """Return an agent's finding or query as one of the run."""
@@ -320,7 +320,7 @@ class _Owners:
 
 def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -> list[Gap]:
     """Return the gaps of run and agent; open gaps from an earlier start of this task are replaced."""
-    origins = {f"sub_query:{name}" for name in (owners.task, *owners.below)}
+    origins = {f"sub_query:{name}" for name in (owners.task, *owners.nodes)}
     replaced = (GapStatus.OPEN, GapStatus.SUPERSEDED)
     gaps = {gap.id: gap for gap in state.gaps if gap.origin not in origins or gap.status not in replaced}
     for gap in results.gaps:
@@ -334,7 +334,7 @@ def _merge_sources(state: ResearchState, results: ResearchState, owners: _Owners
     new = 0
     for source in results.sources.values():
         known, is_readable = state.sources.get(source.id), source.status is SourceStatus.FULL
-        nodes = [name for name in source.sub_query_ids if name in owners.below] or [owners.task]
+        nodes = [name for name in source.sub_query_ids if name in owners.nodes] or [owners.task]
         update: dict[str, Any] = {"sub_query_ids": _union(known.sub_query_ids if known else [], nodes)}
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
             base, new = source, new + is_readable

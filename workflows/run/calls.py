@@ -15,14 +15,14 @@ from contracts import activities, failures, names
 from contracts.outcome import Usage
 from contracts.texts import as_markdown
 
-HEARTBEAT = timedelta(seconds=15)
+HEARTBEAT_TIMEOUT = timedelta(seconds=15)
 """A killed worker's call is retried 15 s after its last heartbeat; workers send one per second and may pause 10 s."""
-RETRY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
+RETRY_POLICY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 """Backoff after a lost worker; after a failure, the activity itself names the delay (`activities/failures.py`)."""
 MARGIN_SECONDS = 2.0
 """A call ends this long before the time for work does, so that the run can name what it was waiting for."""
 
-SECONDS = {
+QUEUE_SECONDS = {
     names.MODELS_QUEUE: (600.0, 10.0),  # synthesis in the design of supervisor and specialists: 600 s
     names.SEARCH_QUEUE: (65.0, 5.0),  # a search times out after 10 s, and may first wait for its rate limit
     names.READING_QUEUE: (65.0, 5.0),
@@ -47,7 +47,7 @@ class CallOptions:
     schedule_to_close: timedelta | None
     retry: RetryPolicy
     summary: str
-    heartbeat: timedelta = HEARTBEAT
+    heartbeat: timedelta = HEARTBEAT_TIMEOUT
     first: bool = False
     """True for a call that ends its run; it takes precedence over calls of other runs."""
 
@@ -71,13 +71,13 @@ def call_options(
 
     One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
     """
-    attempt, minimum = SECONDS[queue]
+    attempt, minimum = QUEUE_SECONDS[queue]
     attempt, total = min(attempt_seconds, attempt), None
     if remaining_seconds is not None:
         seconds = max(minimum, remaining_seconds - MARGIN_SECONDS)
         attempt, total = min(attempt, seconds), timedelta(seconds=seconds)
     summary = show_summary(summary)
-    return CallOptions(queue, activity_id, timedelta(seconds=attempt), total, RETRY, summary, first=first)
+    return CallOptions(queue, activity_id, timedelta(seconds=attempt), total, RETRY_POLICY, summary, first=first)
 
 
 def hook_options(activity_id: str, task_queue: str, remaining_seconds: float) -> CallOptions:

@@ -61,14 +61,14 @@ class Checkpoints:
             return  # an agent's state is saved with its run
         self._is_due, self._asked_at = True, now
         if self._task is None or self._task.done():
-            self._take_note_of_failure()
+            self._note_failure()
             self._task = asyncio.ensure_future(self._save_until_newest())
 
     async def settle(self) -> None:
         """Wait for the save in flight and the one queued behind it; a failure is recorded, not raised."""
         if self._task is not None:
             await self._run.host.settle([self._task])
-        self._take_note_of_failure()
+        self._note_failure()
 
     def abandon(self) -> None:
         """Cancel the save in flight; the content of the store is unknown afterwards."""
@@ -118,7 +118,7 @@ class Checkpoints:
             self._is_due = False
             await self.save()
 
-    def _take_note_of_failure(self) -> None:
+    def _note_failure(self) -> None:
         task = self._task
         if task is None or not task.done():
             return

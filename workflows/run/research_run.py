@@ -77,9 +77,9 @@ MAX_CALL_GUIDANCE: Final = 6
 """Roughly one round of think-pause guidance."""
 MAX_UNUSABLE_ANSWERS = 2
 """After this many unusable answers, the role falls back without calling the model again."""
-REPAIRABLE = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
+REPAIRABLE_FAILURES = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
 DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
-UNUSABLE = (*REPAIRABLE, failures.ANSWER_REFUSED)
+UNUSABLE_FAILURES = (*REPAIRABLE_FAILURES, failures.ANSWER_REFUSED)
 MAX_EVENT_TEXT: Final = 2_000
 """Characters of a tool call's arguments and of its answer in a run's log."""
 NAME_DIGITS: Final = 8
@@ -378,14 +378,14 @@ class ResearchRun(RunContext):
             self.note("task.failed", f"{role.name}: {describe_failure(error)}", role=role.name, error=kind)
             return None
         why = failure = describe_failure(error).removeprefix("$: ")
-        if kind in UNUSABLE:
+        if kind in UNUSABLE_FAILURES:
             why = DONE_WITHOUT_MODEL if role.has_fallback else failures.EXPLANATIONS[kind]
         note = f"{role.name}: {why}"
-        if kind not in REPAIRABLE or request.repair is not None:
+        if kind not in REPAIRABLE_FAILURES or request.repair is not None:
             # The failure of a role that only checks the report loses no content.
             (self.branch_failed if role.has_fallback else self.degrade)(note)
         self.note("task.failed", f"{role.name}: {failure}", role=role.name, error=kind)
-        if kind in REPAIRABLE:
+        if kind in REPAIRABLE_FAILURES:
             return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
         if is_given_up(error):
             self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
@@ -396,7 +396,7 @@ class ResearchRun(RunContext):
                 given_up = dict.fromkeys((other.name for other in replaceable), MAX_UNUSABLE_ANSWERS)
                 self.state.fallbacks = given_up | self.state.fallbacks
                 self.degrade("no model has room for the protected sources: the rest was done without it")
-        elif kind not in UNUSABLE and not role.writes_report and not self.state.plan.nodes:
+        elif kind not in UNUSABLE_FAILURES and not role.writes_report and not self.state.plan.nodes:
             self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None

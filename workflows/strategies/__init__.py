@@ -22,4 +22,4 @@ def load_strategy(name: str) -> Strategy:
     return _strategies[name]()
 
 
-__all__ = ["Finished", "ScopedStrategy", "Strategy", "strategy_of"]
+__all__ = ["Finished", "ScopedStrategy", "Strategy", "load_strategy"]

@@ -35,8 +35,8 @@ from workflows.run.budget import (
     reservation,
 )
 from workflows.run.calls import (
-    HEARTBEAT,
-    RETRY,
+    HEARTBEAT_TIMEOUT,
+    RETRY_POLICY,
     describe_unstarted,
     is_cancelled,
     is_given_up,
@@ -55,8 +55,8 @@ def timeout(kind: TimeoutType | None, *beats: Any) -> ActivityTimeout:
 
 def test_a_killed_workers_call_is_made_again_within_twenty_seconds_and_a_pause_of_ten_loses_none() -> None:
     """Heartbeat time-out and first pause; the lease of the call has ended by then; beats come every second."""
-    assert timedelta(seconds=12) < HEARTBEAT + RETRY.initial_interval <= timedelta(seconds=17)
-    assert HEARTBEAT_THROTTLE + timedelta(seconds=LEASE_SECONDS) <= HEARTBEAT
+    assert timedelta(seconds=12) < HEARTBEAT_TIMEOUT + RETRY_POLICY.initial_interval <= timedelta(seconds=17)
+    assert HEARTBEAT_THROTTLE + timedelta(seconds=LEASE_SECONDS) <= HEARTBEAT_TIMEOUT
     assert LEASE_SECONDS >= 2 * RENEW_SECONDS
     assert BEAT_SECONDS * SECOND < HEARTBEAT_THROTTLE
 

@@ -22,9 +22,9 @@ from workflows.strategies.reflective.reflective_strategy import (
     ReflectivePosition,
     UnitKind,
     completed_steps,
+    describe_unit,
     query_nodes,
     summarize_steps,
-    summary_of_unit,
 )
 from workflows.strategies.units import step_node
 
@@ -277,7 +277,7 @@ def test_a_step_that_finds_what_was_known_is_shown_so(found: int, known: int, sh
     (query,) = query_nodes(step, ["which limits are there"], 1)
     findings = [states.finding(f"limit {n}", sub_query_id=query.id) for n in range(found)]
     state = states.state(plan=Plan(nodes=[step, query]), findings=findings)
-    assert summary_of_unit(state, UnitKind.STEP, "step-1") == f"{shown}Research limits"
+    assert describe_unit(state, UnitKind.STEP, "step-1") == f"{shown}Research limits"
 
 
 async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from contracts.roles import ProposedGap, SubQuery
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
-from workflows.phases.agent_reading import list_pages, page_source, unanalyzed
+from workflows.phases.agent_reading import list_pages, page_source, unanalyzed_sources
 from workflows.phases.gathering import Gathering, read_again, withdraw_sources
 from workflows.rules.gaps import open_gaps, silent_gap
 from workflows.rules.sub_queries import plan_sub_queries
@@ -59,7 +59,7 @@ class LivingStrategy(UnitStrategy):
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
         """Move from the plan to the turns, and after the last turn to the completion if anything is left."""
         state, position = run.state, LivingPosition.of(run.state)
-        is_incomplete = not position.has_reported or unasked_queries(state) or unanalyzed(state, position)
+        is_incomplete = not position.has_reported or unasked_queries(state) or unanalyzed_sources(state, position)
         nothing_noted = not state.findings and list_pages(state)
         match position.next_unit:
             case LivingUnit.PLANNING:
@@ -117,8 +117,8 @@ class LivingStrategy(UnitStrategy):
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each section with its word count, and the completion."""
         position = LivingPosition.read(state)
-        shown = (LivingUnit.PLANNING, LivingUnit.COMPLETION, *([LivingUnit.REFRESH] if state.refresh else []))
-        plan, *ends = (unit_progress(state, position, unit, _summary(state, unit)) for unit in shown)
+        units = (LivingUnit.PLANNING, LivingUnit.COMPLETION, *([LivingUnit.REFRESH] if state.refresh else []))
+        plan, *ends = (unit_progress(state, position, unit, _summary(state, unit)) for unit in units)
         words = state.draft.words_by_section if state.draft else {}
         sections = [
             UnitProgress(

@@ -36,7 +36,7 @@ from workflows.phases.agent_reading import (
     page_source,
     page_title,
     search_and_open,
-    unanalyzed,
+    unanalyzed_sources,
     unread_reason,
 )
 from workflows.phases.drafts import apply_updates, take_step, update_input
@@ -182,8 +182,8 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
         turns_left=MAX_TURNS - position.turn + 1,
         unasked=[query.text for query in unasked_queries(state)],
         found=sorted(unopened, key=lambda number: (pages[number - 1].hit.rank, number)),
-        files=[file_id(source) for source in unanalyzed(state, position)],
-        unwritten=unwritten(state, position.unwritable),
+        files=[file_id(source) for source in unanalyzed_sources(state, position)],
+        unwritten=unwritten_notes(state, position.unwritable),
         open_questions=[f"Nothing was found for: {heading}" for heading in empty_sections(state)],
     )
 
@@ -211,7 +211,7 @@ def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[Tool
                 work.pages[call.id] = number
         elif call.name == PARSE_CONTENT.name:
             name = PARSE_CONTENT.read(call).file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
-            files = {file_id(source): source.id for source in unanalyzed(state, position)}
+            files = {file_id(source): source.id for source in unanalyzed_sources(state, position)}
             if name in files and files[name] not in work.files.values():
                 work.files[call.id] = files[name]
             elif any(name == file_id(source) for source in state.readable_sources()):
@@ -294,7 +294,7 @@ async def analyze_files(
     """
     state = run.state
     if files is None:
-        files = [source.id for source in unanalyzed(state, position)]
+        files = [source.id for source in unanalyzed_sources(state, position)]
     task = PlanNode(
         id=QUESTION,
         text=run.resolved.query,
@@ -440,7 +440,7 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
     lacking = set(state.refresh.unwritten if state.refresh else ())
     left_out = [number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking]
     await start_report(run)
-    while (due := unwritten(state, left_out)) and due != last_due:
+    while (due := unwritten_notes(state, left_out)) and due != last_due:
         last_due = due
         requests = {
             f"place-notes/{number}": update_input(run, heading, find_notes(state, notes))
@@ -484,7 +484,7 @@ def find_notes(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
 
 
-def unwritten(state: ResearchState, excluded: Collection[int]) -> dict[str, list[int]]:
+def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str, list[int]]:
     """Return the numbers of uncited notes by best-matching heading, at most as many as one update takes."""
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()

@@ -23,7 +23,7 @@ from workflows.phases.agent_reading import (
     list_pages,
     page_refusal,
     search_and_open,
-    unanalyzed,
+    unanalyzed_sources,
 )
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, limit_sources, to_extract
@@ -94,7 +94,7 @@ class AgentStrategy(ScopedStrategy):
     async def conclude(self, run: ResearchRun) -> str:
         """Analyze the remaining pages, record the open questions as gaps, and sum up. Raises `Interrupted`."""
         state, position = run.state, AgentPosition.of(run.state)
-        if unanalyzed(state, position):
+        if unanalyzed_sources(state, position):
             await analyze_pages(run, EngineKind.EXTRACTIVE)
             run.degrade("what was read last was analyzed without the model: the time for work was over")
         if position.open_questions is not None:
@@ -137,8 +137,8 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
         return answers
     subjects = _subjects(run, position, calls)
     known_ids = {node.id for node in run.state.plan.sub_queries}
-    nodes = {each.id: each for each in subjects.values() if isinstance(each, PlanNode) and each.id not in known_ids}
-    pages = [each for each in subjects.values() if isinstance(each, int)]
+    nodes = {node.id: node for node in subjects.values() if isinstance(node, PlanNode) and node.id not in known_ids}
+    pages = [number for number in subjects.values() if isinstance(number, int)]
     known = {finding.id for finding in run.state.findings}
     searched = await search_and_open(run, position, list(nodes.values()), pages)
     _count_as_analyzed(run.state, searched)
@@ -169,7 +169,7 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
     for call in calls:
         if call.name == SEARCH.name:
             text = " ".join(SEARCH.read(call).query.split())
-            searched = [*state.plan.sub_queries, *(each for each in subjects.values() if isinstance(each, PlanNode))]
+            searched = [*state.plan.sub_queries, *(node for node in subjects.values() if isinstance(node, PlanNode))]
             repeated = next((node for node in searched if same_query(node.text, text)), None)
             if repeated is not None:
                 subjects[call.id] = repeated
@@ -180,7 +180,7 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
                 subjects[call.id] = "no search is left: open pages that were found, or report"
         elif call.name == OPEN_PAGE.name:
             number = OPEN_PAGE.read(call).index
-            opened = [*position.opened, *(each for each in subjects.values() if isinstance(each, int))]
+            opened = [*position.opened, *(page for page in subjects.values() if isinstance(page, int))]
             refusal = page_refusal(run, number, opened, pages)
             subjects[call.id] = refusal or number
             pages -= not refusal
@@ -291,7 +291,7 @@ def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> No
 async def analyze_pages(run: ResearchRun, engine: EngineKind | None = None) -> None:
     """Analyze the unanalyzed sources in one call about the agent's task. Raises `Interrupted`."""
     state, position = run.state, AgentPosition.of(run.state)
-    sources = limit_sources(state, unanalyzed(state, position))
+    sources = limit_sources(state, unanalyzed_sources(state, position))
     if not sources:
         return
     # The pages of one turn may lack findings without leaving a gap, hence the facet `OTHER_FORM`.

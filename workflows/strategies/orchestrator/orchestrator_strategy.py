@@ -69,14 +69,14 @@ DECIDER: Final = "orchestrator"
 MAX_SHOWN_GAPS: Final = 5
 MAX_REPORT_TOKENS: Final = 10_000
 """Limit of one agent's report."""
-UNSURE: Final = (Confidence.LOW, Confidence.SPECULATION)
+LOW_CONFIDENCE: Final = (Confidence.LOW, Confidence.SPECULATION)
 MIN_FINDINGS: Final = 3
 MIN_SOURCES: Final = 2
 MAX_STEPS: Final = 6
 """Steps of a plan, from the design of this strategy."""
 MIN_TASK_CHARACTERS: Final = 12
 MIN_TASK_WORDS: Final = 3
-REFERENCES: Final = re.compile(
+OUTSIDE_REFERENCES: Final = re.compile(
     r"\bthe (?:user|asker)\b|\b(?:the|this|our) (?:original|overall|main|research) (?:question|query|plan|request)\b"
     r"|\b(?:step|part|item|point) \d+\b(?! of (?!(?:the|this|our) (?:plan|research|question)\b))"
     r"|\b(?:previous|earlier|other|last|first) (?:agent|task|report|finding)s?\b(?! (?:about|by|for|from|in|of|on)\b)"
@@ -148,7 +148,7 @@ class OrchestratorStrategy(UnitStrategy):
         name, label = unit.value, unit.label
         if unit is CycleUnit.CYCLE:
             name, label = f"{name}-{position.cycle + 1}", f"{label} {position.cycle + 1}"
-        await carry_out(run, name, work, lambda: _summary_of_unit(run.state, unit), label=label)
+        await carry_out(run, name, work, lambda: _describe_unit(run.state, unit), label=label)
         return Unit(name=name, iteration_ended=unit is CycleUnit.CYCLE)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
@@ -199,12 +199,12 @@ class OrchestratorStrategy(UnitStrategy):
                 name=f"{CycleUnit.CYCLE}-{number}",
                 label=f"{CycleUnit.CYCLE} {number}",
                 mark=Mark.DONE if number <= position.cycle else Mark.RUNNING,
-                detail=_summary_of_cycle(state, number),
+                detail=_describe_cycle(state, number),
             )
             for number in range(1, last + 1)
         ]
         plan, report = (
-            unit_progress(state, position, unit, _summary_of_unit(state, unit))
+            unit_progress(state, position, unit, _describe_unit(state, unit))
             for unit in (CycleUnit.PLANNING, CycleUnit.SYNTHESIS)
         )
         summary = ""
@@ -216,23 +216,23 @@ class OrchestratorStrategy(UnitStrategy):
         return Progress(summary=summary, units=[plan, *cycles, report])
 
 
-def _summary_of_unit(state: ResearchState, unit: CycleUnit) -> str:
+def _describe_unit(state: ResearchState, unit: CycleUnit) -> str:
     """Return the results of a unit (for cycles: of the last one) in a few words."""
     return {
         CycleUnit.PLANNING: plural(len(state.plan.steps), "step"),
-        CycleUnit.CYCLE: _summary_of_cycle(state, OrchestratorPosition.read(state).cycle),
+        CycleUnit.CYCLE: _describe_cycle(state, OrchestratorPosition.read(state).cycle),
         CycleUnit.SYNTHESIS: plural(state.draft.word_count if state.draft else 0, "word"),
     }[unit]
 
 
-def _summary_of_cycle(state: ResearchState, number: int) -> str:
+def _describe_cycle(state: ResearchState, number: int) -> str:
     """Return the results of a cycle, counted from 1, in a few words; empty for a cycle without agents."""
     tasks = [task for task in agent_tasks(state.plan) if task.iteration == number]
     if not tasks:
         return ""
-    found = sum(task.finding_count for task in tasks)
+    findings = sum(task.finding_count for task in tasks)
     failed = sum(task.status is NodeStatus.FAILED for task in tasks)
-    return f"{plural(len(tasks), 'agent')}, {plural(found, 'finding')}" + (f", {failed} failed" if failed else "")
+    return f"{plural(len(tasks), 'agent')}, {plural(findings, 'finding')}" + (f", {failed} failed" if failed else "")
 
 
 def _deciding_cycles(limits: EffectiveLimits) -> int:
@@ -565,10 +565,10 @@ def build_report(findings: Sequence[Finding], known: Sequence[str] = ()) -> Inte
     lines = []
     for finding in findings:
         marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
-        doubt = " (weakly supported)" if finding.confidence in UNSURE else ""
+        doubt = " (weakly supported)" if finding.confidence in LOW_CONFIDENCE else ""
         lines.append(f"{finding.statement.rstrip()}{doubt} {marks}".rstrip())
     room, chosen = MAX_REPORT_TOKENS, list[int]()
-    for index in sorted(range(len(lines)), key=lambda index: (findings[index].confidence in UNSURE, index)):
+    for index in sorted(range(len(lines)), key=lambda index: (findings[index].confidence in LOW_CONFIDENCE, index)):
         size = math.ceil(len(f"{lines[index]}\n".encode()) / BYTES_PER_TOKEN)
         if size <= room:
             chosen.append(index)
@@ -588,7 +588,7 @@ def assess_findings(findings: Sequence[Finding], omitted: int) -> list[str]:
         return ["nothing was found"]
     sources = {source for finding in findings for source in finding.source_ids}
     uncited = sum(not finding.evidence_ids for finding in findings)
-    weak = sum(finding.confidence in UNSURE for finding in findings)
+    weak = sum(finding.confidence in LOW_CONFIDENCE for finding in findings)
     contested = sum(bool(finding.contradicts) for finding in findings)
     remarks = {
         f"shallow: {plural(len(findings), 'finding')}": len(findings) < MIN_FINDINGS,
@@ -608,7 +608,7 @@ def task_problem(task: str) -> str:
     # Scripts without spaces say much in few characters.
     if not words or (task.isascii() and (len(task) < MIN_TASK_CHARACTERS or len(words) < MIN_TASK_WORDS)):
         return "task: too short to be understood; name the subject and what is to be found out about it"
-    if reference := REFERENCES.search(task):
+    if reference := OUTSIDE_REFERENCES.search(task):
         return (
             f"task: “{reference[0]}” means nothing to an agent, which knows only its task; "
             "write what it stands for in its place"
@@ -633,8 +633,8 @@ def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode
         return named
     words = set(normalized_query(task).split())
     shared = [(len(words & set(normalized_query(step.text).split())), -index) for index, step in enumerate(plan.steps)]
-    most, index = max(shared, default=(0, 0))
-    return [plan.steps[-index]] if most > 1 else []
+    shared_count, index = max(shared, default=(0, 0))
+    return [plan.steps[-index]] if shared_count > 1 else []
 
 
 def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:

@@ -149,7 +149,7 @@ class ReflectiveStrategy(UnitStrategy):
             name, label = f"{unit}-{number}", f"{unit.label} {number}"
             step = named_step(run.state, name)
         title = f"{name}: {step.text}" if step else name
-        await carry_out(run, name, work, lambda: summary_of_unit(run.state, unit, name), label=label, title=title)
+        await carry_out(run, name, work, lambda: describe_unit(run.state, unit, name), label=label, title=title)
         return Unit(name=name, iteration_ended=unit is UnitKind.STEP)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
@@ -197,7 +197,7 @@ class ReflectiveStrategy(UnitStrategy):
         """Return coordination, background, plan, each step and report; a direct answer has no steps."""
         position, steps = ReflectivePosition.read(state), state.plan.steps
         units = {
-            kind: unit_progress(state, position, kind, summary_of_unit(state, kind, kind))
+            kind: unit_progress(state, position, kind, describe_unit(state, kind, kind))
             for kind in UnitKind
             if kind is not UnitKind.STEP
         }
@@ -227,7 +227,7 @@ def named_step(state: ResearchState, unit: str) -> PlanNode | None:
     return steps[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(steps) else None
 
 
-def summary_of_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
+def describe_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
     """Return the results of a unit in a few words."""
     position = ReflectivePosition.read(state)
     words, is_deep = plural(state.draft.word_count if state.draft else 0, "word"), position.route is Mode.DEEP

@@ -107,9 +107,9 @@ class SupervisorStrategy(Strategy):
         inputs = {"phase": phase.value, "iteration": state.iteration}
         reasons = "; ".join(issue.message for issue in gate.issues)
         run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, outputs)
-        shown = [issue.message for issue in curable_issues(state, gate)]
-        text = f"quality check of the {phase}: {'; '.join(shown)}" if shown and not gate.valid else ""
-        run.note("gate.evaluated", text, phase=phase, valid=gate.valid, score=gate.quality_score, issues=shown)
+        messages = [issue.message for issue in curable_issues(state, gate)]
+        text = f"quality check of the {phase}: {'; '.join(messages)}" if messages and not gate.valid else ""
+        run.note("gate.evaluated", text, phase=phase, valid=gate.valid, score=gate.quality_score, issues=messages)
         if run.resolved.gates.think is JudgeMode.MODEL:
             question = ReflectInput(
                 phase=phase,

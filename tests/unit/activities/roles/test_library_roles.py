@@ -16,9 +16,9 @@ from contracts.recursive_roles import (
     EXTRACTOR,
     LIBRARIAN,
     MANAGER,
+    MAX_SHOWN_LINKS,
     SCANNED_CHARACTERS,
     SCANNER,
-    SHOWN_LINKS,
     TREE_PLANNER,
     ExtractInput,
     ExtractorAnswer,
@@ -152,7 +152,7 @@ def test_the_extractor_sees_the_first_links_of_its_source() -> None:
     links = [f"https://example.org/{number}" for number in range(MAX_LINKS)]
     assert (
         prompt_of(EXTRACTOR, sources=[source(reference(TEXT), links=links)]).count("https://example.org/")
-        == SHOWN_LINKS
+        == MAX_SHOWN_LINKS
     )
 
 
