@@ -30,7 +30,7 @@ BUDGET = {
     "providers/storage": 620,
     "providers/tokens": 180,
     "providers/verification": 515,
-    "workers": 1_400,
+    "workers": 1_405,
     "workers/settings": 420,
     "workflows": 880,
     "workflows/phases": 1_890,
