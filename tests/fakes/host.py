@@ -70,6 +70,8 @@ class InProcessHost(Host):
         while not predicate():
             turns += 1
             await (asyncio.sleep(0) if turns < BUSY_TURNS else self._rest())
+        # As in a workflow, the callbacks of a task that has ended run before whoever waits for it continues.
+        await asyncio.sleep(0)
 
     async def _rest(self) -> None:
         """Until a millisecond is over, or somebody has to look again."""
