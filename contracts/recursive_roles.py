@@ -52,6 +52,8 @@ SCANNED_CHARACTERS: Final = 3_000
 """Of a candidate, as shown to the scanner."""
 MAX_FOLLOW_UP_QUESTIONS, MAX_IDENTIFIED_GAPS, MAX_WORKS = 3, 3, 5
 """Per leaf."""
+MAX_OWN_GAPS: Final = 2
+"""Gaps that an executor may name itself, per check."""
 WORK_CHARACTERS: Final = 200
 MAX_SHOWN_LINKS: Final = 20
 """Links of a page, as shown to an extractor."""
@@ -359,6 +361,7 @@ class JudgedGap(Contract):
     """The executor's judgement of a question or gap."""
 
     gap_id: str = Field(description="label of the gap in the list")
+    answered: bool = Field(default=False, description="whether the report answers it already")
     in_scope: bool = Field(default=True, description="whether the goal needs it")
     addressable: bool = Field(default=True, description="whether other sources may answer it")
     severity: Annotated[Severity, member_or(Severity, Severity.MODERATE)] = Severity.MODERATE
@@ -370,19 +373,32 @@ class SelfCheckAnswer(RoleAnswer):
     sufficient: bool = Field(description="whether the report answers the goal")
     reason: Annotated[str, one_line(400)] = Field(default="", description="reason for the verdict, in one sentence")
     gaps: list[JudgedGap] = []
+    missing: list[Sentence] = Field(
+        default=[],
+        description="at most two things that the goal needs and that neither the report nor the list has; usually none",
+    )
 
     def fitted(self, request: SelfCheckInput, notes: list[str]) -> Self:
-        """Keep one judgement per gap of the request."""
-        del notes
+        """Keep one judgement per gap of the request, and gaps of its own that are not in the list."""
         gap_ids = {gap.id for gap in request.gaps}
         judged = distinct((gap for gap in self.gaps if gap.gap_id in gap_ids), lambda gap: gap.gap_id)
-        return self.model_copy(update={"gaps": judged})
+        known = [gap.description for gap in request.gaps]
+        missing = take_first(distinct(self.missing, str, known), MAX_OWN_GAPS, notes, "gaps")
+        return self.model_copy(update={"gaps": judged, "missing": missing})
+
+    @property
+    def answered(self) -> list[str]:
+        """Return the ids of the gaps that the report answers."""
+        return [gap.gap_id for gap in self.gaps if gap.answered]
 
     @property
     def material(self) -> list[str]:
-        """Return the ids of gaps that need a correction: not minor, in scope, addressable; none if sufficient."""
+        """Return the ids of gaps that need a correction: not answered, in scope, addressable, not minor.
+
+        None if the report is sufficient.
+        """
         gaps = [] if self.sufficient else [gap for gap in self.gaps if gap.in_scope and gap.addressable]
-        return [gap.gap_id for gap in gaps if gap.severity is not Severity.MINOR]
+        return [gap.gap_id for gap in gaps if not gap.answered and gap.severity is not Severity.MINOR]
 
 
 MANAGER: Final = RoleSpec(

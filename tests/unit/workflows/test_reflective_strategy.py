@@ -199,9 +199,22 @@ async def test_an_early_completion_is_coerced_and_recorded(tmp_path: Path, monke
 async def test_the_last_adjustment_is_coerced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without another plan ADJUST means CONTINUE on the steps that are left: none is lost (S1-004, C1-5)."""
     reflections(monkeypatch, "adjust")
-    _, state, roles = await conducted(tmp_path, limits={"max_iterations": 2})
+    _, state, roles = await conducted(tmp_path, limits={"max_iterations": 2, "min_steps": 1})
     assert roles.count("step_planner") == 2
-    assert ReflectivePosition.of(state).reflections[-1].coerced_from == "adjust"
+    assert "adjust" in [made.coerced_from for made in ReflectivePosition.of(state).reflections]
+    assert {step.status for step in state.plan.steps} == {NodeStatus.COMPLETED}
+
+
+async def test_nobody_is_asked_where_one_decision_alone_is_possible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last step of the last plan the report is written at once, and before the least number of steps the next
+    one begins, without a call.
+    """
+    reflections(monkeypatch, "complete")
+    _, state, roles = await conducted(tmp_path, limits={"max_iterations": 1, "min_steps": 3})
+    assert "reflector" not in roles
+    assert [made.decision for made in ReflectivePosition.of(state).reflections] == ["continue", "continue", "complete"]
     assert {step.status for step in state.plan.steps} == {NodeStatus.COMPLETED}
 
 

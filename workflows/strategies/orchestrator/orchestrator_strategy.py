@@ -65,6 +65,11 @@ LOOK_FURTHER: Final = (
     "Before you ask for the report, compare every part of the question and every step of the plan with the agents' "
     "findings. Send agents for what is thin, missing or contradicted."
 )
+THINK_FURTHER: Final = (
+    "Think now: compare every part of the question and every step of the plan with the agents' findings. After the "
+    "thought you can send agents for what is thin, missing or contradicted."
+)
+"""Takes the place of `LOOK_FURTHER` in a turn in which no agent can be sent."""
 DECIDER: Final = "orchestrator"
 MAX_SHOWN_GAPS: Final = 5
 MAX_REPORT_TOKENS: Final = 10_000
@@ -349,13 +354,15 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
     reminders = [CALL_A_TOOL] if is_silent else [position.news] if position.news else []
     if waiting and not opening:
         reminders.append(f"Steps of the plan that no agent has finished: {_list_steps(state.plan, waiting)}")
+    must_think = position.must_think and not thinks
     if position.cycle == 1 and not is_silent:
-        reminders.append(LOOK_FURTHER)
+        reminders.append(THINK_FURTHER if must_think else LOOK_FURTHER)
+    may_report = [ORCHESTRATOR_REPORT.name] if _has_results(state) else []
     # A model that does not reason on its own thinks between rounds of agents, but never twice in a row.
-    if position.must_think and not thinks:
-        offered = [THINK.name, ORCHESTRATOR_REPORT.name]
+    if must_think:
+        offered = [THINK.name, *may_report]
     else:
-        offered = [RESEARCH_AGENT.name, *([ORCHESTRATOR_REPORT.name] if _has_results(state) else [])]
+        offered = [RESEARCH_AGENT.name, *may_report]
         offered += [] if thinks or position.thought else [THINK.name]
     return OrchestrateInput(
         transcript=position.transcript,
@@ -428,13 +435,15 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
     """End the cycles at the orchestrator's request, or return the reason for refusal."""
     state, waiting = run.state, unserved_steps(run.state.plan)
     requested = [step for step in waiting if step.gap_id]
+    must_think = position.must_think and not thinks_by_itself(run.resolved, ORCHESTRATOR)
+    send = "think, then send" if must_think else "send"
     if position.dispatched:
         return "The agents of this turn are not back yet: look at what they found, then ask for the report."
     if not _has_results(state):
-        return "Nothing has been researched yet, so there is nothing to report: send an agent first."
+        return f"Nothing has been researched yet, so there is nothing to report: {send} an agent first."
     if requested and _cycles_left(position, run.resolved.limits) > 1:
         wanted = _list_steps(state.plan, requested)
-        return f"The person who asked wants more, so send an agent for each of these steps: {wanted}"
+        return f"The person who asked wants more, so {send} an agent for each of these steps: {wanted}"
     position.ended = CYCLES_USED_UP if requested else "the orchestrator asked for the report"
     unneeded = [step for step in waiting if not step.gap_id]
     if unneeded:

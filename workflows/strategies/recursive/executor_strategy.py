@@ -4,7 +4,7 @@ Each executor is an agent with its part of the tree. A correction adds leaves to
 executors only if a level is left; earlier findings remain.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar, Final, Self
@@ -209,9 +209,21 @@ def _summary(state: ResearchState) -> str:
     return ", ".join([*parts, *([plural(children, "executor")] if children else [])])
 
 
-def _add_gaps(state: ResearchState, *gaps: ProposedGap) -> None:
-    """Open gaps attributed to this executor."""
-    state.gaps = [*state.gaps, *open_gaps(state, gaps, f"sub_query:{state.scope}")]
+def _add_gaps(state: ResearchState, *gaps: ProposedGap) -> list[str]:
+    """Open gaps attributed to this executor; return the ids of the new ones."""
+    opened = open_gaps(state, gaps, f"sub_query:{state.scope}")
+    state.gaps = [*state.gaps, *opened]
+    return [gap.id for gap in opened]
+
+
+def _close_answered(run: ResearchRun, answered: Collection[str]) -> None:
+    """Close the gaps that the report answers, as the executor judged it."""
+    for index, gap in enumerate(run.state.gaps):
+        if gap.id in answered and gap.status is GapStatus.OPEN:
+            run.state.gaps[index] = gap.model_copy(update={"status": GapStatus.ADDRESSED})
+            reason = {"gap_id": gap.id}
+            run.decide(EXECUTOR.name, "gap_addressed", gap.description, reason)
+            run.note("gap.closed", f"gap answered by the report: {gap.description}", **reason)
 
 
 # --- report and self-check -------------------------------------------------------------------------------------------
@@ -228,11 +240,19 @@ async def _report(run: ResearchRun) -> None:
 
 
 async def _check(run: ResearchRun) -> None:
-    """Check the report against the goal, and decide on a correction. Raises `Interrupted`."""
+    """Check the report against the goal, and decide on a correction; without a correction left, nothing is checked.
+
+    Raises `Interrupted`.
+    """
     state, position = run.state, ExecutorPosition.of(run.state)
     goal, left = position.tree.root.goal, run.resolved.limits.max_corrections - position.corrections
     if not state.findings:
         _add_gaps(state, ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal]))
+    if left <= 0:
+        position.material = []
+        position.ended = CORRECTIONS_USED_UP if state.unaddressed_gaps() else SUFFICIENT
+        run.decide(EXECUTOR.name, "end_node", position.ended, {"corrections": position.corrections})
+        return
     gaps = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))[:GAPS_SHOWN]
     request = SelfCheckInput(
         goal=goal,
@@ -242,13 +262,15 @@ async def _check(run: ResearchRun) -> None:
         corrections_left=left,
     )
     answer = await run.ask(EXECUTOR, "check", request, EngineKind.EXTRACTIVE if not state.findings else None)
+    _close_answered(run, answer.answered)
     evidence, closed = len(state.evidence), sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
     is_idle = position.corrections > 0 and (evidence, closed) == (position.seen_evidence, position.seen_closed)
     position.material = answer.material
+    if not answer.sufficient:
+        own = [ProposedGap(description=text, suggested_queries=[text]) for text in answer.missing]
+        position.material += _add_gaps(state, *own)
     if not position.material:
         position.ended = SUFFICIENT if answer.sufficient else NOT_CLOSABLE
-    elif left <= 0:
-        position.ended = CORRECTIONS_USED_UP
     elif is_idle:
         position.ended = NO_PROGRESS
     position.seen_evidence, position.seen_closed = evidence, closed

@@ -398,7 +398,7 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
 
 async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
     think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
-    if think is JudgeMode.OFF or position.route is Mode.QUICK:
+    if think is JudgeMode.OFF or position.route is Mode.QUICK or len(possible_decisions(state, limits)) == 1:
         return None
     # Best sources first, latest first among equals, because a prompt shows only the first ones.
     sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
@@ -425,15 +425,21 @@ def decide_step(
     """
     proposed = answer.decision if answer else ReflectionDecision.CONTINUE
     reasoning = answer.reasoning if answer else "the plan is carried out to its end"
-    decision = proposed
-    if decision is ReflectionDecision.ADJUST and not _may_adjust(state, limits):
-        decision = ReflectionDecision.CONTINUE
-    if decision is ReflectionDecision.COMPLETE and len(completed_steps(state.plan)) < _min_steps(state, limits):
-        decision = ReflectionDecision.CONTINUE
-    if decision is ReflectionDecision.CONTINUE and not pending_steps(state.plan):
-        decision = ReflectionDecision.COMPLETE
-    changed = proposed if decision is not proposed else None
+    possible = possible_decisions(state, limits)
+    decision = proposed if proposed in possible else possible[0]
+    changed = proposed if answer and decision is not proposed else None
     return StepReflection(step=step, decision=decision, coerced_from=changed, reasoning=reasoning[:500])
+
+
+def possible_decisions(state: ResearchState, limits: EffectiveLimits) -> list[ReflectionDecision]:
+    """Return the decisions that a reflection may make now, the default first; if there is one, no model is asked."""
+    is_over = not pending_steps(state.plan)
+    possible = [ReflectionDecision.COMPLETE if is_over else ReflectionDecision.CONTINUE]
+    if _may_adjust(state, limits):
+        possible.append(ReflectionDecision.ADJUST)
+    if not is_over and len(completed_steps(state.plan)) >= _min_steps(state, limits):
+        possible.append(ReflectionDecision.COMPLETE)
+    return possible
 
 
 def _min_steps(state: ResearchState, limits: EffectiveLimits) -> int:
