@@ -30,6 +30,8 @@ class OperationKind(StrEnum):
     APPEND = "append"
     PUT_AFTER = "put_after"
     REPLACE = "replace"
+    REMOVE = "remove"
+    """Only in a revision: a sentence or item that a remark of the review calls wrong, repeated or out of place."""
 
 
 class Operation(Contract):
@@ -37,7 +39,7 @@ class Operation(Contract):
 
     kind: Annotated[OperationKind, member_or(OperationKind, OperationKind.APPEND)] = OperationKind.APPEND
     anchor: int = Field(default=0, description="number of the sentence or list item; 0 for append")
-    text: str = Field(description="Markdown with passage markers")
+    text: str = Field(default="", description="Markdown with passage markers; empty for remove")
 
 
 class UpdateInput(FindingsInput):

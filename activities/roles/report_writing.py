@@ -11,7 +11,7 @@ from activities.roles.grounding import RoleWork
 from activities.roles.untrusted import label_all
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
-from contracts.report_updates import Operation, ReporterAnswer, ReporterResult, ReportUpdate, UpdateInput
+from contracts.report_updates import Operation, OperationKind, ReporterAnswer, ReporterResult, ReportUpdate, UpdateInput
 from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
 from contracts.vocabulary import EngineKind, ReportKind
 from providers.errors import InvalidCall, InvalidOutput
@@ -129,6 +129,10 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
 
 def _clean(operation: Operation, body: str, work: RoleWork[UpdateInput, ReporterAnswer]) -> Operation:
     """Return an operation with its text cleaned as that of a draft. Raises `UpdateRefused`."""
+    if operation.kind is OperationKind.REMOVE:
+        if not work.request.issues:
+            raise UpdateRefused("operations: without a remark of the review nothing is removed; add or replace")
+        return operation.model_copy(update={"text": ""})
     check_fences(operation.text)
     draft = clean_text(work, operation.text, cited_evidence(read_body(body)))
     if work.engine is EngineKind.MODEL:

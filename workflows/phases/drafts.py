@@ -4,6 +4,7 @@ If a strategy declares a live report, every new text is reached in steps within 
 of them a complete report. The state names a text before its event is emitted.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -34,6 +35,7 @@ from contracts.strategies import declaration
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, Phase
 from workflows.phases.role_inputs import to_extract, write_input
+from workflows.rules.sub_queries import subject_words
 from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import all_or_first_error
 from workflows.run.research_run import ResearchRun
@@ -46,7 +48,7 @@ FRAME_WORDS: Final = 500
 Section = tuple[str, str, list[Finding]]
 """Heading, question that the section answers, and findings."""
 MAX_REVISION_NOTES: Final = 12
-"""Uncited findings offered to each section of a revision."""
+"""Findings offered to each section of a revision."""
 NON_TEXT_FIELDS: Final = ("unresolved_markers", "foreign_urls", "iteration", "kind", "direct", "empty")
 """Fields of a draft that do not follow from its text."""
 
@@ -230,19 +232,21 @@ async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> Ap
 
 
 async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> ReportDraft | None:
-    """Have the reporter address a review's notes, section by section; return the draft without setting it.
+    """Have the reporter address a review's remarks, section by section; return the draft without setting it.
 
-    None if no section was changed. Raises `Interrupted`.
+    A section gets the remarks that share words with its heading, all remarks that share words with none, and the notes
+    that share most words with these remarks, cited or not. Sections without a remark are not written to. None if no
+    section was changed. Raises `Interrupted`.
     """
     draft = run.state.draft
     if draft is None:
         return None
-    cited = set(draft.evidence_ids)
-    lacking = [one for one in run.state.findings if not cited.intersection(one.evidence_ids)][:MAX_REVISION_NOTES]
-    calls = [
-        partial(run.ask, REPORTER, f"revise-section-{number}", update_input(run, heading, lacking, issues=notes))
-        for number, heading in enumerate(current_outline(run), start=1)
-    ]
+    calls = []
+    for number, (heading, remarks) in enumerate(remarks_by_section(current_outline(run), notes).items(), start=1):
+        subject = " ".join([heading, *(remark.message for remark in remarks)])
+        findings = closest_findings(subject, run.state.findings, draft.evidence_ids)
+        request = update_input(run, heading, findings, issues=remarks)
+        calls.append(partial(run.ask, REPORTER, f"revise-section-{number}", request))
     written = await all_or_first_error(run.host, calls)
     by_model = (result.update for result in written if result.account.engine is EngineKind.MODEL)
     updates = [update for update in by_model if update.operations]
@@ -255,6 +259,35 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
         return None
     steps = [outcome.step for outcome in applied.outcomes if outcome.step] if applied else []
     return _add_evidence(draft, steps) if steps else None
+
+
+def remarks_by_section(outline: Sequence[str], remarks: Sequence[GateIssue]) -> dict[str, list[GateIssue]]:
+    """Return the remarks for each section: those that share most words with its heading, and those that share none."""
+    shared = {
+        remark.message: [len(subject_words(remark.message) & subject_words(heading)) for heading in outline]
+        for remark in remarks
+    }
+    sections = {
+        heading: [remark for remark in remarks if shared[remark.message][index] == max(shared[remark.message])]
+        for index, heading in enumerate(outline)
+    }
+    return {heading: remarks for heading, remarks in sections.items() if remarks}
+
+
+def closest_findings(subject: str, findings: Sequence[Finding], cited: Collection[str]) -> list[Finding]:
+    """Return the findings that share words with a subject, at most `MAX_REVISION_NOTES`; rare words weigh more.
+
+    Among equals, those that the report does not cite come first.
+    """
+    words = [subject_words(finding.statement) for finding in findings]
+    counts = Counter(word for group in words for word in group)
+    wanted = subject_words(subject)
+    ranked = sorted(
+        (-sum(1 / counts[word] for word in sorted(group & wanted)), bool(set(cited) & set(finding.evidence_ids)), index)
+        for index, (group, finding) in enumerate(zip(words, findings, strict=True))
+    )
+    chosen = [index for score, _, index in ranked if score < 0][:MAX_REVISION_NOTES]
+    return [findings[index] for index in sorted(chosen)]
 
 
 async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from contracts.addresses import canonical_url, normalize, sub_query_id
+from contracts.addresses import canonical_url, normalize, normalized_text, sub_query_id
 from contracts.evidence import Candidate, QueryRecord
 from contracts.exclusions import is_excluded
 from contracts.plan import PlanNode
@@ -18,6 +18,10 @@ ENOUGH: Final = "what was found answers the question, as was judged after an ear
 """Reason for skipping a step without leaving a question open."""
 MAX_PASSED_OVER: Final = 500
 """Limit of remembered unread hits, a few hundred bytes each."""
+MIN_WORD_LENGTH: Final = 4
+"""Shortest word, in characters, that counts as a subject word."""
+STEM: Final = 5
+"""Length of the prefix shared by inflected forms of a word."""
 PUNCTUATION: Final = ".,;:!?¿¡\"'()[]{}<>“”„‘’«»‹›…–—·|/\\*_~`。、「」『』،؛؟।॥"
 """Stripped around words, not within; a leading hyphen excludes a word, and `C++`, `C#` and `5%` are words."""
 
@@ -60,6 +64,11 @@ def normalized_query(text: str) -> str:
     """Return a query's words in order, case-folded and without punctuation."""
     words = (word.rstrip(PUNCTUATION + "-").lstrip(PUNCTUATION) for word in normalize("NFKC", text).casefold().split())
     return " ".join(filter(None, words))
+
+
+def subject_words(text: str) -> set[str]:
+    """Return the stems of a text's subject words, so that inflected forms match."""
+    return {word[:STEM] for word in normalized_text(text).split() if len(word) >= MIN_WORD_LENGTH or not word.isascii()}
 
 
 # --- from proposals to nodes ---------------------------------------------------------------------------------------

@@ -15,8 +15,8 @@ from activities.reporting.updates import measure_reports, read_live
 from contracts import failures
 from contracts.addresses import digest
 from contracts.checking_roles import ReviewerAnswer
-from contracts.evidence import DocumentRef, ReportDraft
-from contracts.outcome import Event
+from contracts.evidence import DocumentRef, Finding, ReportDraft
+from contracts.outcome import Event, GateIssue
 from contracts.report_updates import MAX_REVISIONS, REPORTER, AppliedUpdates, Operation, ReportUpdate
 from contracts.strategies import SUPERVISOR_STRATEGY
 from contracts.vocabulary import Outcome, ReportKind, StopReason
@@ -24,7 +24,15 @@ from tests.every_strategy.joined import trial_of, undisturbed
 from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes.world import World, begin
 from tests.toy import declared
-from workflows.phases.drafts import _write_by_sections, apply_updates, revise_sections, take_draft, take_step
+from workflows.phases.drafts import (
+    _write_by_sections,
+    apply_updates,
+    closest_findings,
+    remarks_by_section,
+    revise_sections,
+    take_draft,
+    take_step,
+)
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.status import details_markdown
@@ -270,6 +278,34 @@ async def test_a_review_asks_the_reporter_section_by_section(tmp_path: Path) -> 
         await assert_bounded(trial.world, updates_in(trial.run))
 
 
+def test_a_remark_reaches_the_sections_that_it_speaks_of() -> None:
+    """One that names no subject of a heading reaches all, and a section without a remark is not asked."""
+    outline = ["How backups are made", "Restoring to a point in time", "Costs"]
+    restore, general = (
+        GateIssue(code="review", message=text) for text in ("The steps of restoring are missing", "Too many adverbs")
+    )
+    assert remarks_by_section(outline, [restore]) == {outline[1]: [restore]}
+    assert remarks_by_section(outline, [restore, general]) == {
+        outline[0]: [general], outline[1]: [restore, general], outline[2]: [general],
+    }  # fmt: skip
+
+
+def test_a_revision_gets_the_notes_that_answer_its_remarks() -> None:
+    """Rare words count more, and of equal notes those that the report does not cite come first."""
+    notes = [
+        Finding(id=f"f-{number}", statement=text, evidence_ids=[f"ev-{number}"])
+        for number, text in enumerate(
+            ["The server archives files.", "The server restores files to a timeline.", "The server logs.", "Other words."]
+        )
+    ]
+    chosen = closest_findings("How does the server restore a timeline?", notes, ["ev-1"])
+    assert [note.id for note in chosen] == ["f-0", "f-1", "f-2"]
+    many = [note.model_copy(update={"id": f"{note.id}-{copy}"}) for copy in range(9) for note in notes[:3]]
+    assert [note.id for note in closest_findings("timeline", many, [])] == [f"f-1-{copy}" for copy in range(9)]
+    same = [notes[2].model_copy(update={"id": f"n-{each}", "evidence_ids": [f"ev-{each}"]}) for each in range(20)]
+    assert "n-19" in [note.id for note in closest_findings("server", same, [f"ev-{each}" for each in range(10)])]
+
+
 def scores_of(*scores: float) -> Any:
     """A reviewer with these scores in order."""
     left = list(scores)
@@ -302,7 +338,8 @@ async def test_the_first_error_of_a_section_ends_the_other_calls(
         run.state.draft = await draft_of(world, **dict.fromkeys(OUTLINE, SENTENCE))
         monkeypatch.setattr(run, "ask", ask)
         sections = [(heading, f"{heading}?", []) for heading in OUTLINE]
-        calls = revise_sections(run, []) if work == "revise" else _write_by_sections(run, sections, [])
+        remarks = [GateIssue(code="review", message="shorter")]
+        calls = revise_sections(run, remarks) if work == "revise" else _write_by_sections(run, sections, [])
         with pytest.raises(Interrupted):
             await asyncio.wait_for(calls, 5)
     assert ended == [f"{work}-section-{number}" for number in (2, 3)]

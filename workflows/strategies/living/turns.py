@@ -41,7 +41,7 @@ from workflows.phases.agent_reading import (
 )
 from workflows.phases.drafts import apply_updates, take_step, update_input
 from workflows.phases.role_inputs import analyze_input, to_extract
-from workflows.rules.sub_queries import same_query, sources_left
+from workflows.rules.sub_queries import same_query, sources_left, subject_words
 from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.units import CALL_A_TOOL, UnitName, UnitPosition, planned_queries
@@ -59,10 +59,6 @@ QUESTION: Final = "question"
 MAX_FILE_NOTES: Final = 4
 """Limit of notes per file."""
 CONTRIBUTION_CHARACTERS: Final = 300
-MIN_WORD_LENGTH = 4
-"""Shortest word, in characters, that counts as a subject word."""
-STEM = 5
-"""Length of the prefix shared by inflected forms of a word."""
 ONE_UPDATE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
@@ -505,8 +501,3 @@ def find_heading(state: ResearchState, finding: Finding) -> str:
     shared = [len(words & subject_words(heading)) for heading in outline]
     best = max(shared)
     return outline[shared.index(best) if best else min(index, len(outline) - 1)]
-
-
-def subject_words(text: str) -> set[str]:
-    """Return the stems of a text's subject words, so that inflected forms match."""
-    return {word[:STEM] for word in normalized_text(text).split() if len(word) >= MIN_WORD_LENGTH or not word.isascii()}

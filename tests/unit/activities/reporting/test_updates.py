@@ -16,6 +16,7 @@ from activities.reporting.updates import (
     LiveText,
     UpdateRefused,
     apply_update,
+    count_characters,
     describe_live,
     elements_of,
     empty_report,
@@ -61,6 +62,10 @@ def append(text: str) -> Operation:
 
 def after(anchor: int, text: str) -> Operation:
     return Operation(kind=OperationKind.PUT_AFTER, anchor=anchor, text=text)
+
+
+def without(anchor: int) -> Operation:
+    return Operation(kind=OperationKind.REMOVE, anchor=anchor)
 
 
 def instead(anchor: int, text: str) -> Operation:
@@ -110,6 +115,24 @@ def test_operations_append_put_behind_and_replace_one_sentence_or_item() -> None
     )
 
 
+def test_a_sentence_or_an_item_is_removed_with_its_citation() -> None:
+    """The rest stays as it is, a list that loses its only item goes, and more than half of a section is refused."""
+    report = report_of(a=f"One is here [{ev(1)}]. Two stays where it is [{ev(2)}].\n\n- three [{ev(3)}]")
+    assert changed(report, without(1)) == f"Two stays where it is [{ev(2)}].\n\n- three [{ev(3)}]"
+    assert changed(report, without(3)) == f"One is here [{ev(1)}]. Two stays where it is [{ev(2)}]."
+    with pytest.raises(UpdateRefused, match="more than half"):
+        changed(report, without(1), without(2))
+    with pytest.raises(UpdateRefused, match="replaced or removed twice"):
+        changed(report, without(1), instead(1, f"One [{ev(1)}]."))
+
+
+def test_a_marker_takes_the_room_of_its_number() -> None:
+    """Ten citations cost 50 characters of the bound, whatever the length of their ids (C2-2)."""
+    cited = "".join(f"[{ev(number)}]" for number in range(10))
+    assert measure_reports(EMPTY, report_of(a=f"Slow {cited}.")) == (len("\n\nSlow .") + 50, 0)
+    assert changed(EMPTY, append(" ".join(f"Sentence of words {number} {cited}." for number in range(9))))
+
+
 @pytest.mark.parametrize(
     ("body", "more", "text"),
     [("- one", "- two", "- one\n- two"), ("One is here.", "Two is here.", "One is here.\n\nTwo is here.")],
@@ -153,7 +176,7 @@ def test_what_would_break_the_report_is_refused_with_the_reason(operation: Opera
     report = report_of(a=f"One [{ev(1)}]. Two is here. {long} [{ev(2)}].")
     with pytest.raises(UpdateRefused, match=reason):
         changed(report, operation)
-    with pytest.raises(UpdateRefused, match="2 is replaced twice"):
+    with pytest.raises(UpdateRefused, match="2 is replaced or removed twice"):
         changed(report, instead(2, "Two."), instead(2, "Too."))
     growing = f"and some more words [{ev(1)}]."
     with pytest.raises(UpdateRefused, match="more than 800 characters"):
@@ -169,7 +192,7 @@ def test_an_update_is_applied_once() -> None:
     """Its base is another text by then; so it is for one that was written beside another of the same section."""
     update = update_of(EMPTY, "LIMITS", append(f"Slow [{ev(1)}]."))
     report = apply_update(EMPTY, update, BOUND)
-    assert measure_reports(EMPTY, report) == (len(report.text) - len(EMPTY.text), 0)
+    assert measure_reports(EMPTY, report) == (len("\n\nSlow [123]."), 0)
     with pytest.raises(UpdateRefused, match=re.escape(STALE)):
         apply_update(report, update, BOUND)
     with pytest.raises(UpdateRefused, match="the outline has none"):
@@ -226,12 +249,12 @@ def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
         return
     inserted, removed = measure_reports(report, new)
     assert 0 < inserted + removed <= most
-    assert len(new.text) - len(report.text) == inserted - removed
+    assert count_characters(new.text) - count_characters(report.text) == inserted - removed
     assert outline_in(new.text) == OUTLINE
     assert read_live(new.text) == new
     assert write_body(read_body(new.sections[0][1])) == new.sections[0][1]
     assert new.sections[1:] == report.sections[1:]
-    replaced = {each.anchor for each in operations if each.kind is OperationKind.REPLACE}
+    replaced = {each.anchor for each in operations if each.kind in (OperationKind.REPLACE, OperationKind.REMOVE)}
     kept = citations_of(report.sections[0][1], replaced)
     assert set(kept) <= set(cited_evidence(read_body(new.sections[0][1])))
     with pytest.raises(UpdateRefused):
@@ -259,7 +282,7 @@ def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
 def test_what_is_counted_is_the_difference_of_the_whole_texts(before: LiveText, target: LiveText) -> None:
     """What goes and what comes explains the lengths, and nothing is counted where nothing differs (C2-2)."""
     inserted, removed = measure_reports(before, target)
-    assert inserted - removed == len(target.text) - len(before.text)
+    assert inserted - removed == count_characters(target.text) - count_characters(before.text)
     assert (inserted + removed == 0) is (before == target)
 
 

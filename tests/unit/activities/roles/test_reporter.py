@@ -107,7 +107,7 @@ def test_its_operations_become_an_update_that_cites_passages() -> None:
     assert [each.text for each in update.operations] == [f"Every table is visited [{A.id}].", f"Known [{B.id}]."]
     assert (update.heading, update.base, update.kind) == (OUTLINE[0], digest(REPORT.sections[0][1]), ReportKind.REPORT)
     measured = measure_reports(REPORT, apply_update(REPORT, update, 800))
-    assert measured == (len(f"\n\nEvery table is visited [{A.id}]."), len(" before"))
+    assert measured == (len("\n\nEvery table is visited [123]."), len(" before"))
     assert len(result.notes_left) == 1
 
 
@@ -136,6 +136,15 @@ async def test_an_answer_without_operations_is_none_but_to_remarks_of_a_review()
         answered()
     remarks = {"issues": [GateIssue(code="review", message="shorter")]}
     assert answered(**remarks).update.operations == (await by_rules(**remarks)).update.operations == []
+
+
+def test_a_sentence_is_removed_for_a_remark_alone() -> None:
+    """The citation goes with it; an update of the agent only adds and replaces."""
+    gone = Operation(kind=OperationKind.REMOVE, anchor=2, text="whatever")
+    with pytest.raises(InvalidOutput, match="without a remark of the review"):
+        answered(gone, Operation(text=f"Every table is visited {marker(A.id)}."))
+    update = answered(gone, issues=[GateIssue(code="review", message="the second sentence has no source")]).update
+    assert "Without a source" not in apply_update(REPORT, update, 800).text
 
 
 def test_a_heading_that_the_report_lacks_is_an_error_of_the_caller() -> None:
