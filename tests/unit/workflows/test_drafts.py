@@ -295,7 +295,12 @@ def test_a_revision_gets_the_notes_that_answer_its_remarks() -> None:
     notes = [
         Finding(id=f"f-{number}", statement=text, evidence_ids=[f"ev-{number}"])
         for number, text in enumerate(
-            ["The server archives files.", "The server restores files to a timeline.", "The server logs.", "Other words."]
+            [
+                "The server archives files.",
+                "The server restores files to a timeline.",
+                "The server logs.",
+                "Other words.",
+            ]
         )
     ]
     chosen = closest_findings("How does the server restore a timeline?", notes, ["ev-1"])
