@@ -1,9 +1,10 @@
-"""What every test may rely on: an environment without our variables, and a home of its own."""
+"""What every test may rely on: an environment without our variables, an empty working directory, and a home of its own."""
 
 import gc
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,16 @@ def pytest_collection_finish() -> None:
     """From now on garbage is collected, in what tests make and not among all that was there before."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def working_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """An empty working directory: what a person has in the repository, as the demo's reports, changes no test."""
+    folder = tmp_path_factory.mktemp("working-directory")
+    before = Path.cwd()
+    os.chdir(folder)
+    yield folder
+    os.chdir(before)
 
 
 @pytest.fixture

@@ -1,16 +1,14 @@
 """A process that serves pools, as run by `research worker` and `research serve`."""
 
 import asyncio
-import faulthandler
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Final, TextIO
+from typing import Final
 
 import structlog
 
@@ -18,13 +16,11 @@ from workers.composition import compose
 from workers.pools import PoolHealth, run_pools
 from workers.resolution_inputs import product_version
 from workers.settings.loading import Settings
+from workers.stalls import end_if_stalled
 from workers.telemetry import metrics_address, temporal_runtime
 from workers.temporal import Connection, open_connection
 
 logger = structlog.get_logger("workers")
-
-STALL_SECONDS = 30.0  # far longer than any callback takes, and at most two heartbeat timeouts
-REARM_SECONDS = 1.0
 
 
 class PortUnusableError(Exception):
@@ -90,8 +86,8 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
     connection = await open_connection(settings, runtime=runtime, ui=options.ui)
     logger.info("worker.connected", server=connection.address, digest=settings.digest(), metrics=metrics)
     async with (
-        end_if_stalled(),
         compose(settings, connection.client, pools, refresh=True) as contents,
+        end_if_stalled(),  # after the imports and indexes of a start, which may take a minute on a loaded machine
         run_pools(connection.client, contents, pools, grace=options.drain) as group,
         AsyncExitStack() as stack,
     ):
@@ -105,28 +101,6 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
             logger.info("worker.health", address=health)
         await ready(WorkerProcess(connection, health, metrics))
         await group.failure()
-
-
-@asynccontextmanager
-async def end_if_stalled(log: TextIO | None = None, limit_seconds: float = STALL_SECONDS) -> AsyncIterator[None]:
-    """End this process if its event loop stalls during the block, so that another worker retries its calls.
-
-    The exit code is 1, and the stacks of all threads go to `log` (default: standard error). `faulthandler` works even
-    during an endless regular expression, which blocks all Python code.
-    """
-
-    async def rearm() -> None:
-        while True:
-            faulthandler.dump_traceback_later(limit_seconds, exit=True, file=log or sys.__stderr__ or 2)
-            await asyncio.sleep(REARM_SECONDS)
-
-    task = asyncio.create_task(rearm())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
-        faulthandler.cancel_dump_traceback_later()
 
 
 @contextmanager

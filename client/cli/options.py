@@ -75,6 +75,8 @@ class RunOptions:
     as_json: AsJson = False
     quiet: Quiet = False
     config: ConfigFile = None
+    again: Annotated[bool, Option("--again", hidden=True)] = False
+    """True for a command that took the place of one whose worker ended."""
 
     def flags(self) -> Flags:
         """Return the options that change settings."""

@@ -1,15 +1,21 @@
 """`run`, `ask`, `start`, `resume` and `refresh`: from a question to the files of its report."""
 
+import asyncio
 import logging
+import os
 import re
 import shlex
+import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import reduce
-from typing import Annotated, Any, Final
+from functools import partial, reduce
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn
 
+import structlog
 from typer import Argument, Option
 
 from activities.preparation import merge
@@ -19,6 +25,7 @@ from client.cli.options import Commands, RunId, RunOptions
 from client.cli.output import (
     CommandError,
     ExitCode,
+    complain,
     ensure_folder,
     print_bytes,
     print_hint,
@@ -29,7 +36,7 @@ from client.cli.output import (
 from client.cli.preflight import RUN_MARK, RequestedRun, build_request, parse_assignments, preflight, read_request
 from client.cli.reports import default_folder, deliver_report
 from client.cli.talk import asker
-from client.cli.watch import first_interrupt, follow_run, sink_for
+from client.cli.watch import SHOW_CURSOR, first_interrupt, follow_run, sink_for
 from client.handle import ResearchClient, ResearchHandle
 from client.run_results import refusal_of
 from contracts.addresses import normalized_text
@@ -40,9 +47,10 @@ from contracts.strategies import declaration
 from contracts.vocabulary import Outcome
 from workers.composition import compose
 from workers.dev_server import describe_server
-from workers.own_process import files_of_user
+from workers.own_process import exit_process, files_of_user
 from workers.pools import run_pools
-from workers.process import end_if_stalled
+from workers.settings.loading import Settings
+from workers.stalls import End, end_if_stalled
 from workers.telemetry import configure_logging
 
 HINT: Final = '{key} · report now: research stop {id} · research steer {id} "…"'
@@ -54,6 +62,7 @@ UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedel
 MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=10), timedelta(days=366)
 
 commands = Commands()
+logger = structlog.get_logger("workers")
 
 
 @commands.command("run")
@@ -285,7 +294,8 @@ class RunCommand:
         if not options.quiet and not context.settings.uses_cluster and describe_server(home) is None:
             print_progress("starting the server")
         client = await context.connect()
-        async with nullcontext() if others else _local_workers(context, client):
+        end = partial(self._try_again, report_now=report_now)
+        async with nullcontext() if others else _local_workers(context, client, end):
             result = await self._follow(client, report_now=report_now)
         return self._detach() if result is None else await self._write_report(result)
 
@@ -352,6 +362,38 @@ class RunCommand:
             ask = asker(handle, quiet=options.quiet or options.as_json)
             return await follow_run(handle, sink, interrupt, None if cluster else context.recover, ask)
 
+    def _try_again(self, what: str, *, report_now: bool) -> NoReturn:
+        """Run the command once more in this process's place, under the run's id; the second time end with code 1.
+
+        `what` is a clause that says how the worker of this command ended.
+        """
+        research_id = self.run.research_id
+        if sys.stderr.isatty():
+            sys.stderr.write(SHOW_CURSOR + "\n")
+        if self.options.again:
+            log = f"report the end of {log_path(self.context.settings)}"
+            complain(f"the worker of this run ended again: {what}: {log}, then {self._resume_command}")
+            exit_process(ExitCode.INTERNAL)
+        complain(f"the worker of this run ended: {what}: trying once more")
+        command = ["resume", research_id, "--now"] if report_now else ["run", "--id", research_id]
+        with tempfile.TemporaryFile() as file:
+            if not report_now:
+                file.write(self.requested.request.model_dump_json(exclude_unset=True).encode())
+                file.seek(0)
+                os.set_inheritable(file.fileno(), True)
+                command += ["--request", f"/dev/fd/{file.fileno()}"]
+            # -P: a folder `client` of the working directory is not imported.
+            again = [sys.executable, "-P", "-m", "client.cli", *command, "--again", *self._repeated_flags()]
+            os.execv(sys.executable, again)  # noqa: S606  no shell: this command itself
+
+    def _repeated_flags(self) -> list[str]:
+        """Return the options that are no part of the request."""
+        options = self.options
+        named: dict[str, str | Path | None] = {"--model": options.model, "--model-url": options.model_url}
+        named |= {"--config": options.config, "--out": options.out}
+        flags = [word for flag, value in named.items() if value is not None for word in (flag, str(value))]
+        return flags + ["--json"] * options.as_json + ["--quiet"] * options.quiet
+
     @property
     def _resume_command(self) -> str:
         """The command that continues the run with its model; an address with a password is replaced by URL."""
@@ -381,19 +423,40 @@ class RunCommand:
         )
 
 
+def log_path(settings: Settings) -> Path:
+    """Return the log of commands that run their own workers."""
+    return settings.home / "logs" / "research.log"
+
+
 @asynccontextmanager
-async def _local_workers(context: CommandContext, client: ResearchClient) -> AsyncIterator[None]:
-    """Run all pools in this process, logging to a file because the terminal shows the run."""
+async def _local_workers(context: CommandContext, client: ResearchClient, end: End) -> AsyncIterator[None]:
+    """Run all pools in this process, logging to a file because the terminal shows the run.
+
+    `end` ends the process if its event loop stalls or one of the pools ends.
+    """
     settings, pools = context.settings, tuple(POOLS)
-    path = settings.home / "logs" / "research.log"
+    path = log_path(settings)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("a", encoding="utf-8") as log:
         if log.tell() > LOG_BYTES:
             log.truncate(0)
         configure_logging("json", logging.INFO, secrets=settings.secrets(), stream=log)
         async with (
-            end_if_stalled(log),
             compose(settings, client.temporal, pools) as contents,
-            run_pools(client.temporal, replace(contents, mark=contents.mark + RUN_MARK), pools, grace=GRACE),
+            end_if_stalled(log, end=end),
+            run_pools(client.temporal, replace(contents, mark=contents.mark + RUN_MARK), pools, grace=GRACE) as group,
         ):
-            yield
+            watching = asyncio.create_task(group.failure())
+            watching.add_done_callback(partial(_end_with_pool, end))
+            try:
+                yield
+            finally:
+                watching.cancel()
+
+
+def _end_with_pool(end: End, watching: asyncio.Task[None]) -> None:
+    """Call `end` for a pool that ended on its own."""
+    if not watching.cancelled():
+        error = watching.exception()
+        logger.error("worker.ended", exc_info=error)
+        end("a pool stopped" if error is None else f"a pool failed ({type(error).__name__})")

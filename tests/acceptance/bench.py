@@ -58,16 +58,7 @@ class Bench:
 
     def start(self, *arguments: str) -> "Started":
         """Run the command beside the test."""
-        process = subprocess.Popen(
-            self.command(*arguments),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.work,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-        )
-        return Started(process)
+        return Started.of(self.command(*arguments), self)
 
     def stop_server(self) -> None:
         asyncio.run(stop_server(self.home))
@@ -84,6 +75,20 @@ class Started:
         self.output = ""
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @classmethod
+    def of(cls, command: list[str], bench: Bench) -> "Started":
+        """Start a command in the folders of a bench."""
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=bench.work,
+            env=bench.environment,
+            stdin=subprocess.DEVNULL,
+        )
+        return cls(process)
 
     def wait_for(self, words: str) -> None:
         """Wait until a line holds these words."""

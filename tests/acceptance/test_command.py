@@ -5,15 +5,40 @@ import json
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from contracts.vocabulary import Phase
-from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, benched, only_document
+from tests.acceptance.bench import LONGEST_WAIT, QUESTION, Bench, Started, benched, only_document
 from tests.acceptance.held_runs import HELD, Hold
 from workers.dev_server import describe_server, ensure_server
+
+ENDING_WORKER = """
+import asyncio, sys, time
+from functools import partial
+from client.cli import main, run
+from workers.pools import PoolGroup
+from workers.stalls import end_if_stalled
+
+async def stand_still(*arguments):
+    await asyncio.sleep(0.5)
+    time.sleep(60)
+
+async def fail(group):
+    await asyncio.sleep(0.5)
+    raise RuntimeError("the connection is gone")
+
+if sys.argv.pop(1) == "a pool fails":
+    PoolGroup.failure = fail
+else:
+    run.end_if_stalled = partial(end_if_stalled, limit_seconds=0.5)
+    run.follow_run = stand_still
+main()
+"""
+"""The command whose worker ends once: the command that takes its place is the ordinary one."""
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(240)]
 
@@ -126,3 +151,25 @@ def test_a_strategy_of_an_installed_package_runs_and_shows_its_units(bench: Benc
     status = only_document(bench.run("status", "toy-run", "--json").stdout)
     assert [unit["mark"] for unit in status["progress"]["units"]] == ["done", "done", "done"]
     assert bench.run("audit", "toy-run").returncode == 0
+
+
+@pytest.mark.parametrize("end", ["its event loop stands still", "a pool fails"])
+def test_a_run_whose_worker_ends_says_so_and_is_tried_once_more(bench: Bench, end: str) -> None:
+    """The same command takes the ended one's place, with its options, and its run gives the report."""
+    name = f"ended-{len(end)}"
+    options = ("--corpus", "manual", "--depth", "light", "--id", name, "--json", "--out", name)
+    started = Started.of([sys.executable, "-c", ENDING_WORKER, end, "run", QUESTION, *options], bench)
+    assert started.end() == 0, started.errors
+    assert started.errors.count("research: the worker of this run ended: ") == 1
+    assert only_document(started.output)["outcome"] == "completed"
+    assert (bench.work / name / "report.html").is_file()
+
+
+def test_a_run_whose_worker_ends_twice_ends_with_the_remedy(bench: Bench) -> None:
+    """The second end is the last: exit code 1, the log to report, and the command that continues."""
+    ending = [sys.executable, "-c", ENDING_WORKER, "its event loop stands still"]
+    started = Started.of([*ending, "run", QUESTION, "--corpus", "manual", "--id", "twice", "--again"], bench)
+    assert started.end() == 1, started.errors
+    assert "research: the worker of this run ended again: its event loop stood still" in started.errors
+    assert f"{bench.home}/logs/research.log, then research resume twice" in " ".join(started.errors.split())
+    assert bench.run("resume", "twice").returncode == 0

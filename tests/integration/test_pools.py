@@ -1,6 +1,7 @@
 """Worker pools against a real server: polling, cancelling, draining, health, and the process around them."""
 
 import asyncio
+import signal
 import sys
 import uuid
 from collections.abc import AsyncIterator
@@ -27,20 +28,28 @@ pytestmark = pytest.mark.integration
 
 SOON = 30.0
 STALLING = """
-import asyncio, re, sys
-from workers.process import end_if_stalled
+import asyncio, re, sys, time
+from workers.stalls import end_if_stalled
 
 async def main(work):
-    async with end_if_stalled(limit_seconds=1.5):
+    async with end_if_stalled(limit_seconds=0.5):
         print("ready", flush=True)
+        await asyncio.sleep(0.01)
         if work == "pattern":
-            await asyncio.sleep(0.01)
             re.match(r"(a+)+$", "a" * 64 + "b")
-        await asyncio.sleep(2.5)
+        elif work == "computing":
+            while True:
+                pass
+        elif work == "waiting for a file":
+            time.sleep(60)
+        elif work == "a loaded machine":
+            time.sleep(1)
+        await asyncio.sleep(1)
     print("done", flush=True)
 
 asyncio.run(main(sys.argv[1]))
 """
+ENDED = "research: this worker ends: its event loop stood still for"
 
 
 @pytest.fixture
@@ -161,13 +170,24 @@ async def test_a_profile_of_the_clients_file_names_the_cluster(server: Server, t
     assert not (tmp_path / "engine").exists()
 
 
-@pytest.mark.parametrize(("work", "code", "output"), [("pattern", 1, b"ready\n"), ("wait", 0, b"ready\ndone\n")])
-async def test_only_a_stalled_event_loop_ends_its_process(work: str, code: int, output: bytes) -> None:
-    """An endless regular expression ends the process with the stacks in its log; waiting does not."""
+@pytest.mark.parametrize(
+    ("work", "code", "has_line"),
+    [
+        ("computing", 1, True),
+        ("waiting for a file", 1, True),
+        ("pattern", -signal.SIGPROF, False),
+        ("a loaded machine", 0, False),
+        ("nothing", 0, False),
+    ],
+)
+async def test_only_a_stalled_event_loop_ends_its_process(work: str, code: int, has_line: bool) -> None:
+    """What stands still ends with its stacks, and a line with the remedy where Python runs; what gets no time does not."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", STALLING, work, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        sys.executable, "-c", STALLING, work, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     async with asyncio.timeout(60):
         printed, errors = await process.communicate()
-    assert (process.returncode, printed) == (code, output)
-    assert (b"in main" in errors) == (work == "pattern")
+    assert (process.returncode, printed) == (code, b"ready\n" if code else b"ready\ndone\n")
+    assert b"in main" in errors if code else errors == b""
+    assert errors.decode().count(ENDED) == has_line
+    assert not has_line or errors.decode().splitlines()[-1].startswith(ENDED)
