@@ -40,6 +40,8 @@ INPUT_UNPROCESSABLE: Final = "InputUnprocessable"
 SOURCE_UNREADABLE: Final = "SourceUnreadable"
 SOURCE_UNAVAILABLE: Final = "SourceUnavailable"
 """A site did not answer, or answered 5xx, for longer than the patience for one of several pages."""
+PROCESS_STALLED: Final = "ProcessStalled"
+"""A child process of a worker got no processor time."""
 STORAGE_FULL: Final = "StorageFull"
 SESSION_CHANGED: Final = "SessionChanged"
 """The stored session is not the base of the change, so the whole state must be sent."""
@@ -49,7 +51,7 @@ STORE_UNAVAILABLE: Final = "StoreUnavailable"
 
 TRANSIENT: Final = frozenset(
     {RATE_LIMITED, CALL_IN_FLIGHT, STORAGE_FULL, STORE_UNAVAILABLE, MODEL_UNAVAILABLE, SEARCH_UNAVAILABLE}
-    | {SOURCE_UNAVAILABLE, WORKER_STOPPED}
+    | {SOURCE_UNAVAILABLE, WORKER_STOPPED, PROCESS_STALLED}
 )
 """Transient failures. A workflow sees one only after the call's time is used up, so it means an outage."""
 
@@ -62,6 +64,7 @@ EXPLANATIONS: Final[Mapping[str, str]] = {
     RATE_LIMITED: "the service was busy for too long",
     WORKER_LOST: "its workers were lost",
     INPUT_UNPROCESSABLE: "a text ended the processes that worked on it",
+    PROCESS_STALLED: "its process got no processor time",
     STORE_UNAVAILABLE: "a store did not answer",
     STORAGE_FULL: "no room was left where documents are stored",
     "TimeoutError": "no worker did it in time",

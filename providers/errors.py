@@ -4,6 +4,7 @@ ProviderError
 ├── Retryable                 a retry may help
 │   ├── RateLimited           a service demands a pause of `retry_after` seconds
 │   ├── Unavailable           5xx, overloaded, connection reset, timeout
+│   │   ├── ProcessStalled    a child process got no processor time: a paused or overloaded machine
 │   │   └── StoreUnavailable  our own store does not answer: documents, sessions
 │   │       └── SharedStateUnavailable  the store that workers share
 │   ├── CallInFlight          another attempt has the lease of this call (`retry_after`)
@@ -26,6 +27,7 @@ ProviderError
 
 from collections.abc import Sequence
 
+from contracts.defects import Defect
 from contracts.outcome import Usage
 from contracts.tokens import Level
 
@@ -52,6 +54,10 @@ class RateLimited(Retryable):
 
 class Unavailable(Retryable):
     """The provider did not answer properly: 5xx, overload, a broken connection, a timeout."""
+
+
+class ProcessStalled(Unavailable):
+    """A child process got no processor time: a paused or overloaded machine, or a library that waits for nothing."""
 
 
 class StoreUnavailable(Unavailable):
@@ -103,6 +109,9 @@ class UnusableText(Rejected):
 
 class InputUnprocessable(UnusableText):
     """Processing it ended the process or failed, and would again; `kind`: timeout, memory, crash or failed."""
+
+    defect: Defect | None = None
+    """The unforeseen error, if the kind is `failed`."""
 
 
 class SourceUnreadable(UnusableText):

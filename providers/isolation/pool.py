@@ -12,20 +12,29 @@ import sys
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+import structlog
 from pydantic import TypeAdapter
 
-from providers.errors import InputUnprocessable, ProviderError
+from contracts.defects import Defect, checked_frames
+from providers.errors import InputUnprocessable, ProcessStalled, ProviderError
 from providers.isolation.child import LENGTH, RAISED
 
 MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
+MAX_NAME_CHARACTERS: Final = 100
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
-START_GRACE_SECONDS: Final = 30.0
+WALL_FACTOR: Final = 12.0
+"""Wall time of a call for each second of processor time that it may use: with 25 processes ready to run on two
+processors, each gets a twelfth of one."""
+START_GRACE_SECONDS: Final = 120.0
 """Time for a child to start, in addition to that of its first call: the interpreter has to load."""
 RECYCLE_AFTER: Final = 1_000
 """Calls after which a child is replaced. Loading its code takes as long as reading a hundred pages."""
+STALLED: Final = "a process that reads texts from outside got no processor time: let the machine do less, and try again"
 STRINGS: Final = TypeAdapter(list[str])
 
 T = TypeVar("T")
+
+log = structlog.get_logger()
 
 
 def ended_by(kind: str) -> InputUnprocessable:
@@ -45,10 +54,10 @@ class SubprocessPool:
         *,
         cpu_seconds: float = 10,
         memory_bytes: int = MEMORY_BYTES,
-        wall_seconds: float = 15,
+        wall_factor: float = WALL_FACTOR,
         recycle_after: int = RECYCLE_AFTER,
     ) -> None:
-        self._wall_seconds = wall_seconds
+        self._wall_factor = wall_factor
         self._cpu_seconds = cpu_seconds
         self._memory_bytes = memory_bytes
         self._recycle_after = recycle_after
@@ -62,13 +71,15 @@ class SubprocessPool:
         await self.close()
 
     async def call(self, function: str, *arguments: Any, returns: TypeAdapter[T], seconds: float | None = None) -> T:
-        """Run a function; cancelling the caller kills the child. `seconds` replaces both time limits.
+        """Run a function; cancelling the caller kills the child. `seconds` replaces the limit of processor time.
 
         `returns` is the type of its result, which arrives as JSON: use `Base64UrlBytes` for bytes.
         A text is given up after it ended two children: the first may have died because the machine ran out of memory.
-        Raises the errors of `RAISED` as the function raised them, `InputUnprocessable` for anything else.
+        Raises the errors of `RAISED` as the function raised them, `ProcessStalled` for a child that stands still (a
+        paused or overloaded machine: the text is not the cause), and `InputUnprocessable` for anything else.
         """
-        cpu_seconds, wall_seconds = (self._cpu_seconds, self._wall_seconds) if seconds is None else (seconds, seconds)
+        cpu_seconds = self._cpu_seconds if seconds is None else seconds
+        wall_seconds = cpu_seconds * self._wall_factor
         call = function, arguments, cpu_seconds
         try:
             return await self._call(call, wall_seconds, returns)
@@ -125,7 +136,7 @@ class _Child:
         self.calls = 0
 
     async def call(self, call: tuple[Any, ...], wall_seconds: float) -> bytes:
-        """Return the answer. Raises `InputUnprocessable`, after which the child has to be killed."""
+        """Return the answer. Raises `InputUnprocessable` or `ProcessStalled`; the child then has to be killed."""
         body = pickle.dumps(call, pickle.HIGHEST_PROTOCOL)
         assert self.process.stdin is not None
         self.process.stdin.writelines((LENGTH.pack(len(body)), body))  # a dead child shows when the answer is read
@@ -137,7 +148,8 @@ class _Child:
             async with asyncio.timeout(wall_seconds):
                 return await self._frame()
         except TimeoutError:
-            raise ended_by("timeout") from None
+            # The kernel ends a child that used up its processor time, so this one did not get it.
+            raise ProcessStalled(STALLED) from None
         except asyncio.IncompleteReadError:
             code = await self.process.wait()
             if code == -signal.SIGXCPU:
@@ -167,12 +179,24 @@ def read_answer(answer: bytes, returns: TypeAdapter[T]) -> T | ProviderError:
     try:
         if kind == b"value":
             return returns.validate_json(content)
-        name, *details = STRINGS.validate_json(content)
         if kind == b"raised":
+            name, *details = STRINGS.validate_json(content)
             return {error.__name__: error for error in RAISED}[name](*details)
-        return InputUnprocessable("failed", f"work on a text from outside raised {name} at {details[0]}")
+        return _failed(Defect.model_validate_json(content))
     except (AttributeError, LookupError, TypeError, ValueError):
         raise ended_by("crash") from None
+
+
+def _failed(defect: Defect) -> InputUnprocessable:
+    """Log the unforeseen error of a child, and return it. Raises ValueError if it is not a plain description."""
+    (place,) = checked_frames([defect.place])
+    frames = checked_frames(defect.frames)
+    if not defect.error.isidentifier() or len(defect.error) > MAX_NAME_CHARACTERS:
+        raise ValueError("not the name of an error")
+    log.warning("child.defect", error=defect.error, place=place, frames=frames)
+    error = InputUnprocessable("failed", f"work on a text from outside raised {defect.error} at {place}")
+    error.defect = defect.model_copy(update={"frames": frames})
+    return error
 
 
 def import_path() -> str:

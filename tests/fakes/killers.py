@@ -1,6 +1,7 @@
 """Work that ends no more, for children; and calls of which some go to it."""
 
 import os
+import signal
 import time
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,21 @@ def die_once(mark: str) -> str:
         return "alive"
     Path(mark).touch()
     os.abort()
+
+
+def stop_once(mark: str) -> str:
+    """Pause the process at the first call, as a machine does that is paused; the first call leaves a file as its mark."""
+    if Path(mark).exists():
+        return "alive"
+    Path(mark).touch()
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return "continued"
+
+
+def pause(seconds: float) -> str:
+    """Use no processor time for a while."""
+    time.sleep(seconds)
+    return "alive"
 
 
 def forge(answer: bytes) -> None:

@@ -29,6 +29,7 @@ SYSTEM_FAULTS: Final[Mapping[str, str]] = {
     "TimeoutError": "no worker read them in time",
     failures.STORAGE_FULL: "no room was left to keep them",
     failures.STORE_UNAVAILABLE: "the store of documents did not answer",
+    failures.PROCESS_STALLED: "the processes that read them got no processor time",
     failures.WORKER_STOPPED: "the workers that read them were stopped",
     failures.WORKER_LOST: "the workers that read them were lost",
 }

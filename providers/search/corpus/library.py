@@ -11,6 +11,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -23,7 +24,7 @@ from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot, SkippedFile
-from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, ProviderError, SourceUnreadable
+from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, ProcessStalled, ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument, Progress
 from providers.isolation.pool import SubprocessPool
 from providers.reading.reader import as_unreadable, extract_in_child
@@ -61,6 +62,7 @@ Result = tuple[FoundFile, IndexedFile | SkippedFile]
 TASK: Final = "providers.search.corpus.index:read_for_index"
 INDEXED: Final = TypeAdapter(IndexedFile)
 BATCH_FILES: Final = 32  # per transaction, so a kill loses no more; they are read concurrently
+NEVER_READ: Final = -1  # time of change in the index of a file that the next refresh reads again
 SAMPLE_FILES: Final = 7  # sampled files, whose language becomes that of a corpus without one
 SAMPLE_BYTES: Final = 2_000_000
 POLL_SECONDS: Final = 0.05
@@ -415,6 +417,10 @@ async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]
     async def read(file: FoundFile) -> Result:
         try:
             return file, await pool.call(TASK, str(root), file.path, language, returns=INDEXED)
+        except ProcessStalled:
+            # The file is not the cause: with no time of change it counts as changed, and is read at the next refresh.
+            stalled = SourceUnreadable("timeout", "its reader got no processor time; the next refresh reads it again")
+            return replace(file, mtime_ns=NEVER_READ), skipped_file(file.address, stalled)
         except ProviderError as error:
             return file, skipped_file(file.address, as_unreadable(error))
 

@@ -13,7 +13,14 @@ import pytest
 from pydantic import Base64UrlBytes, TypeAdapter
 
 from contracts.outcome import Usage
-from providers.errors import ContentMissing, InputUnprocessable, InvalidCall, ProviderError, SourceUnreadable
+from providers.errors import (
+    ContentMissing,
+    InputUnprocessable,
+    InvalidCall,
+    ProcessStalled,
+    ProviderError,
+    SourceUnreadable,
+)
 from providers.isolation.pool import SubprocessPool, import_path, read_answer
 
 MEGABYTE = 1_000_000
@@ -31,22 +38,36 @@ async def failure_of(pool: SubprocessPool, function: str, *arguments: object) ->
 @pytest.mark.parametrize(
     ("function", "arguments", "kind"),
     [
-        ("time:sleep", (60,), "timeout"),
         ("builtins:sum", (range(10**11),), "timeout"),
         ("os:abort", (), "crash"),
         ("operator:mul", (b"x" * MEGABYTE, 4_000), "memory"),
     ],
 )
-async def test_a_child_that_hangs_crashes_or_eats_memory_is_replaced(function, arguments, kind):
+async def test_a_child_that_computes_crashes_or_eats_memory_is_replaced(function, arguments, kind):
     """Each way to die has its kind, and the next task runs in a fresh child; starting one is waited for apart.
 
     A busy loop ends at the limit of processor time, long before that of wall time.
     """
-    async with SubprocessPool(1, cpu_seconds=1, wall_seconds=0.5 if function == "time:sleep" else 60) as pool:
+    async with SubprocessPool(1, cpu_seconds=1, wall_factor=60) as pool:
         error = await failure_of(pool, function, *arguments)
         assert isinstance(error, InputUnprocessable)
         assert error.kind == kind
         assert await pool.call("math:sqrt", 9.0, returns=TypeAdapter(float)) == 3.0
+
+
+async def test_a_child_that_gets_no_processor_time_is_an_outage(tmp_path: Path) -> None:
+    """A text is not blamed for a paused machine: the call may be made again, and then succeeds."""
+    mark = str(tmp_path / "stopped")
+    async with SubprocessPool(1, cpu_seconds=1, wall_factor=0.5) as pool:
+        stalled = await failure_of(pool, "tests.fakes.killers:stop_once", mark)
+        assert isinstance(stalled, ProcessStalled)
+        assert await pool.call("tests.fakes.killers:stop_once", mark, returns=TEXT) == "alive"
+
+
+async def test_a_child_that_is_paused_for_longer_than_its_processor_time_goes_on() -> None:
+    """Only processor time is short: a call that a busy machine holds up for twice that time returns its result."""
+    async with SubprocessPool(1, cpu_seconds=1) as pool:
+        assert await pool.call("tests.fakes.killers:pause", 2.0, returns=TEXT) == "alive"
 
 
 async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
@@ -55,7 +76,9 @@ async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
         error = await failure_of(pool, "builtins:int", "secret words")
         assert isinstance(error, InputUnprocessable)
         assert error.kind == "failed"
-        assert "ValueError" in str(error)
+        assert error.defect is not None
+        assert (error.defect.error, "ValueError" in str(error)) == ("ValueError", True)
+        assert any(frame.startswith("providers/isolation/child.py:") for frame in error.defect.frames)
         assert "secret" not in str(error)
 
 
@@ -71,6 +94,8 @@ async def test_an_unexpected_exception_tells_type_and_place_but_no_text():
         b'raised\n["SourceUnreadable", "no kind"]',
         b'raised\n["InvalidCall", {"cost_usd": 99}]',
         b"failed\n[]",
+        b'failed\n{"error": "KeyError", "place": "words of a page"}',
+        b'failed\n{"error": "words of a page", "place": "a/b.py:1 in c"}',
         b"ready\n",
     ],
 )

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from contracts.addresses import digest
 from contracts.messages import SearchRequest
-from providers.errors import CorpusUnknown, InvalidCall, SourceUnreadable, StorageFull
+from providers.errors import CorpusUnknown, InvalidCall, ProcessStalled, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.folders import FoundFile, refuse_key_name
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool():
-    async with SubprocessPool(1, wall_seconds=10) as started:
+    async with SubprocessPool(1) as started:
         yield started
 
 
@@ -183,7 +183,7 @@ async def test_a_file_that_kills_its_reader_costs_only_itself(tmp_path, folder):
     operators = b"BT /F1 12 Tf " + b"(a)Tj " * 2_000_000 + b"ET"
     (folder / "bomb.pdf").write_bytes(one_page_pdf("", stream=operators))
     # By the time of the processor: on a busy machine the neighbours take long, too.
-    async with SubprocessPool(1, cpu_seconds=1, wall_seconds=120) as pool:
+    async with SubprocessPool(1, cpu_seconds=1, wall_factor=120) as pool:
         definition = CorpusDefinition(name="manual", path=folder, language="en")
         library = CorpusLibrary(tmp_path / "home", pool, [definition])
         snapshot = await library.refresh("manual")
@@ -395,3 +395,21 @@ async def test_keys_are_skipped_and_never_read(tmp_path, pool):
     (project / "certificates.md").write_text(PEM)
     os.utime(project / "certificates.md", (1, 1))
     assert (await library.refresh("project")).files == 0
+
+
+class StalledPool(SubprocessPool):
+    """Children that get no processor time."""
+
+    async def call(self, function, *arguments, returns, seconds=None):
+        raise ProcessStalled("paused")
+
+
+async def test_a_file_whose_reader_stood_still_is_read_at_the_next_refresh(tmp_path, folder, pool):
+    """A paused machine leaves no file out for good, although the file does not change."""
+    definition = CorpusDefinition(name="manual", path=folder, language="en")
+    stalled = CorpusLibrary(tmp_path / "home", StalledPool(1), [definition])
+    assert (await stalled.refresh("manual")).files == 0
+    assert {one.kind for one in await stalled.skipped("manual")} == {"timeout"}
+    again = CorpusLibrary(tmp_path / "home", pool, [definition])
+    assert (await again.refresh("manual")).files == 4
+    assert not await again.skipped("manual")
