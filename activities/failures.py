@@ -2,7 +2,7 @@
 
 Temporal retries a transient failure until the call times out (`workflows/run/calls.py`). The one dictionary in
 `details` may have `kind` (of unusable text or of a refused call), `problem` (a fault of an answer, fit for a repair
-prompt), `usage` (cost without a result, including earlier attempts) and `model`.
+prompt), `usage` (cost without a result, including earlier attempts), `model`, and `defect` (an unforeseen error).
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures
+from contracts.defects import describe_error
 from contracts.outcome import Usage
 from providers import errors
 from providers.errors import ProviderError, Retryable
@@ -46,6 +47,7 @@ FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
     (errors.RateLimited, failures.RATE_LIMITED),  # 429, or a limit of ours: it names the delay
     (errors.CallInFlight, failures.CALL_IN_FLIGHT),  # another attempt finishes the call, or its lease expires
     (errors.StorageFull, failures.STORAGE_FULL),  # an operator frees space
+    (errors.ProcessStalled, failures.PROCESS_STALLED),  # the machine continues, or has less to do
     (errors.StoreUnavailable, failures.STORE_UNAVAILABLE),  # the object store or Redis recovers
     (errors.Unavailable, "unavailable"),  # 5xx, 529, timeout, refused or reset connection, DNS failure
     # Permanent.
@@ -95,7 +97,7 @@ async def attempt(
     try:
         with send_heartbeats(*_to_details(history)):
             if history.losses >= MAX_LOSSES:
-                raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")
+                raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")  # noqa: TRY301
             yield history
     except ProviderError as error:
         earlier = info.current_attempt_scheduled_time - info.scheduled_time  # both by the server's clock
@@ -108,6 +110,8 @@ async def attempt(
         raise _record(history, application_error(error, area, history.usage, remaining, info.attempt), error) from None
     except ApplicationError as failure:
         raise _record(history, failure) from None
+    except Exception as error:  # noqa: BLE001  the edge of the process: the error's message may hold text of a page
+        raise _record(history, _unforeseen(error)) from None
     except asyncio.CancelledError:
         details = activity.cancellation_details()
         if details is None or not details.worker_shutdown or details.cancel_requested:
@@ -143,6 +147,8 @@ def application_error(
     usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()
     if isinstance(error, (errors.UnusableText, errors.InvalidCall)):
         details["kind"] = error.kind
+    if isinstance(error, errors.InputUnprocessable) and error.defect is not None:
+        details["defect"] = error.defect.model_dump(mode="json")
     if isinstance(error, errors.AnswerUnusable):
         details["model"] = error.model
     if isinstance(error, errors.InvalidOutput):
@@ -158,6 +164,13 @@ def application_error(
         next_retry_delay=None if final else timedelta(seconds=delay),
         category=ApplicationErrorCategory.BENIGN if expected else ApplicationErrorCategory.UNSPECIFIED,
     )
+
+
+def _unforeseen(error: Exception) -> ApplicationError:
+    """Log an unforeseen error with its frames, and return its failure, which is retried like a lost worker."""
+    defect = describe_error(error)
+    log.error("call.defect", error=defect.error, place=defect.place, frames=defect.frames)
+    return ApplicationError(defect.text, {"defect": defect.model_dump(mode="json")}, type=defect.error)
 
 
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:

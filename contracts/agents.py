@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from contracts.base import CompactModel, Contract
+from contracts.defects import Defect
 from contracts.evidence import QueryRecord, SearchHit, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
@@ -111,6 +112,8 @@ class TaskResult(CompactModel):
     stop_reason: StopReason
     problem: str = ""
     """Reason for an incomplete result, in one line; empty if the agent finished its work."""
+    defects: list[Defect] = []
+    """Unforeseen errors that ended it or its own agents."""
     is_stub: bool = False
     """True if the agent returned nothing: it timed out, failed or never started."""
     summary: str = ""

@@ -1,5 +1,6 @@
 """The only mutable model: the state of a run, owned by its workflow."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, SerializeAsAny
@@ -7,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger
 from contracts.checking import Verification
+from contracts.defects import MAX_DEFECTS, Defect
 from contracts.evidence import Candidate, DocumentRef, Evidence, Finding, Gap, QueryRecord, ReportDraft, Source, keys_of
 from contracts.exclusions import is_excluded
 from contracts.outcome import (
@@ -192,6 +194,8 @@ class ResearchState(BaseModel):
     failed_branches: list[str] = []
     limitations: list[str] = []
     last_failure: str = ""
+    defects: list[Defect] = []
+    """Unforeseen errors of this run and its agents since it was last started or resumed, at most `MAX_DEFECTS`."""
     started_at: str = ""
     clock_started_at: float = 0.0
     """Start of this run of the session, in seconds since the epoch (workflow clock)."""
@@ -208,6 +212,10 @@ class ResearchState(BaseModel):
     ending: Ending | None = None
     """None until the run ends."""
     result: ResearchResult | None = None
+
+    def note_defects(self, defects: Sequence[Defect]) -> None:
+        """Record unforeseen errors, each once."""
+        self.defects = list({defect.place: defect for defect in [*self.defects, *defects]}.values())[:MAX_DEFECTS]
 
     @property
     def resolution(self) -> ResolvedResearch:

@@ -223,6 +223,8 @@ class StoredSession(BaseModel):
     status: str
     saved_at: str
     closed: bool
+    defects: int = 0
+    """Number of unforeseen errors that the state describes."""
 
 
 class ContentArchive(Protocol):

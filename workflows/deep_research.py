@@ -25,14 +25,14 @@ from workflows.messages import PersonMessages
 from workflows.rules.endings import result_of
 from workflows.run.calls import (
     call_options,
-    describe_unforeseen,
+    defects_of,
     describe_unstarted,
     is_cancelled,
     reason_of,
 )
 from workflows.run.checkpoints import begin_refresh, resume_state
 from workflows.run.context import Hooks, add_end, within_limits
-from workflows.run.host import Host, payload_json
+from workflows.run.host import Host, log_defect, payload_json
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.status import build_status
@@ -72,7 +72,7 @@ class DeepResearchWorkflow(PersonMessages):
             self._note_early_end(error)
             raise
         except Exception as error:  # noqa: BLE001  outermost handler of the workflow
-            failure = _internal_error(error)
+            failure = self._internal_error(error)
             self._note_early_end(failure)
             raise failure from None
 
@@ -109,11 +109,12 @@ class DeepResearchWorkflow(PersonMessages):
         except ActivityError as error:
             if is_cancelled(error):
                 raise
+            self._state.note_defects(defects_of(error))
             problem = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  an unforeseen error: the session is saved and can be resumed
-            problem = _internal_error(error).message
+            problem = self._internal_error(error).message
         else:
             return await self._deliver(outcome)
         failure = self._fail(run, problem)
@@ -256,6 +257,14 @@ class DeepResearchWorkflow(PersonMessages):
             kind = next((outcome for outcome, name in FAILURE_TYPES.items() if name == error.type), Outcome.REFUSED)
             add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)
 
+    def _internal_error(self, error: Exception) -> ApplicationError:
+        """Log an unforeseen error, record its frames in the state, and return the failure of the run."""
+        resolved = self._state.resolved
+        defect = log_defect(error, resolved.strategy if resolved else None)
+        self._state.note_defects([defect])
+        message = f"{defect.text}; `research doctor` lists its frames; resume goes on from the last checkpoint"
+        return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
+
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
         """Return the failure of a run; its session can be resumed from the last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
@@ -292,11 +301,6 @@ class DeepResearchWorkflow(PersonMessages):
 def _note_unavailable(run: ResearchRun, providers: Mapping[str, str]) -> None:
     for name, why in providers.items():
         run.note("status", f"not searching with {name}: {why}", level="warning")
-
-
-def _internal_error(error: Exception) -> ApplicationError:
-    message = f"{describe_unforeseen(error)}; resume goes on from the last checkpoint"
-    return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
 
 
 def _is_continued() -> bool:

@@ -16,9 +16,9 @@ from workflows.messages import StateQueries
 from workflows.phases.analysis import analyze_without_model
 from workflows.rules.agents import scoped_state, task_result
 from workflows.rules.sub_queries import skip_unfinished
-from workflows.run.calls import call_options, describe_unforeseen, is_cancelled, reason_of
+from workflows.run.calls import call_options, defects_of, is_cancelled, reason_of
 from workflows.run.context import Hooks
-from workflows.run.host import Host, parse_argument
+from workflows.run.host import Host, log_defect, parse_argument
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import ScopedStrategy, load_strategy
@@ -48,7 +48,9 @@ class ResearchAgentWorkflow(StateQueries):
         except FailureError:
             raise
         except Exception as error:  # noqa: BLE001  outermost handler of the workflow
-            return driver.result(StopReason.INTERNAL_ERROR, "", describe_unforeseen(error))
+            defect = log_defect(error, self._request.task.strategy)
+            driver.state.note_defects([defect])
+            return driver.result(StopReason.INTERNAL_ERROR, "", defect.text)
 
     def _shown_state(self) -> ResearchState:
         return self._driver.state if self._driver else self._state
@@ -74,6 +76,7 @@ class AgentDriver:
         except ActivityError as error:
             if is_cancelled(error):
                 return self.result(StopReason.USER_STOPPED, "", STOPPED)
+            self.state.note_defects(defects_of(error))
             why = f"{error.activity_type} failed: {reason_of(error)}"
             return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 

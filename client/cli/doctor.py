@@ -6,6 +6,7 @@ import re
 import secrets
 import shutil
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -24,9 +25,10 @@ from client.view.words import pasteable, printable
 from contracts.addresses import digest
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
+from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Tier
-from providers.errors import ProviderError, SourceUnreadable
+from providers.errors import ContentCorrupt, ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.search.availability import malformed, probe, probe_address
@@ -41,6 +43,7 @@ LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
 MAX_OPEN_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
+SHOWN_DEFECTS: Final = 3  # runs whose unforeseen errors are shown
 SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 """A URL, even a malformed one; a single letter before the colon is a drive."""
@@ -104,6 +107,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         yield check
     yield await _check_web_search(settings)
     yield await _check_shared_state(settings)
+    yield await _check_defects(context)
     client = await context.client_if_running()
     if client is None:
         away, remedy = context.server_away, "check TEMPORAL_ADDRESS and the network"
@@ -174,6 +178,23 @@ async def _check_shared_state(settings: Settings) -> Check:
     except ProviderError as error:
         return Check("shared", "fail", f"{kind}: {error}", "check REDIS_URL and the server's log")
     return Check("shared", "ok", kind)
+
+
+async def _check_defects(context: CommandContext) -> Check:
+    """List the unforeseen errors of the newest runs that had any, with all their frames."""
+    sessions = context.stores.sessions
+    failed = [session for session in await sessions.list() if session.defects][:SHOWN_DEFECTS]
+    lines: list[str] = []
+    for session in failed:
+        with suppress(ContentCorrupt):  # listed as unreadable by `research list`
+            state = ResearchState.model_validate_json(await sessions.load(session.research_id) or "{}")
+            for defect in state.defects:
+                lines += [f"{session.research_id}: {printable(defect.text)}"]
+                lines += [f"    {printable(frame)}" for frame in defect.frames]
+    if not lines:
+        return Check("defects", "ok", "no stored run had an internal error")
+    remedy = "report them with these lines, which hold no text of a page; research resume ID continues a run"
+    return Check("defects", "warn", "\n".join(lines), remedy)
 
 
 async def _check_workers(client: ResearchClient) -> Check:

@@ -2,8 +2,8 @@
 
 Frames in both directions are eight bytes of length and a body. In: the pickle of `(function, arguments, processor
 seconds)`. Out: the line `ready` once; then for each call the line `value`, `raised` or `failed` and JSON: the result,
-the name and arguments of an error in `RAISED`, or the type and place of any other. The parent unpickles none of it,
-because a document may have compromised the child that parses it.
+the name and arguments of an error in `RAISED`, or the description of any other (`contracts.defects`). The parent
+unpickles none of it, because a document may have compromised the child that parses it.
 """
 
 import contextlib
@@ -17,12 +17,11 @@ import signal
 import struct
 import sys
 import threading
-import traceback
-from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from pydantic_core import to_json
 
+from contracts.defects import describe_error
 from providers.errors import ContentMissing, InvalidCall, SourceUnreadable
 
 LENGTH: Final = struct.Struct(">Q")
@@ -48,7 +47,7 @@ def write_frame(stream: BinaryIO, body: bytes) -> None:
 
 
 def run(function: str, arguments: tuple[Any, ...]) -> bytes:
-    """Run `module:name` and return its answer. Unexpected errors give type and place: messages may contain a page."""
+    """Run `module:name` and return its answer. Unexpected errors give type and frames: messages may contain a page."""
     try:
         module, _, name = function.partition(":")
         value = getattr(importlib.import_module(module), name)(*arguments)
@@ -59,8 +58,7 @@ def run(function: str, arguments: tuple[Any, ...]) -> bytes:
         os.kill(os.getpid(), signal.SIGKILL)  # as the kernel would
         raise
     except Exception as error:  # noqa: BLE001  # the edge of the process
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        return b"failed\n" + to_json([type(error).__name__, f"{Path(last.filename).name}:{last.lineno}"])
+        return b"failed\n" + to_json(describe_error(error))
 
 
 def listen(stream: BinaryIO, calls: "queue.SimpleQueue[Any]") -> None:

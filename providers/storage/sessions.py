@@ -79,6 +79,7 @@ def _document(research_id: str, state_json: str, *, closed: bool) -> bytes:
         status=str(state.get("status", "")),
         saved_at=datetime.now(UTC).isoformat(timespec="microseconds"),
         closed=closed,
+        defects=len(state.get("defects", [])),
     )
     documents = json.dumps(sorted(documents_of(state)))
     return f'{{"head": {json.dumps(head.model_dump())},\n"documents": {documents},\n"state": {state_json}}}\n'.encode()

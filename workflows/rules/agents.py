@@ -203,6 +203,7 @@ def task_result(
     return TaskResult(
         stop_reason=reason,
         problem=problem,
+        defects=state.defects,
         summary=summary,
         finding_ids=[finding.id for finding in state.findings],
         source_ids=[source.id for source in state.readable_sources()],

@@ -201,6 +201,7 @@ class Agents:
             run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         self._update(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
+        run.state.note_defects(result.defects)
         if result.problem:
             (run.branch_failed if result.is_stub else run.degrade)(f"{agent}: {result.problem}")
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}

@@ -1,7 +1,6 @@
 """Activity calls of a run: their queues and timeouts, and the interpretation of failures."""
 
 import math
-import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,6 +11,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, CancelledErro
 from temporalio.exceptions import TimeoutError as ActivityTimeout
 
 from contracts import activities, failures, names
+from contracts.defects import Defect
 from contracts.outcome import Usage
 from contracts.texts import as_markdown
 
@@ -25,10 +25,13 @@ MARGIN_SECONDS = 2.0
 QUEUE_SECONDS = {
     names.MODELS_QUEUE: (600.0, 10.0),  # synthesis in the design of supervisor and specialists: 600 s
     names.SEARCH_QUEUE: (65.0, 5.0),  # a search times out after 10 s, and may first wait for its rate limit
-    names.READING_QUEUE: (65.0, 5.0),
-    names.RECORDS_QUEUE: (60.0, 60.0),
+    names.READING_QUEUE: (180.0, 5.0),  # its child process may take 120 s on an overloaded machine
+    names.RECORDS_QUEUE: (180.0, 60.0),  # the same
 }
-"""Longest single attempt of a call, and the minimum time for a call, both in seconds."""
+"""Longest single attempt of a call, and the minimum time for a call, both in seconds.
+
+A lost worker is found out by its heartbeats; these times end only attempts whose worker is alive.
+"""
 EXTRACTIVE_CALL_SECONDS = 120.0
 CLOSING_SECONDS = 300.0
 """Time after the deadline for rendering and saving the report while a store is unavailable or full."""
@@ -142,6 +145,12 @@ def failure_details(cause: BaseException | None) -> dict[str, Any]:
     return _first_dict(cause.details if isinstance(cause, ApplicationError) else ())
 
 
+def defects_of(error: ActivityError) -> list[Defect]:
+    """Return the unforeseen error that made a call fail, if there is one."""
+    defect = failure_details(last_failure(error)).get("defect")
+    return [Defect.model_validate(defect)] if isinstance(defect, dict) else []
+
+
 def spent_by(error: ActivityError) -> Usage:
     """Return the usage of a failed call: that of all attempts, as reported by the last one."""
     cause = error.cause
@@ -163,13 +172,6 @@ def describe_unstarted(error: ActivityError) -> str:
             f"`research serve` (this machine) or `research worker --pool {pool}` (a cluster), and ask again"
         )
     return str(cause or error)
-
-
-def describe_unforeseen(error: Exception) -> str:
-    """Describe an internal error by type and place, without its message, which may contain page text."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    path = "/".join(last.filename.split("/")[-2:])
-    return f"internal error: {type(error).__name__} at {path}:{last.lineno}"
 
 
 def _first_dict(parts: Sequence[object]) -> dict[str, Any]:

@@ -179,7 +179,7 @@ def resume_state(
     # A person is asked again, with the full time to answer.
     state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure, state.result = [], "", None
-    state.hasty_analyses, state.lost_providers = [], {}
+    state.hasty_analyses, state.lost_providers, state.defects = [], {}, []
     state.agents = [_resumed_agent(record, unread) for record in state.agents]
     reset = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)

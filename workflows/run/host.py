@@ -16,9 +16,11 @@ from contracts import failures, names
 from contracts.activities import ActivitySpec
 from contracts.agents import AgentRequest, TaskResult
 from contracts.base import CompactModel
+from contracts.defects import Defect, describe_error
 from contracts.names import FAIRNESS_KEY_CHARACTERS
 from contracts.outcome import Awaited
 from contracts.parse_request import error_lines
+from contracts.strategies import declaration
 from workflows.run.calls import CallOptions, is_cancelled, reason_of, show_summary
 from workflows.run.inbox import CallNotAllowed
 
@@ -214,6 +216,15 @@ class Host:
                 yield
         finally:
             del self._awaiting[name]
+
+
+def log_defect(error: Exception, strategy: str | None) -> Defect:
+    """Log an unforeseen error of a run under this strategy with all its frames, and return its description."""
+    packages = [declaration(strategy).implementation.partition(".")[0].partition(":")[0]] if strategy else []
+    defect = describe_error(error, packages)
+    fields = {"research_id": workflow.info().workflow_id, "error": defect.error, "place": defect.place}
+    workflow.logger.error("run.defect", extra=fields | {"frames": defect.frames})
+    return defect
 
 
 # --- outside payloads, decoded here so that none of them can fail a workflow task ------------------------------------

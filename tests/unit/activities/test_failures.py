@@ -54,6 +54,7 @@ class Attempt:
         (errors.Unavailable("reset"), READING, failures.SOURCE_UNAVAILABLE, True),
         (errors.StoreUnavailable("down"), MODELS, failures.STORE_UNAVAILABLE, True),
         (errors.SharedStateUnavailable("down"), SEARCHING, failures.STORE_UNAVAILABLE, True),
+        (errors.ProcessStalled("paused"), RECORDS, failures.PROCESS_STALLED, True),
         (errors.StorageFull("full"), RECORDS, failures.STORAGE_FULL, True),
         (errors.NotConfigured("no key"), SEARCHING, failures.SEARCH_NOT_CONFIGURED, False),
         (errors.NotConfigured("no key"), MODELS, failures.MODEL_REJECTED, False),
@@ -171,6 +172,27 @@ async def test_the_cause_of_a_failure_stays_behind() -> None:
     assert "the whole prompt" not in str(logs)
     labels = {"activity": "unknown", "type": failures.SEARCH_NOT_CONFIGURED, "final": True}
     assert [(count[1], count[-1]) for count in tried.meter.told] == [("research_call_failures", labels)]
+
+
+async def test_an_unforeseen_error_is_logged_by_its_frames() -> None:
+    """Neither the log nor the history has its message, which may hold text of a page; the call is made again."""
+
+    def read() -> None:
+        raise KeyError("words of a page")
+
+    async def body() -> None:
+        async with attempt(RECORDS):
+            read()
+
+    with capture_logs() as logs, pytest.raises(ApplicationError) as caught:
+        await Attempt().environment.run(body)
+    failure, line = caught.value, logs[0]
+    assert (failure.type, failure.non_retryable) == ("KeyError", False)
+    assert "words of a page" not in f"{failure.message}{failure.details}{failure.__cause__}{logs}"
+    assert (line["event"], line["error"]) == ("call.defect", "KeyError")
+    assert line["frames"][-1] == failure.details[0]["defect"]["frames"][-1]
+    assert line["frames"][-1].startswith("tests/unit/activities/test_failures.py:")
+    assert line["frames"][-1].endswith(" in read")
 
 
 async def test_work_that_swallows_a_cancellation_holds_no_call_up() -> None:

@@ -185,7 +185,7 @@ class ExecutorStrategy(ScopedStrategy):
         if not state.findings and not state.unaddressed_gaps():
             _add_gaps(state, ProposedGap(description=f"Nothing in the vetted sources answers “{goal}”."))
         summary = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""
-        return f"{_summary(state)}: {summary or 'nothing was summary'}"[:SUMMARY_CHARACTERS]
+        return f"{_summary(state)}: {summary or 'nothing was found'}"[:SUMMARY_CHARACTERS]
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
         """Return this executor's tree node, with the reason why it ended."""

@@ -13,6 +13,10 @@ from unittest.mock import AsyncMock
 import pytest
 
 from client.cli.doctor import ADDRESS, _check_workers
+from contracts.defects import Defect
+from providers.storage.sessions import SESSIONS, RecordSessionStore
+from providers.storage.stored_records import open_records
+from tests.fakes import states
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.web import WebServer, page, redirect
@@ -52,6 +56,22 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
     assert {"program", "home", "settings", "model", "shared", "server"} <= set(lines)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in done.stdout
     assert "not running; `research run`" in lines["server"]
+
+
+def test_an_internal_error_of_a_run_is_listed_with_its_frames(home: Path) -> None:
+    """The newest runs that had one, each frame in a line; other runs are not opened."""
+    frames = ["workflows/driver.py:7 in step", "tests/toy.py:3 in advance"]
+    defect = Defect(error="KeyError", place=frames[-1], frames=frames)
+    store = RecordSessionStore(open_records(None, home, SESSIONS))
+    for name, defects in (("r-1", [defect]), ("r-2", [])):
+        state = states.state(defects=defects).snapshot()
+        asyncio.run(store.save(name, json.dumps(state), closed=True))
+    found = checks()["defects"]
+    assert found["grade"] == "warn"
+    assert found["found"].splitlines() == [
+        f"r-1: internal error: KeyError at {frames[-1]}",
+        *(f"    {one}" for one in frames),
+    ]
 
 
 def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> None:
