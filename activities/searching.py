@@ -15,6 +15,7 @@ from contracts.outcome import Usage
 from contracts.request import EARLIER_PROVIDER
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
+from contracts.texts import shorten
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.storage.stored_notebooks import Notebooks
@@ -65,7 +66,7 @@ class SearchingActivities:
     async def _store_hits(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
         """Return the response with labels of its hits in rank order; the hits go into an entry of the notebook."""
         labels = [
-            SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS] if index < request.titled else "", doi=hit.doi)
+            _label(hit, request.snippet_characters) if index < request.titled else SearchHit(url=hit.url, doi=hit.doi)
             for index, hit in enumerate(sorted(response.hits, key=lambda hit: hit.rank))
         ]
         entry = None
@@ -78,6 +79,12 @@ class SearchingActivities:
             )
             entry = await self.notebooks.write(stored)
         return response.model_copy(update={"hits": labels, "entry": entry, "warnings": response.warnings[:5]})
+
+
+def _label(hit: SearchHit, snippet_characters: int) -> SearchHit:
+    """Return what a workflow gets of a hit that a role may choose."""
+    snippet = shorten(" ".join(hit.snippet.split()), snippet_characters) if snippet_characters else ""
+    return SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS], snippet=snippet, doi=hit.doi)
 
 
 def _shorten_hit(hit: SearchHit) -> SearchHit:

@@ -112,7 +112,9 @@ class FinishArguments(Contract):
 
 
 WEB_SEARCH: Final = ToolSpec(
-    "web_search", "Search. Returns numbered titles of pages that no earlier search found.", WebSearchArguments
+    "web_search",
+    "Search. Returns numbered titles of pages that no earlier search found, with places and matching lines.",
+    WebSearchArguments,
 )
 FETCH_URL: Final = ToolSpec(
     "fetch_url", "Fetch a page by its number. Returns a file id, type and size.", FetchArguments

@@ -122,6 +122,8 @@ class SearchRequest(RunRequest, OutgoingRequest):
     """Hash of the stored entry with an earlier run's sources, offered by the provider `earlier`."""
     titled: int = 50
     """Number of hits returned with titles; the others are read only in place of failed ones."""
+    snippet_characters: int = 0
+    """Length of the snippet returned with each title, for a role that chooses pages by it; 0: no snippet."""
     questions: list[str] = []
     """All sub-queries searched at the same time; pages are assessed against them."""
     resolved_entry: str = ""

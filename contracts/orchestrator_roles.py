@@ -71,7 +71,7 @@ GENERATE_PLAN: Final = ToolSpec(
 ASK_PERSON: Final = ToolSpec(
     "ask_person", "Ask the person first, because two readers would look for different things.", AskArguments
 )
-SEARCH: Final = ToolSpec("search", "Search. Returns numbered titles, never text.", SearchArguments)
+SEARCH: Final = ToolSpec("search", "Search. Returns numbered titles with places and matching lines.", SearchArguments)
 OPEN_PAGE: Final = ToolSpec(
     "open_page", "Have one of the found pages read. Returns notes on what it says about the task.", OpenArguments
 )

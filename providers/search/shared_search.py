@@ -10,7 +10,8 @@ from providers.shared.cache import NEWS_SEARCH, SEARCH, Cache
 from providers.shared.limits import Limiter
 
 FIELDS_OUTSIDE_KEY: Final = {"research_id", "tenant", "operation", "questions", "date", "resolved_entry", "titled"} | {
-    "patience_seconds"
+    "patience_seconds",
+    "snippet_characters",
 }
 """Fields that do not affect the answer: the caller and its reason; the tenant is part of the cache's own key."""
 

@@ -27,6 +27,11 @@ def answered(body: Mapping[str, Any]) -> list[str]:
     return [block["content"] for block in said if block["type"] == "tool_result"]
 
 
+def listed(answer: str) -> list[int]:
+    """The numbers of the pages that a search lists, each at the beginning of a line."""
+    return [int(number) for number in re.findall(r"^(?:\w+¦)?(\d+)\. ", answer, re.MULTILINE)]
+
+
 def offered(body: Mapping[str, Any]) -> list[str]:
     return [tool["name"] for tool in body.get("tools") or []]
 
@@ -97,7 +102,7 @@ def work(body: Mapping[str, Any]) -> Blocks:
     made = [name for name, _ in called(body)]
     if not made:
         return blocks(body, ("search", {"query": " ".join(key_words(task)[:12])}))
-    pages = [int(number) for number in re.findall(r"(\d+)\. ", answered(body)[0])]
+    pages = listed(answered(body)[0])
     if "open_page" not in made and pages and "open_page" in offered(body):
         further = ("search", {"query": f"{' '.join(key_words(task)[-6:])} in detail"})
         more = [further] if "search" in offered(body) else []
@@ -132,7 +137,7 @@ def research_live(body: Mapping[str, Any]) -> Blocks:
     fetched = {given["page"] for name, given in made if name == "fetch_url"}
     parsed = {given["file_id"] for name, given in made if name == "parse_content"}
     written = {note for name, given in made if name == "update_report" for note in given["notes"]}
-    pages = [int(number) for number in re.findall(r"(?<!\w)(\d+)\. ", answers)]
+    pages = listed(answers)
     files = [name for name in dict.fromkeys(re.findall(r"file ([0-9a-f]{12}),", answers)) if name not in parsed]
     notes = [int(number) for number in re.findall(r"note (\d+): ", answers)]
     due = [note for note in dict.fromkeys(notes) if note not in written]

@@ -1,14 +1,17 @@
 """Reading for a role with tools: searches that number their pages, reads by number, and notes on the pages.
 
-A number means the same page in every turn. The role sees titles and notes, never page text.
+A number means the same page in every turn. The role sees titles, places, the snippets of searches and notes, never the
+text of a page.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, Source
+from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import add_derived_fields
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput
@@ -23,6 +26,7 @@ from workflows.run.research_run import ResearchRun
 
 MAX_LISTED_PAGES: Final = 12
 """Pages listed per search."""
+PLACE_CHARACTERS: Final = 80
 
 
 class ReadingPosition(Position):
@@ -120,14 +124,31 @@ def describe_search(
     search = state.plan.newest(search)
     if search.error and not search.result_count:
         return f"The search for “{search.text}” failed: {search.error}.", None
-    ranks = {canonical_url(page.hit.url): page.hit.rank for page in state.candidates if page.sub_query_id == search.id}
-    pages = dict(enumerate(list_pages(state), start=1))
-    own = {number: ranks.get(canonical_url(page.hit.url)) for number, page in pages.items() if number not in listed}
-    ranked = sorted((rank, number) for number, rank in own.items() if rank is not None)
-    numbers = [number for _, number in ranked[:limit]]
-    lines = [f"{number}. {page_title(pages[number])}" for number in numbers]
+    found = {canonical_url(page.hit.url): page for page in state.candidates if page.sub_query_id == search.id}
+    numbered = enumerate(list_pages(state), start=1)
+    own = {number: found.get(canonical_url(page.hit.url)) for number, page in numbered if number not in listed}
+    ranked = sorted((page.hit.rank, number, page) for number, page in own.items() if page is not None)
+    numbers = [number for _, number, _ in ranked[:limit]]
+    lines = [f"{number}. {describe_hit(page)}" for _, number, page in ranked[:limit]]
     headline = f"Found for “{search.text}”:" if lines else f"Nothing new was found for “{search.text}”."
     return "\n".join([headline, *lines]), numbers
+
+
+def describe_hit(page: Candidate) -> str:
+    """Return the title of a page with its date, its place, and the snippet of the search that found it."""
+    place, snippet = page_place(page.hit.url), page.hit.snippet
+    located = f"{page_title(page)} [{place}]" if place else page_title(page)
+    return f"{located}: {snippet}" if snippet else located
+
+
+def page_place(url: str) -> str:
+    """Return the path of a document in its collection, or the host of a web page; the end of a long one."""
+    if url.startswith(CORPUS_SCHEME):
+        place = unquote(url.removeprefix(CORPUS_SCHEME).partition("/")[2])
+    else:
+        place = (urlsplit(url).hostname or "").removeprefix("www.")
+    place = " ".join(place.split())
+    return place if len(place) <= PLACE_CHARACTERS else f"…{place[-PLACE_CHARACTERS:]}"
 
 
 def page_title(page: Candidate) -> str:

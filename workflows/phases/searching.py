@@ -38,6 +38,8 @@ PATIENCE_SECONDS: Final = 10.0
 """Time for retries of one of several providers before the search continues with the others."""
 MAX_PATIENCE_SECONDS: Final = 30.0
 """Upper limit of this time when the whole search is repeated, because a dead provider delays the others."""
+SNIPPET_CHARACTERS: Final = 160
+"""Shown of each hit to a role that chooses pages: a sentence."""
 PERMANENT_FAILURES: Final = (failures.SEARCH_NOT_CONFIGURED, failures.CORPUS_UNAVAILABLE)
 """Permanent failures: a rejected key, a missing folder."""
 
@@ -85,7 +87,7 @@ class Searching:
     """Searches for the sub-queries of one gathering, and tracks failing providers."""
 
     def __init__(self, run: ResearchRun, sub_queries: Sequence[PlanNode] = (), *, titled: bool = False) -> None:
-        """`sub_queries` are all those searched at the same time; `titled` is for a role that chooses by titles."""
+        """`sub_queries` are all those searched at the same time; `titled` is for a role that chooses by hits."""
         self._run = run
         self._titled = titled
         self._resolved = resolved = run.resolved
@@ -235,6 +237,7 @@ class Searching:
             source_type=source_type,
             earlier_entry=resolved.follow_up.entry if resolved.follow_up and provider == EARLIER_PROVIDER else "",
             titled=self._max_hits(provider) if self._titled else resolved.limits.max_sources_per_query,
+            snippet_characters=SNIPPET_CHARACTERS if self._titled else 0,
             questions=self._questions,
             date=today,
             resolved_entry=run.state.resolved_entry,

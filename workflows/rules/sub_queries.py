@@ -186,6 +186,7 @@ def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
     for candidate in unread:
         if not is_excluded(candidate.hit.title, candidate.hit.url, state.resolution.exclude):
             # The search entries have the other details, so checkpoints need not repeat them.
-            hit = candidate.hit.model_copy(update={"title": "", "rank": 1} if candidate.hit.entries else {})
+            bare = {"title": "", "snippet": "", "rank": 1} if candidate.hit.entries else {}
+            hit = candidate.hit.model_copy(update=bare)
             by_url.setdefault(canonical_url(hit.url), candidate.model_copy(update={"hit": hit}))
     state.passed_over = list(by_url.values())[:MAX_PASSED_OVER]

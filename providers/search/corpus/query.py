@@ -1,6 +1,6 @@
 """One query to one index: from matching chunks to sections to documents, always the same for the same index."""
 
-import textwrap
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +8,10 @@ from typing import Final
 
 from contracts.evidence import SearchHit, SectionHint
 from contracts.messages import SearchRequest, SearchResponse
+from contracts.texts import shorten
 from providers.search.corpus.folders import document_url
 from providers.search.corpus.index import Chunk, IndexReader, open_index
-from providers.text import inverse_document_frequency, question_stems, word_keys, words
+from providers.text import inverse_document_frequency, question_stems, sentence_spans, word_keys, words
 
 PROVIDER: Final = "corpus"
 MAX_RESULTS: Final = 200
@@ -20,6 +21,7 @@ SECTION_FLOOR: Final = 0.25  # share of the best section's score below which ano
 MAX_SECTIONS: Final = 8
 COVERAGE_FLOOR: Final = 0.2  # share of the weight of the question's words that a document's best chunks must cover
 SNIPPET_CHARACTERS: Final = 200
+MAX_SNIPPET_SOURCE: Final = 2_000  # of a matching passage, in which its sentence is looked for
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def _hit(
     return SearchHit(
         url=document_url(corpus, best.path),
         title=facts.title,
-        snippet=textwrap.shorten(text[first.start : first.stop][:1_000], SNIPPET_CHARACTERS, placeholder="…"),
+        snippet=_snippet(text[first.start : first.stop][:MAX_SNIPPET_SOURCE], weights, document.key_language),
         rank=rank,
         provider=PROVIDER,
         source_type="file",
@@ -106,6 +108,27 @@ def _hit(
         sections=hints,
         content_hash=document.text_hash,
     )
+
+
+def _snippet(passage: str, weights: Mapping[str, float], language: str) -> str:
+    """Return the sentence or line with the rarest words of the question, with what follows it as far as there is room.
+
+    A long sentence is shown from a little before its first word of the question.
+    """
+    best, start = -1.0, 0
+    for line in re.finditer(r"[^\n]+", passage):
+        for first, last in sentence_spans(line[0]):
+            keys = {key for word in words(line[0][first:last]) for key in word_keys(word, language)} & weights.keys()
+            if (weight := sum(weights[key] for key in keys)) > best:
+                best, start = weight, line.start() + first
+    shown = " ".join(passage[start:].split())
+    if len(shown) > SNIPPET_CHARACTERS:
+        asked = (match.start() for match in re.finditer(r"\S+", shown)
+                 if any(key in weights for word in words(match[0]) for key in word_keys(word, language)))  # fmt: skip
+        place = next(asked, 0)
+        if place > SNIPPET_CHARACTERS // 2:
+            shown = "…" + shown[shown.find(" ", place - SNIPPET_CHARACTERS // 4) + 1 :]
+    return shorten(shown, SNIPPET_CHARACTERS)
 
 
 def _nearest(index: IndexReader, key: str, language: str) -> str | None:

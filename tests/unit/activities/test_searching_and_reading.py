@@ -98,9 +98,13 @@ async def test_hits_are_returned_by_reference() -> None:
     response = SearchResponse(provider="shelf", hits=hits)
     found = await environment().run(searching(response, notebooks).search, request)
     assert [(hit.url, hit.title, hit.doi) for hit in found.hits] == [(URL, "t" * 120, "10.1/x"), (f"{URL}/2", "", None)]
+    assert {hit.snippet for hit in found.hits} == {""}
     entry = await notebooks.read(found.entry or "", HitsEntry)
     assert entry.questions == ["q"]
     assert (len(entry.hits[0].snippet), len(entry.hits[0].sections)) == (200, 3)
+    chosen_by_a_role = request.model_copy(update={"snippet_characters": 160})
+    shown = await environment().run(searching(response, notebooks).search, chosen_by_a_role)
+    assert [len(hit.snippet) for hit in shown.hits] == [160, 0]
     nothing = await environment().run(searching(SearchResponse(provider="shelf")).search, asked())
     assert (nothing.hits, nothing.entry) == ([], None)
 

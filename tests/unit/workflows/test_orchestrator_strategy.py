@@ -29,6 +29,7 @@ from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import QUESTION, begin
+from workflows.phases.agent_reading import page_place
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Reply
 from workflows.strategies.orchestrator.orchestrator_strategy import (
@@ -127,6 +128,26 @@ async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path
         assert sum(one.text in opening_of(body) for one in state.plan.steps) == 1
     (written,) = requests_of(api, "synthesizer")
     assert step in json.dumps(written, ensure_ascii=False)
+
+
+async def test_an_agent_chooses_among_titles_places_and_lines_that_match(tmp_path: Path) -> None:
+    """Each hit has its path in the collection and the snippet of its search, so that "Introduction" says something."""
+    async with trial_of(tmp_path, "orchestrator", "model", depth="medium") as trial:
+        find = trial.world.corpus.search
+
+        async def with_snippets(request: Any) -> Any:
+            found = await find(request)
+            hits = [hit.model_copy(update={"snippet": f"about {request.text[:20]}"}) for hit in found.hits]
+            return found.model_copy(update={"hits": hits})
+
+        trial.world.corpus.search = with_snippets
+        await trial.conduct()
+    (first, *_) = (body for body in requests_of(trial.api, "agent") if answered(body))
+    line = next(line for line in answered(first)[0].splitlines() if re.search(r"¦1\. ", line))
+    assert re.search(r"¦1\. .+ \[\S+\.md\]: about \w+", line), line
+    assert page_place("corpus:manual/guide/a%20b.md") == "guide/a b.md"
+    assert page_place("https://www.example.org/x?y=1") == "example.org"
+    assert page_place(f"corpus:manual/{'deep/' * 40}end.md").endswith("deep/end.md")
 
 
 # --- dispatch --------------------------------------------------------------------------------------------------------

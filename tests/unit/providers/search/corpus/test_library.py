@@ -77,6 +77,26 @@ async def test_indexes_a_folder_and_finds_the_section_that_answers(library):
     assert document.raw == PAGES["wal.html"].encode()
 
 
+async def test_a_snippet_speaks_of_the_query(library, folder):
+    """It is the sentence with the rarest words of the question, not the beginning of the section; of a long sentence, the
+    part around them.
+    """
+    filler = "Nothing of interest stands in this place. " * 8
+    long = "and so on " * 40
+    (folder / "wal.html").write_text(
+        f"<h1>Introduction</h1><p>{filler}The archiver waits sixty seconds. {filler}</p>"
+        f"<h1>Other</h1><p>{long} until the hypervisor awakes, {long}.</p>"
+    )
+    await library.refresh("manual")
+    assert (
+        (await ask(library, "How long does the archiver wait?")).hits[0].snippet.startswith("The archiver waits sixty")
+    )
+    cut = (await ask(library, "hypervisor")).hits[0].snippet
+    assert cut.startswith("…")
+    assert "until the hypervisor awakes" in cut
+    assert len(cut) <= 200
+
+
 async def test_code_is_searched_and_words_are_counted_by_document(library):
     """A listing is found like any other block; a word counts once for each document, and an absent one is spelled."""
     await library.refresh("manual")
