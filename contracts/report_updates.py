@@ -20,6 +20,8 @@ LONGER_FIGURES: Final = {"title": "", "summary": "", "sections": [], "evidence_i
 """Draft fields that follow from the text, blanked to keep histories small."""
 MAX_OPERATIONS: Final = 12
 """Per update."""
+SHOWN_SECTION_CHARACTERS: Final = 3_000
+"""Of a section, as returned to the workflow after an update: about 500 words."""
 MAX_REVISIONS: Final = 40
 """Earlier versions of a live report that can still be fetched by hash."""
 
@@ -133,6 +135,8 @@ class AppliedUpdate(CompactModel):
     """Outcome of one update: the new text, or the reason why it is unchanged."""
 
     step: DraftStep | None = None
+    section: str = ""
+    """Markdown of the section after an applied update, without citations: its end, if it is long."""
     refusal: str = ""
     """In plain English, with the remedy; empty for an applied update."""
 

@@ -20,12 +20,13 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.reporting.drafts import count_words, describe_text, parse_draft, split_sections, store_draft
-from activities.reporting.references import cited_evidence
+from activities.reporting.references import cited_evidence, without_markers
 from activities.reporting.tree import PARSER, Block, Blocks, Run, heading, one_line, sentences, write
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import (
     LONGER_FIGURES,
+    SHOWN_SECTION_CHARACTERS,
     AppliedUpdate,
     AppliedUpdates,
     DraftStep,
@@ -509,9 +510,11 @@ class LiveReportActivities:
                     draft = draft.model_copy(update={"kind": update.kind})
                 (step,) = await self._store_steps(draft, report, [updated])
                 report, draft, newest = updated, step.draft, len(outcomes)
-                outcomes.append(AppliedUpdate(step=step))
+                outcomes.append(AppliedUpdate(step=step, section=_shown_section(report, update.heading)))
             followed = [
-                AppliedUpdate(step=_without_figures(outcome.step)) if outcome.step and index < newest else outcome
+                outcome.model_copy(update={"step": _without_figures(outcome.step)})
+                if outcome.step and index < newest
+                else outcome
                 for index, outcome in enumerate(outcomes)
             ]
             return AppliedUpdates(base=None if request.base else base, outcomes=followed)
@@ -560,6 +563,14 @@ class LiveReportActivities:
             steps.append(step.model_copy(update={"draft": await store_draft(self.content, draft, report.text)}))
             before = report
         return [*map(_without_figures, steps[:-1]), *steps[-1:]]
+
+
+def _shown_section(report: LiveText, heading: str) -> str:
+    """Return the text of a section without citations, or the last lines of a long one."""
+    text = without_markers(report.sections[report.index_of(heading)][1])
+    if len(text) <= SHOWN_SECTION_CHARACTERS:
+        return text
+    return f"[…]{text[-SHOWN_SECTION_CHARACTERS:].partition(' ')[2]}"
 
 
 def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tuple[ReportDraft, DraftStep]:

@@ -22,6 +22,7 @@ from contracts.living_roles import (
 )
 from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
 from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, UpdateInput
+from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
@@ -136,7 +137,7 @@ async def take_turn(run: ResearchRun) -> None:
     state.analyzed_sub_queries = list(dict.fromkeys(search_ids))
     progress = _measure_progress(state)
     answers, results = await _carry_out(run, position, work, calls)
-    _finish(state, position, calls, answers)
+    _finish(state, position, calls, answers, can_fetch=can_fetch(state, position, run.resolved.limits))
     # The turn counts only from here; if cut short before, it is repeated with the answer from the journal, unpaid.
     position.transcript = output.transcript
     position.answers = [answers.get(call.id) or refuse_call(call) for call in output.calls]
@@ -170,6 +171,7 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
     return LivingInput(
         transcript=position.transcript,
         answers=position.answers,
+        offered=offered_tools(state, position, run.resolved.limits),
         reminder=position.reminder,
         queries=[query.text for query in planned_queries(state)] if is_opening else [],
         outline=state.plan.outline if is_opening else [],
@@ -182,6 +184,26 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
         unwritten=unwritten_notes(state, position.unwritable),
         open_questions=[f"Nothing was found for: {heading}" for heading in empty_sections(state)],
     )
+
+
+def can_fetch(state: ResearchState, position: LivingPosition, limits: EffectiveLimits) -> bool:
+    """Return true while a page that was found may be fetched."""
+    return sources_left(state, limits) > 0 and len(list_pages(state)) > len(position.opened)
+
+
+def offered_tools(state: ResearchState, position: LivingPosition, limits: EffectiveLimits) -> list[str]:
+    """Return the names of the tools that can have an effect in the next turn."""
+    may_fetch = can_fetch(state, position, limits)
+    may_search = sources_left(state, limits) > 0 or bool(unasked_queries(state))
+    has_searched = any(query.status is not NodeStatus.PENDING for query in state.plan.sub_queries)
+    usable = {
+        WEB_SEARCH: may_search,
+        FETCH_URL: may_fetch,
+        PARSE_CONTENT: bool(state.readable_sources()),
+        UPDATE_REPORT: bool(state.findings),
+        FINISH: has_searched and not (may_fetch and not state.fetched_sources()),
+    }
+    return [tool.name for tool, is_usable in usable.items() if is_usable] or [FINISH.name]
 
 
 # --- its calls -------------------------------------------------------------------------------------------------------
@@ -344,13 +366,18 @@ async def _update(
 
 
 def _finish(
-    state: ResearchState, position: LivingPosition, calls: Sequence[ToolCall], answers: dict[str, ToolAnswer]
+    state: ResearchState,
+    position: LivingPosition,
+    calls: Sequence[ToolCall],
+    answers: dict[str, ToolAnswer],
+    *,
+    can_fetch: bool,
 ) -> None:
     """End the agent's part at its request if the plan is done; else answer with the missing parts."""
     finishes = [call for call in calls if call.name == FINISH.name]
     for call in finishes:
         questions = [text.strip()[:400] for text in FINISH.read(call).open_questions if text.strip()]
-        problem = finish_refusal(state, questions)
+        problem = finish_refusal(state, questions, can_fetch=can_fetch)
         if len(calls) > len(finishes):
             problem = "The other calls of this turn came first: look at what they brought, then finish."
         answers[call.id] = ToolAnswer(call_id=call.id, text=problem or "The research is over.", is_error=bool(problem))
@@ -359,14 +386,17 @@ def _finish(
             position.ended = "the agent has finished"
 
 
-def finish_refusal(state: ResearchState, questions: Sequence[str]) -> str:
-    """Describe the parts of the plan that are neither done nor named as open; empty if there are none."""
+def finish_refusal(state: ResearchState, questions: Sequence[str], *, can_fetch: bool) -> str:
+    """Describe the parts of the plan that are neither done nor named as open; empty if there are none.
+
+    `can_fetch` is true while a page that was found may still be fetched.
+    """
     named = normalized_text(" ".join(questions))
     queries = [query.text for query in unasked_queries(state) if normalized_text(query.text) not in named]
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
     missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"] if queries else []
     missing += [f"these headings are still empty: {'; '.join(headings)}"] if headings else []
-    if list_pages(state) and not state.fetched_sources():
+    if can_fetch and not state.fetched_sources():
         return "No page was fetched yet: titles answer nothing. Fetch the most promising pages and have them read."
     if not missing:
         return ""
@@ -396,7 +426,10 @@ def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[st
 def _describe_update(
     state: ResearchState, heading: str, outcome: AppliedUpdate, omitted: Sequence[int]
 ) -> tuple[str, dict[str, Any]]:
-    """Describe an update with all section lengths, and return its event fields; `omitted` are the omitted notes."""
+    """Describe an update with its section's text and all section lengths, and return its event fields.
+
+    `omitted` are the numbers of the notes without room.
+    """
     step = outcome.step
     if step is None:
         return f"“{heading}” is unchanged: {outcome.refusal}", {"heading": heading}
@@ -406,6 +439,7 @@ def _describe_update(
         f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed.",
         f"Words of each section: {lengths}.",
     ]
+    lines += ["It now reads:", outcome.section] if outcome.section else []
     if omitted:
         lines.append(f"No room was left for the notes {', '.join(map(str, omitted))}: ask for them once more.")
     result = {"heading": heading, "inserted": step.inserted, "removed": step.removed}
