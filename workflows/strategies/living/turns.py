@@ -25,7 +25,7 @@ from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, UpdateI
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.texts import plural
-from contracts.tools import ToolAnswer, ToolCall, refuse_call
+from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
 from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
     ReadingPosition,
@@ -196,7 +196,7 @@ def offered_tools(state: ResearchState, position: LivingPosition, limits: Effect
     may_fetch = can_fetch(state, position, limits)
     may_search = sources_left(state, limits) > 0 or bool(unasked_queries(state))
     has_searched = any(query.status is not NodeStatus.PENDING for query in state.plan.sub_queries)
-    usable = {
+    usable: dict[ToolSpec[Any], bool] = {
         WEB_SEARCH: may_search,
         FETCH_URL: may_fetch,
         PARSE_CONTENT: bool(state.readable_sources()),
