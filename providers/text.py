@@ -4,16 +4,49 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Final
+from unicodedata import category, normalize
 
 import snowballstemmer  # type: ignore[import-untyped]
 from nupunkt import sent_spans
 
-WORD: Final = re.compile(r"[^\W_]+(?:[._'’-][^\W_]+)*", re.UNICODE)
+MARKS: Final = "".join(
+    chr(code)
+    for code in (*range(0x300, 0x1E00), *range(0x302A, 0x3030), 0x3099, 0x309A, *range(0xA800, 0xAC00))
+    if category(chr(code)) in {"Mn", "Mc"}
+)
+"""Accents, vowel signs and tone marks, which belong to the letter before them."""
+UNSPACED: Final = (
+    "\u0e01-\u0e2e\u0e30\u0e32\u0e33\u0e40-\u0e46"  # Thai
+    "\u0e81-\u0eb0\u0eb2\u0eb3\u0ebd-\u0ec6\u0edc-\u0edf"  # Lao
+    "\u1000-\u102a\u103f\u1050-\u1055\u1780-\u17b3"  # Burmese, Khmer
+    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9d"  # Japanese
+    "\u3105-\u312f\u31a0-\u31bf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"  # Chinese
+    "\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7a3"  # Korean, whose spaces stand after the endings of a word
+)
+"""Letters of writing without spaces between words, as ranges of a character class."""
+_LETTERS: Final = rf"[^\W_{UNSPACED}]++(?:[{MARKS}]++[^\W_{UNSPACED}]*+)*+"
+WORD: Final = re.compile(rf"[{UNSPACED}][{UNSPACED}{MARKS}]*+|{_LETTERS}(?:[._'’-]{_LETTERS})*+")
+LETTER: Final = re.compile(rf"[{UNSPACED}][{MARKS}]*+")
+"""A letter of such writing with its marks."""
+IDEOGRAPH: Final = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
+WRITINGS: Final = {
+    "ja": re.compile("[\u3041-\u30ff\uff66-\uff9d]"),
+    "zh": IDEOGRAPH,
+    "ko": re.compile("[\u1100-\u11ff\u3131-\u318e\uac00-\ud7a3]"),
+    "th": re.compile("[\u0e01-\u0e46]"),
+    "ru": re.compile("[\u0400-\u04ff]"),
+}
+"""Letters by the language that writes with them; Japanese has ideographs, too."""
+JAPANESE_SHARE: Final = 10  # ideographs for each letter of Japanese from which a text is Chinese that cites a name
+SEAM_WEIGHT: Final = 0.2
+"""Weight of a pair of letters that no document has, or that has only endings: mostly the seam of two words."""
+ENDINGS: Final = re.compile("[\u3041-\u309f]+")  # Hiragana, in which Japanese writes endings and particles
 JOINT: Final = re.compile(r"[._'’-]")
 KNOWN_LANGUAGES: Final = ("en", "de", "fr", "es", "it", "pt", "nl")
 STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
@@ -23,6 +56,11 @@ MIN_DOCUMENTS: Final = 20
 """Smaller collections weigh words as if they had this many, or a word in both of two documents would weigh nothing."""
 MIN_LEAD: Final = 0.26  # by how many distinctive words a language must lead English
 RUN_ENDS: Final = 100  # characters at each end of a long run without white space that the sentence splitter sees
+MIN_WRAPPED_WIDTH: Final = 30  # characters of the widest line of a paragraph that a program broke: a narrow column
+OPENING_SIGNS: Final = "`'\"*_(["  # before the first letter of a line
+FULL_WIDTH: Final = 60  # of the widest line from which full lines count; narrower lists look full by chance
+FULL_LINES: Final = 0.8  # share of the lines that the next word would not have fitted on
+EAST_ASIAN_STOP: Final = re.compile("[。！？｡]+[」』”’）》〉】]*\\s*")
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
 """Longer than any word; the splitter would take quadratic time on it."""
 
@@ -78,23 +116,55 @@ def stem(word: str, language: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Return a word in lower case, with one kind of apostrophe."""
-    return word.casefold().replace("’", "'")
+    """Return a word in lower case, with one kind of apostrophe and one form of each letter."""
+    return (word if word.isascii() else normalize("NFKC", word)).casefold().replace("’", "'")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of a text as written; an identifier such as `autovacuum_freeze_max_age` is one word."""
+    """Return the words of a text as written; an identifier such as `autovacuum_freeze_max_age` is one word.
+
+    In writing without spaces, all letters up to the next sign are one word.
+    """
     return WORD.findall(text)
 
 
 def stems(text: str, language: str = "en") -> list[str]:
-    """Return the stems of all words of a text, in order."""
-    return [stem(word, language) for word in words(text)]
+    """Return the stems of all words of a text, in order; for writing without spaces, its pairs of letters."""
+    return [key for word in words(text) for key in subject_keys(word, language)]
+
+
+def is_unspaced(word: str) -> bool:
+    """Return whether a word is of a writing without spaces, where it may be a whole sentence."""
+    return LETTER.match(word) is not None
+
+
+def subject_keys(word: str, language: str) -> tuple[str, ...]:
+    """Return the keys by which a question searches for a word: its stem, or its pairs of letters."""
+    return word_keys(word, language) if is_unspaced(word) else (stem(word, language),)
+
+
+def _pairs(word: str) -> tuple[str, ...]:
+    """Return the overlapping pairs of letters of a word, and each ideograph between letters of another kind."""
+    letters = LETTER.findall(fold(word))
+    if len(letters) < 2:
+        return tuple(letters) or (fold(word),)
+    kinds = [IDEOGRAPH.match(letter) is not None for letter in letters]
+    alone = [
+        letter
+        for letter, before, here, after in zip(letters, [False, *kinds], kinds, [*kinds[1:], False], strict=False)
+        if here and not before and not after
+    ]
+    return (*(one + other for one, other in pairwise(letters)), *alone)
 
 
 @lru_cache(maxsize=50_000)
 def word_keys(word: str, language: str) -> tuple[str, ...]:
-    """Return the stem of a word and, for a compound such as `freeze_max_age`, the stems of its parts."""
+    """Return the keys by which a word is found: its stem and, for a compound such as `freeze_max_age`, its parts.
+
+    Writing without spaces is found by overlapping pairs of letters.
+    """
+    if is_unspaced(word):
+        return _pairs(word)
     whole = stem(word, language)
     parts = [stem(part, language) for part in JOINT.split(word) if len(part) > 1]
     return (whole,) if parts in ([], [whole]) else (whole, *parts)
@@ -116,17 +186,33 @@ def inverse_document_frequency(count: int, documents: int) -> float:
     return math.log(1 + (others + 0.5) / (count + 0.5))
 
 
+def key_weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
+    """Return the weights of a question's keys, by the number of the documents that have each."""
+    weights = {}
+    for key, count in counts.items():
+        is_seam = is_unspaced(key) and (not count or ENDINGS.fullmatch(key) is not None)
+        weights[key] = inverse_document_frequency(count, documents) * (SEAM_WEIGHT if is_seam else 1)
+    return weights
+
+
 def question_stems(text: str, language: str = "en") -> list[str]:
-    """Return the distinct stems of the content words, in order; of frame words if there are none."""
+    """Return the distinct keys of the content words, in order; of frame words if there are none."""
     content_words = [word for word in words(text) if fold(word) not in language_data(language).stop]
-    return list(dict.fromkeys(stem(word, language) for word in meaning_words(text, language) or content_words))
+    named = meaning_words(text, language) or content_words
+    return list(dict.fromkeys(key for word in named for key in subject_keys(word, language)))
 
 
 def detect_language(text: str) -> str:
-    """Return the likely language by its stop words; English if unclear, `ru` or `und` beyond Latin letters."""
+    """Return the likely language by its stop words; English if unclear, beyond Latin letters that of the writing.
+
+    `und` is a writing of several languages.
+    """
     letters = [] if text.isascii() else [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
-        return "ru" if all(0x400 <= ord(c) <= 0x4FF or ord(c) < 0x250 for c in letters) else "und"
+        found = Counter(code for letter in letters for code, pattern in WRITINGS.items() if pattern.match(letter))
+        if found["ja"] and found["ja"] * JAPANESE_SHARE >= found["zh"]:
+            return "ja"
+        return max(found, key=lambda code: found[code]) if found else "und"
     scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
     speakers = _speakers()
     for word, count in Counter(map(fold, words(text))).items():
@@ -150,10 +236,34 @@ def _speakers() -> dict[str, tuple[str, ...]]:
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Return the offsets of each sentence, in linear time: the middle of a long run without white space is hidden.
 
-    The splitter searches from each possible end of a sentence to the next white space, and ends none before it.
+    The splitter searches from each possible end of a sentence to the next white space, and ends none before it. Full
+    stops of East Asia end a sentence without any.
     """
+    spans, start = list[tuple[int, int]](), 0
+    for end in (*(match.end() for match in EAST_ASIAN_STOP.finditer(text)), len(text)):
+        spans += [(start + first, start + last) for first, last in _spaced_sentence_spans(text[start:end])]
+        start = end
+    return spans
+
+
+def _spaced_sentence_spans(text: str) -> list[tuple[int, int]]:
     short = LONG_RUN.sub(lambda run: run[0][:RUN_ENDS] + "a" * (len(run[0]) - 2 * RUN_ENDS) + run[0][-RUN_ENDS:], text)
     return list(sent_spans(short))
+
+
+# --- lines -------------------------------------------------------------------------------------------------------
+def is_wrapped(lines: Sequence[str]) -> bool:
+    """Return whether a program broke these lines of one paragraph; else their author did: a list, an address, a chat.
+
+    A program breaks a line where the next word does not fit, and a sentence continues in lower case.
+    """
+    breaks = [(len(line.rstrip()), following.lstrip()) for line, following in pairwise(lines)]
+    width = max((len(line.rstrip()) for line in lines), default=0)
+    if not breaks or width < MIN_WRAPPED_WIDTH:
+        return False
+    full = sum(length + 1 + len(following.partition(" ")[0]) > width for length, following in breaks)
+    lower = sum(following.lstrip(OPENING_SIGNS)[:1].islower() for _, following in breaks)
+    return 2 * lower >= len(breaks) or (width >= FULL_WIDTH and full >= FULL_LINES * len(breaks))
 
 
 # --- translations -----------------------------------------------------------------------------------------------------

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
+from itertools import groupby, pairwise
 from typing import Final
+
+from providers.text import is_wrapped
 
 LINE: Final = re.compile(
     r"[ \t]*(?:(?P<fence>```|~~~)|(?P<level>#{1,6})[ \t]+(?P<title>.*)|(?P<row>\|)|(?P<item>[-*+•]|\d{1,3}[.)])[ \t]+)"
@@ -13,17 +16,21 @@ LINE: Final = re.compile(
 """A line classified by its beginning; any other line is prose."""
 MAX_LABEL_LENGTH: Final = 90
 """Up to this length and without a full stop, a line of its own is a term, a caption or a bold heading."""
-MIN_WRAPPED_LENGTH: Final = 60
-"""A first line of at least this length, or one continued in lower case, was wrapped by a program."""
 MAX_MERGED_LENGTH: Final = 700
 """Up to this length, a list is quoted with its introduction and a table with its header."""
-MIN_INDEX_LINES: Final = 5  # a paragraph of this many lines, mostly without sentences, is an index or a list of links
+MIN_INDEX_LINES: Final = 20  # fewer lines in alphabetical order are a list
+SORTED_SHARE: Final = 0.75  # of the lines of an index that do not come before the last; subentries do
 
 
 class Kind(StrEnum):
-    """Kinds of blocks."""
+    """Kinds of blocks.
+
+    A line is a paragraph of one line without a full stop; an entry is a line of an index, or a heading without text.
+    """
 
     PROSE = "prose"
+    LINE = "line"
+    ENTRY = "entry"
     ITEM = "item"
     ROW = "row"
     CODE = "code"
@@ -31,34 +38,45 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PassageBlock:
-    """A paragraph, a list item, a table row or a listing: `text[start:end]`."""
+    """A paragraph, a line, a list item, a table row or a listing: `text[start:end]`."""
 
     kind: Kind
     start: int
     end: int
     path: tuple[str, ...]
     """Headings above it, outermost first, ending with a term or caption directly above it."""
-    lead: tuple[int, int] | None = None  # the introduction of its list, or the header of its table
+    lead: tuple[int, int] | None = None
+    """The introduction of its list, the header of its table, or the line that labels its paragraph."""
 
 
 @lru_cache(maxsize=16)
 def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     """Cut a text. Headings become paths of the blocks below them; tables of contents and indexes are skipped."""
-    blocks = _Cutter(text).cut()
-    titles = {title.casefold() for block in blocks for title in block.path}
-    return tuple(block for block in blocks if not _lists_links(text, block, titles))
+    return tuple(block for block in every_block_of(text) if block.kind is not Kind.ENTRY)
 
 
 @lru_cache(maxsize=16)
 def candidates_of(text: str) -> tuple[PassageBlock, ...]:
-    """Return the candidates for passages: every block but listings, and short neighbours merged."""
-    blocks = blocks_of(text)
-    return (*(block for block in blocks if block.kind is not Kind.CODE), *_merged_blocks(blocks))
+    """Return the candidates for passages: every block but listings, entries of indexes, and short neighbours merged."""
+    single = (block for block in every_block_of(text) if block.kind is not Kind.CODE)
+    return (*single, *_merged_blocks(blocks_of(text)))
+
+
+@lru_cache(maxsize=16)
+def every_block_of(text: str) -> tuple[PassageBlock, ...]:
+    """Cut a text, without its table of contents but with the entries of indexes."""
+    blocks = _Cutter(text).cut()
+    titles = {title.casefold() for block in blocks for title in block.path}
+    return tuple(_with_entries(text, [block for block in blocks if not _is_of_contents(text, block, titles)]))
 
 
 @dataclass
 class _Cutter:
-    """Cuts a text in one pass over its lines; `run` is the block being read."""
+    """Cuts a text in one pass over its lines.
+
+    `run` is the block being read. `waiting` is a line or a heading that labels the next block, or is a block itself if
+    none follows.
+    """
 
     text: str
     blocks: list[PassageBlock] = field(default_factory=list)
@@ -68,6 +86,7 @@ class _Cutter:
     header: tuple[int, int] | None = None
     run: list[tuple[int, str]] = field(default_factory=list)
     kind: Kind = Kind.PROSE
+    waiting: PassageBlock | None = None
 
     def cut(self) -> list[PassageBlock]:
         fence, offset = -1, 0
@@ -87,7 +106,8 @@ class _Cutter:
                 self.header = None
             elif match and match["level"]:
                 self._close()
-                self._head(len(match["level"]), match["title"].strip("# \t"))
+                title = match["title"].strip("# \t")
+                self._head(len(match["level"]), title, start + match.start("title"))
             elif match and match["row"]:
                 self._close()
                 self._row(start, plain)
@@ -97,15 +117,37 @@ class _Cutter:
             else:
                 self.run.append((start, plain))
         self._close()
+        self._release()
         return self.blocks
 
-    def _add(self, kind: Kind, start: int, end: int, lead: tuple[int, int] | None = None) -> None:
+    def _path(self) -> tuple[str, ...]:
         path = tuple(title for _, title in self.headings)
-        self.blocks.append(PassageBlock(kind, start, end, (*path, self.label) if self.label else path, lead))
+        return (*path, self.label) if self.label else path
 
-    def _head(self, level: int, title: str) -> None:
-        self.headings = [*(heading for heading in self.headings if heading[0] < level), (level, title)]
+    def _add(self, kind: Kind, start: int, end: int, lead: tuple[int, int] | None = None) -> None:
+        self.waiting = None
+        self.blocks.append(PassageBlock(kind, start, end, self._path(), lead))
+
+    def _release(self) -> None:
+        """Add the waiting line as a block, because nothing stands below it."""
+        if self.waiting is not None:
+            self.blocks.append(self.waiting)
+            self.waiting = None
+
+    def _release_label(self) -> None:
+        """Add the waiting line as a block, unless it is the heading of what stands below it."""
+        if self.label:
+            self._release()
+        self.waiting = None
+
+    def _head(self, level: int, title: str, start: int) -> None:
+        if self.label or not self.headings or level <= self.headings[-1][0]:
+            self._release()
+        self.headings = [heading for heading in self.headings if heading[0] < level]
         self.label, self.lead = "", None
+        is_shown = 0 < len(title) <= MAX_MERGED_LENGTH
+        self.waiting = PassageBlock(Kind.ENTRY, start, start + len(title), self._path()) if is_shown else None
+        self.headings.append((level, title))
 
     def _row(self, start: int, line: str) -> None:
         end = start + len(line)
@@ -125,43 +167,78 @@ class _Cutter:
         return alone and line[0].isdigit() and _is_label(line)
 
     def _close(self) -> None:
-        """End the block being read: a paragraph, an item, or a line that labels what follows."""
-        lines, kind = self.run, self.kind
+        """End the block being read: a paragraph, an item, lines, or a line that labels what follows."""
+        run, kind = self.run, self.kind
         self.run, self.kind = [], Kind.PROSE
-        if not lines:
+        if not run:
             return
-        start, end = lines[0][0], lines[-1][0] + len(lines[-1][1])
+        start, end = run[0][0], run[-1][0] + len(run[-1][1])
+        lines = [line for _, line in run]
         if kind is Kind.ITEM:
             self._add(kind, start, end, self.lead)
-            return
-        if len(lines) == 1 and _is_label(lines[0][1]):
-            self.label, self.lead = lines[0][1].strip(), None
-            return
-        if kind is Kind.PROSE and self._item_is_heading():
+        elif len(run) == 1 and _is_label(lines[0]):
+            self._wait(start, lines[0])
+        elif len(run) == 1 or is_wrapped(lines) or is_wrapped(lines[1:]) or _defines(lines) or _is_pair(lines):
+            self._paragraph(lines, start, end)
+        else:
+            self._release_label()
+            for start, line in run:
+                self._add(Kind.LINE if len(line) <= MAX_LABEL_LENGTH else Kind.PROSE, start, start + len(line))
+            self.lead = None
+
+    def _wait(self, start: int, line: str) -> None:
+        """Take a line of its own as the label of the next block, unless that is such a line as well."""
+        self._release_label()
+        self.label, self.lead = "", None
+        self.waiting = PassageBlock(Kind.LINE, start, start + len(line), self._path())
+        self.label = line.strip()
+
+    def _paragraph(self, lines: list[str], start: int, end: int) -> None:
+        if self._item_is_heading():
             self.label = self.text[self.blocks[-1].start : self.blocks.pop().end].strip()
-        first = lines[0][1]
-        is_wrapped = len(lines) > 1 and (len(first) >= MIN_WRAPPED_LENGTH or lines[1][1].lstrip()[:1].islower())
-        if _is_label(first) and not is_wrapped:
-            self.label = lines[0][1].strip()
-        self._add(kind, start, end)
-        self.lead = (start, end) if lines[-1][1].endswith(":") else None
+        if _defines(lines) and _is_label(lines[0]):
+            self._release_label()
+            self.label = lines[0].strip()
+        lead = (self.waiting.start, self.waiting.end) if self.waiting is not None and self.label else None
+        self._add(Kind.PROSE, start, end, lead)
+        self.lead = (start, end) if lines[-1].endswith(":") else None
 
 
 def _is_label(line: str) -> bool:
-    return len(line) <= MAX_LABEL_LENGTH and line[-1] not in ".!?:;," and not line.lstrip().startswith(("-", "<", "$"))
+    return _is_short(line) and not line.lstrip().startswith(("-", "<", "$"))
 
 
-def _lists_links(text: str, block: PassageBlock, titles: set[str]) -> bool:
-    """Return true for lines of an index or of a table of contents."""
+def _is_short(line: str) -> bool:
+    return len(line) <= MAX_LABEL_LENGTH and line[-1] not in ".!?:;,"
+
+
+def _defines(lines: list[str]) -> bool:
+    """Return true for terms and the paragraph that defines them, each on its line, or wrapped by a program."""
+    terms = next((number for number, line in enumerate(lines) if not _is_short(line)), len(lines))
+    return 0 < terms < len(lines) and (terms == len(lines) - 1 or is_wrapped(lines[terms:]))
+
+
+def _is_pair(lines: list[str]) -> bool:
+    """Return true for a long term and the paragraph that defines it."""
+    return len(lines) == 2 and len(lines[1]) > MAX_LABEL_LENGTH
+
+
+def _is_of_contents(text: str, block: PassageBlock, titles: set[str]) -> bool:
+    """Return true for lines of a table of contents."""
     content = text[block.start : block.end]
     if "....." in content or ". . . ." in content:
         return True
-    if block.kind is Kind.ITEM:
-        return content.lstrip("-*+•.) \t0123456789").casefold() in titles
-    lines = content.split("\n")
-    if block.kind is not Kind.PROSE or len(lines) < MIN_INDEX_LINES:
-        return False
-    return 3 * sum(_is_label(line.rstrip()) for line in lines if line.strip()) > 2 * len(lines)
+    return block.kind is Kind.ITEM and content.lstrip("-*+•.) \t0123456789").casefold() in titles
+
+
+def _with_entries(text: str, blocks: list[PassageBlock]) -> Iterator[PassageBlock]:
+    """Yield the blocks, those of long runs of lines in alphabetical order as entries: an index, a list of names."""
+    for kind, group in groupby(blocks, key=lambda block: block.kind):
+        run = list(group)
+        folded = [text[block.start : block.end].casefold() for block in run] if kind is Kind.LINE else []
+        ordered = sum(one <= other for one, other in pairwise(folded))
+        is_index = len(folded) >= MIN_INDEX_LINES and ordered >= SORTED_SHARE * (len(folded) - 1)
+        yield from (replace(block, kind=Kind.ENTRY) for block in run) if is_index else run
 
 
 def _merged_blocks(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:

@@ -19,7 +19,7 @@ from contracts.roles import (
 )
 from contracts.texts import shorten
 from providers.extractive.ranking import COVERAGE_FLOOR, Passage, Ranking
-from providers.text import language_data, meaning_words, sentence_spans, stem
+from providers.text import language_data, meaning_words, sentence_spans, subject_keys
 
 FIRST_PASSAGES: Final = 10
 MORE_PASSAGES: Final = 10
@@ -42,8 +42,9 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     passages = [passage for passage in ranking.passages() if passage.coverage >= COVERAGE_FLOOR]
     text = shorten(task.sub_query.text, TITLE_CHARACTERS)
     has_gap = not passages and task.sub_query.facet != OTHER_FORM
+    shown = ranking.with_neighbours(ranking.distinct(passages, task.max_findings))
     return AnalyzerAnswer(
-        findings=[_finding(item, ranking.text(item)) for item in ranking.distinct(passages, task.max_findings)],
+        findings=[_finding(item, ranking.text(item)) for item in shown],
         gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if has_gap else [],
     )
 
@@ -118,18 +119,19 @@ def _beginnings(text: str, marker: str) -> Iterator[str]:
 def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
     """Return the words that no document has, with their nearest spelling, and those that no shown passage has."""
     words = dict.fromkeys(meaning_words(task.query, task.language))
-    keys = {word: stem(word, task.language) for word in words}
-    absent = [word for word in words if task.term_documents.get(keys[word]) == 0]
+    keys = {word: subject_keys(word, task.language) for word in words}
+    absent = [word for word in words if all(task.term_documents.get(key) == 0 for key in keys[word])]
     shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.context_keys)}
-    missing = [word for word in words if keys[word] not in shown and word not in absent]
+    missing = [word for word in words if shown.isdisjoint(keys[word]) and word not in absent]
     lines = []
     if absent:
-        near = {word: task.spellings.get(keys[word]) for word in absent}
+        near = {word: task.spellings.get(keys[word][0]) for word in absent}
         named = [f"{word} ({say['nearest'].format(word=hint)})" if hint else word for word, hint in near.items()]
         count = f"{task.documents_searched or task.source_count:,}"
         lines.append(say["nowhere"].format(count=count, words=_escape(", ".join(named))))
     if missing and task.source_count:
-        lines.append(say["no_passage"].format(words=_escape(", ".join(missing))))
+        sentence = say["no_passage" if passages else "scattered"]
+        lines.append(sentence.format(words=_escape(", ".join(missing))))
     return lines
 
 

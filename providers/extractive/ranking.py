@@ -15,10 +15,10 @@ from typing import Final
 
 from contracts.exclusions import mentions_any
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
-from providers.extractive.blocks import Kind, PassageBlock, blocks_of, candidates_of
+from providers.extractive.blocks import Kind, PassageBlock, blocks_of, candidates_of, every_block_of
 from providers.text import (
     WORD,
-    inverse_document_frequency,
+    key_weights,
     language_data,
     question_stems,
     sentence_spans,
@@ -35,6 +35,9 @@ PROXIMITY_BONUS: Final = 0.15
 HEADING_BONUS: Final = 0.2  # for question words in the nearest heading
 CHARACTER_COST: Final = 0.00006
 """Penalty per character: of two passages with equal coverage, the shorter one comes first."""
+SHORT_KEYS: Final = 12  # content words up to which a passage is a duplicate only if another one has every word of it
+NEIGHBOUR_CHARACTERS: Final = 300  # of a line with its neighbours, in which lines answer or explain each other
+QUESTION_MARKS: Final = "?？؟"
 MAX_SENTENCES: Final = 4
 PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 MAX_ANNOUNCED_LENGTH: Final = 900
@@ -69,7 +72,7 @@ class Question:
     def of(cls, text: str, language: str, counts: Mapping[str, int], documents: int) -> "Question":
         """Weigh by inverse document frequency, as in BM25, to a sum of 1; `counts` are documents by stem."""
         stems = question_stems(text, language)
-        weights = {key: inverse_document_frequency(counts.get(key, 0), documents) for key in stems}
+        weights = key_weights({key: counts.get(key, 0) for key in stems}, documents)
         total = sum(weights.values()) or 1.0
         return cls({key: weight / total for key, weight in weights.items()}, list(pairwise(stems)))
 
@@ -118,13 +121,18 @@ class Ranking:
         self._context_cache: dict[tuple[str, ...], frozenset[str]] = {}
 
     def passages(self) -> list[Passage]:
-        """Return every passage that shares a word with the question, best first; ties by position."""
+        """Return every passage that shares a word with the question, best first; ties by position.
+
+        An entry of an index is one only if no other passage has as much of the question.
+        """
         candidates = [
             (passage, block)
             for source in self._sources.values()
             for block in self._blocks(source)
             if (passage := self.measure(source, block.start, block.end, block)).coverage
         ]
+        best = max((passage.coverage for passage, block in candidates if block.kind is not Kind.ENTRY), default=0.0)
+        candidates = [pair for pair in candidates if pair[1].kind is not Kind.ENTRY or pair[0].coverage > best]
         candidates.sort(key=lambda pair: _order(pair[0]))
         cut = [self._cut(passage, block) for passage, block in candidates[:MAX_CUT_PASSAGES]]
         return sorted((passage for passage in cut if not mentions_any(self.text(passage), self._exclude)), key=_order)
@@ -140,7 +148,7 @@ class Ranking:
     def at(self, source_id: str, start: int, end: int) -> Passage:
         """Return a range of a source as a passage."""
         enclosing = next(
-            (block for block in blocks_of(self.texts[source_id]) if block.start < end and start < block.end), None
+            (block for block in every_block_of(self.texts[source_id]) if block.start < end and start < block.end), None
         )
         return self.measure(self._sources[source_id], start, end, enclosing)
 
@@ -188,6 +196,7 @@ class Ranking:
             start, end = min(start, block.lead[0]), max(end, _with_announced(text, block.lead[1]))
         if end == block.end:
             end = _with_announced(text, end)
+            end = _with_answer(text, end)
         return self.measure(passage.source, start, end, block)
 
     def _best_window(self, passage: Passage, block: PassageBlock, spans: list[tuple[int, int]]) -> tuple[int, int]:
@@ -222,6 +231,36 @@ class Ranking:
         spans = sentence_spans(text[previous.start : previous.end])
         return previous.start + spans[-1][0] if spans else start
 
+    def with_neighbours(self, passages: Sequence[Passage]) -> list[Passage]:
+        """Return the passages, short lines with those before and after them that no other passage has."""
+        return [self._with_neighbours(passage, passages) for passage in passages]
+
+    def _with_neighbours(self, passage: Passage, others: Iterable[Passage]) -> Passage:
+        blocks = every_block_of(self.texts[passage.source.id])
+        taken = [(one.start, one.end) for one in others if one.source.id == passage.source.id and one is not passage]
+        first = bisect_right(blocks, passage.start, key=lambda block: block.start) - 1
+        last = bisect_left(blocks, passage.end, key=lambda block: block.start) - 1
+        if first < 0 or not all(block.kind in (Kind.LINE, Kind.ENTRY) for block in blocks[first : last + 1]):
+            return passage
+        start, end = passage.start, passage.end
+
+        def fits(index: int, start: int, end: int) -> bool:
+            is_free = not any(start < taken_end and taken_start < end for taken_start, taken_end in taken)
+            is_near = 0 <= index < len(blocks) and blocks[index].path == blocks[first].path
+            return is_free and is_near and end - start <= NEIGHBOUR_CHARACTERS
+
+        for _ in range(2):
+            if last + 1 < len(blocks) and fits(last + 1, start, blocks[last + 1].end):
+                last, end = last + 1, blocks[last + 1].end
+        if first > 0 and fits(first - 1, blocks[first - 1].start, end):
+            start = blocks[first - 1].start
+        enclosing = blocks[first]
+        return (
+            passage
+            if (start, end) == (passage.start, passage.end)
+            else self.measure(passage.source, start, end, enclosing)
+        )
+
     def distinct(self, passages: Iterable[Passage], limit: int) -> list[Passage]:
         """Return the best passages, without those that overlap a better one or repeat it without new figures."""
         kept: list[tuple[Passage, frozenset[str]]] = []
@@ -233,11 +272,17 @@ class Ranking:
             figures = {key for key in keys if any(map(str.isdecimal, key))}
             if not any(
                 (passage.source.id == other.source.id and passage.start < other.end and other.start < passage.end)
-                or (len(keys & known) >= DUPLICATE_SHARE * min(len(keys), len(known)) and figures <= known)
+                or (_is_covered(keys, known) and figures <= known)
                 for other, known in kept
             ):
                 kept.append((passage, keys))
         return [passage for passage, _ in kept]
+
+
+def _is_covered(keys: frozenset[str], known: frozenset[str]) -> bool:
+    """Return whether a passage says again what another one does; of short ones, a single word makes a difference."""
+    shorter = min(len(keys), len(known))
+    return len(keys & known) >= (shorter if shorter <= SHORT_KEYS else DUPLICATE_SHARE * shorter)
 
 
 def _order(passage: Passage) -> tuple[float, str, int, int]:
@@ -263,6 +308,17 @@ def _with_announced(text: str, end: int) -> int:
         last = blocks[index].end
         index += 1
     return last
+
+
+def _with_answer(text: str, end: int) -> int:
+    """Return the end of the block after a question, if the text fits."""
+    if text[end - 1] not in QUESTION_MARKS:
+        return end
+    blocks = blocks_of(text)
+    index = bisect_left(blocks, end, key=lambda block: block.start)
+    if not 0 < index < len(blocks) or blocks[index].path[: len(blocks[index - 1].path)] != blocks[index - 1].path:
+        return end
+    return blocks[index].end if blocks[index].end - end <= MAX_ANNOUNCED_LENGTH else end
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,8 @@
 r"""The canonical text of a document, of which every quote is a slice: light Markdown, the same on every reading.
 
-`#` lines are headings; blank lines separate blocks; a paragraph is one line; the term of a definition is on the line
-above its text; tables are Markdown rows; code is between fences; `^` and `_` mark superscripts and subscripts (`2^32`).
+`#` lines are headings; blank lines separate blocks; a paragraph is one line, or the lines that its author ended; the
+term of a definition is on the line above its text; tables are Markdown rows; code is between fences; `^` and `_` mark
+superscripts and subscripts (`2^32`).
 Navigation, scripts, hidden text and invisible characters are removed; NFC; `\n` line ends.
 """
 
@@ -216,10 +217,11 @@ class _Writer:
         """Write the open paragraph or item."""
         lines, bullet = [one_line(self._plain(line)) for line in self._open], self._bullet
         self._open, self._bullet = [], ""
-        text = MARKUP.sub(r"\\\1", "\n".join(filter(None, lines)))
-        if text:
-            close = self._after_item if bullet else self._after_term
-            self._add(text, prefix=bullet, close=close)
+        texts = [MARKUP.sub(r"\\\1", line) for line in lines if line]
+        if bullet:
+            texts = ["\n".join(texts)] if texts else []
+        for number, text in enumerate(texts):  # each line is a block, so that one line of many can be found
+            self._add(text, prefix=bullet, close=number > 0 or (self._after_item if bullet else self._after_term))
             self._after_item, self._after_term = bool(bullet), False
 
     def _plain(self, text: str) -> str:

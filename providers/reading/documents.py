@@ -10,6 +10,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from email.utils import parseaddr
 from io import BytesIO
+from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
@@ -17,6 +18,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import kreuzberg
 import pypdfium2  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from pypdfium2 import raw as pdfium
 
 from contracts.addresses import canonical_url, url_host
@@ -35,7 +37,7 @@ from providers.reading.canonical_text import (
 )
 from providers.reading.document_kinds import BINARY, HTML, PDF, TEXT, DocumentKind, decode, kind_of_page, sniff
 from providers.reading.html_page import is_name, language_code, read_html
-from providers.text import KNOWN_LANGUAGES, detect_language
+from providers.text import KNOWN_LANGUAGES, detect_language, is_wrapped
 
 PAGE_BYTES: Final = 3_000_000  # limit of a page of HTML or Markdown; other documents have 20 MB
 WEB_TEXT_CHARACTERS: Final = 200_000  # limit of one web page (reliability-and-security 2.2)
@@ -47,6 +49,23 @@ PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable
     ["emphasis", "escape", "entity", "link", "image", "autolink"]
 )
 """Paragraphs, underlined headings, lists and code of a plain text; characters within its words are not markup."""
+
+
+def _keep_lines(state: StateCore) -> None:
+    """Keep the line breaks of a paragraph whose lines their author ended: prices, a rota, a chat."""
+    items = 0
+    for opening, token in pairwise(state.tokens):
+        items += (opening.type == "list_item_open") - (opening.type == "list_item_close")
+        breaks = [child for child in token.children or () if child.type == "softbreak"]
+        is_paragraph = opening.type == "paragraph_open" and not items
+        if breaks and is_paragraph and not is_wrapped(token.content.split("\n")):
+            for child in breaks:
+                child.type, child.tag = "hardbreak", "br"
+
+
+for parser in (MARKDOWN, PLAIN_TEXT):
+    parser.core.ruler.push("keep_lines", _keep_lines)
+
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n){0,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 LANGUAGE_SAMPLE: Final = 4_000  # characters used to detect the language
 MIN_LANGUAGE_CHARACTERS: Final = 200  # below that the page's own statement is more reliable

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
@@ -24,7 +25,7 @@ from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, read_regular_file, refuse_key
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = "11"  # changes with schema, extraction and stems: an index of another format is replaced
+FORMAT: Final = "12"  # changes with schema, extraction and stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MAX_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
@@ -33,6 +34,7 @@ CHUNK_CHARACTERS: Final = 700
 """Neighbouring blocks of a section are ranked together up to this length; other lengths found less."""
 PATH_SEPARATOR: Final = " › "
 MIN_SIMILARITY: Final = 0.75  # ratio of `difflib` above which a word may replace one that no document has
+MIN_CONTAINED_LETTERS: Final = 4  # shorter words are in others by chance: `fee` in `coffee`
 # The tokenizer takes stems as they are: every character outside ASCII belongs to a token, and so do the characters that
 # join the parts of a compound.
 SCHEMA: Final = """
@@ -178,9 +180,21 @@ class IndexReader:
         )
         return [Chunk._make(row) for row in rows]
 
+    def contains(self, key: str) -> bool:
+        """Return whether a key of the index contains this one; a short one, at its beginning."""
+        self._open_vocabulary()
+        if len(key) < MIN_CONTAINED_LETTERS:
+            query = "SELECT EXISTS (SELECT 1 FROM vocabulary WHERE term >= ?1 AND substr(term, 1, length(?1)) = ?1)"
+        else:
+            query = "SELECT EXISTS (SELECT 1 FROM vocabulary WHERE instr(term, ?1))"
+        return bool(self._count(query, key))
+
+    def _open_vocabulary(self) -> None:
+        self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, chunks, row)")
+
     def nearest_key(self, key: str) -> str | None:
         """Return the most similar key of the index with the same first letter, or None."""
-        self._database.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab (main, chunks, row)")
+        self._open_vocabulary()
         rows = self._database.execute(
             "SELECT term FROM vocabulary WHERE term >= ?1 AND term < ?2 AND abs(length(term) - ?3) <= 2",
             (key[:1], chr(ord(key[0]) + 1), len(key)),
@@ -302,12 +316,15 @@ def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
 
 
 def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> list[tuple[int, int, int]]:
-    """Return section number, start and end of groups of neighbouring blocks; a long block is its own group."""
+    """Return section number, start and end of groups of neighbouring blocks; a long block is its own group.
+
+    A heading is one only if no block follows it in its section.
+    """
     chunks, number = list[tuple[int, int, int]](), 0
-    for block in document.blocks:
+    for block, following in zip_longest(document.blocks, document.blocks[1:]):
         while block.start >= sections[number][1]:
             number += 1
-        if block.level:
+        if block.level and following is not None and not following.level:
             continue
         if chunks and chunks[-1][0] == number and block.end - chunks[-1][1] <= CHUNK_CHARACTERS:
             chunks[-1] = (number, chunks[-1][1], block.end)

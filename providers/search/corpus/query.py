@@ -11,7 +11,7 @@ from contracts.messages import SearchRequest, SearchResponse
 from contracts.texts import shorten
 from providers.search.corpus.folders import document_url
 from providers.search.corpus.index import Chunk, IndexReader, open_index
-from providers.text import inverse_document_frequency, question_stems, sentence_spans, word_keys, words
+from providers.text import is_unspaced, key_weights, question_stems, sentence_spans, word_keys, words
 
 PROVIDER: Final = "corpus"
 MAX_RESULTS: Final = 200
@@ -41,17 +41,20 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         stems = question_stems(request.text, language)
         counts = {key: index.document_count(key) for key in stems}
         total = index.documents()
-        weights = {key: inverse_document_frequency(count, total) for key, count in counts.items()}
+        weights = key_weights(counts, total)
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
         best = enumerate(ranked[: min(request.max_results, MAX_RESULTS)], start=1)
         hits = [_hit(index, corpus, sections, weights, number) for number, sections in best]
-        nearest = {key: _nearest(index, key, language) for key, count in counts.items() if not count}
+        absent = [key for key, count in counts.items() if not count]
+        nearest = {key: _nearest(index, key, language) for key in absent if not is_unspaced(key)}
+        # A word that stands inside another one, as in `Deposit1200` or a compound, is not in none of the documents.
+        counts |= dict.fromkeys(filter(index.contains, absent), 1)
         return SearchResponse(
             provider=PROVIDER,
             hits=[hit for hit in hits if hit is not None],
             documents_searched=total,
             term_documents=counts,
-            spellings={key: word for key, word in nearest.items() if word},
+            spellings={key: word for key, word in nearest.items() if word and not counts[key]},
         )
 
 

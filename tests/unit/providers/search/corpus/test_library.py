@@ -119,6 +119,38 @@ async def test_a_word_that_all_of_few_documents_have_counts(library, folder):
     assert len((await ask(library, "How are backups of the database made?")).hits) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("会费在三月支付。水闸每天晚上十点关闭。", "水闸几点关闭？"),
+        ("水門は毎晩十時に閉まる。", "水門は何時に閉まりますか。"),
+        ("수문은 매일 밤 열 시에 닫힌다.", "수문이 몇 시에 닫힙니까?"),
+        ("ประตูน้ำปิดทุกคืนเวลาสี่ทุ่ม", "ประตูน้ำปิดกี่โมง"),
+    ],
+)
+async def test_writing_without_spaces_is_found(library, folder, text, question):
+    """A question and the index are cut into the same pairs of letters, also beside documents in other writing."""
+    (folder / "harbour.txt").write_text(f"{text}\n", "utf-8")
+    (folder / "other.txt").write_text("会員 회비 ค่าสมาชิก 港口\n", "utf-8")
+    await library.refresh("manual")
+    response = await ask(library, question)
+    assert response.hits[0].url == "corpus:manual/harbour.txt"
+    assert response.spellings == {}
+
+
+async def test_every_line_and_every_form_of_a_word_counts(library, folder):
+    """One line of a long list leads to its chunk, a heading without text is indexed, a word inside another is counted."""
+    lines = [f"Berth {number}: {number * 7} metres of quay for rent" for number in range(200)]
+    (folder / "berths.txt").write_text("\n".join(lines))
+    (folder / "slides.md").write_text("# Dredging in autumn\n\n# Deposit1200 euro\n")
+    await library.refresh("manual")
+    hit = (await ask(library, "Berth 173")).hits[0]
+    assert hit.snippet.startswith("Berth 1")
+    assert (await ask(library, "dredging")).hits[0].url == "corpus:manual/slides.md"
+    counts = (await ask(library, "deposit of zirconium")).term_documents
+    assert counts == {"deposit": 1, "zirconium": 0}
+
+
 HOSTILE_QUERIES = (
     '"', '""" OR', "NEAR(", "NEAR(a b, 2)", "*", "log*", "title:log", "a AND", "-log", "^log", "", "   ", "😀",
     "the of and", "log' OR 1=1 --", "\u202elog", "\x00log", "(((", "{a b} : c", "log " * 2_000, "\ud800log",
