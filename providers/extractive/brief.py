@@ -93,7 +93,10 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
 
 
 def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnswer:
-    """Quote the first passage of each note, or as many of its sentences as fit; notes of a review are ignored."""
+    """Quote the first passage of each note, as long as they fit; remarks of a review are ignored.
+
+    A passage is cut to its first sentences only if it has the whole update for itself; others wait for the next one.
+    """
     texts = {source.id: documents.get(source.text.hash, "") for source in task.sources if source.text}
     passages = {item.id: (item, texts.get(item.source_id, "")[item.start : item.end]) for item in task.evidence}
     operations, room = list[Operation](), task.most_characters
@@ -101,7 +104,8 @@ def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnsw
         item, text = next((passages[key] for key in finding.evidence_ids if key in passages), (None, ""))
         if item is None or not text.strip():
             continue
-        shown = next((quote for quote in _beginnings(text, f"[{item.id}]") if len(quote) + QUOTE_MARGIN <= room), "")
+        forms = list(_beginnings(text, f"[{item.id}]"))[: None if not operations else 1]
+        shown = next((quote for quote in forms if len(quote) + QUOTE_MARGIN <= room), "")
         if shown:
             operations.append(Operation(text=shown))
             room -= len(shown) + QUOTE_MARGIN

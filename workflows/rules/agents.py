@@ -320,13 +320,20 @@ class _Owners:
 
 
 def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -> list[Gap]:
-    """Return the gaps of run and agent; open gaps from an earlier start of this task are replaced."""
+    """Return the gaps of run and agent; open gaps from an earlier start of this task are replaced.
+
+    A gap that both have is closed if either has closed it.
+    """
     origins = {f"sub_query:{name}" for name in (owners.task, *owners.nodes)}
     replaced = (GapStatus.OPEN, GapStatus.SUPERSEDED)
     gaps = {gap.id: gap for gap in state.gaps if gap.origin not in origins or gap.status not in replaced}
     for gap in results.gaps:
         origin = f"sub_query:{owners.of(gap.origin.removeprefix('sub_query:'))}"
-        gaps.setdefault(gap.id, gap.model_copy(update={"origin": origin, "iteration": state.iteration}))
+        known = gaps.get(gap.id)
+        if known is None:
+            gaps[gap.id] = gap.model_copy(update={"origin": origin, "iteration": state.iteration})
+        elif gap.status is GapStatus.ADDRESSED and known.status is not GapStatus.ADDRESSED:
+            gaps[gap.id] = known.model_copy(update={"status": gap.status, "resolved_by": gap.resolved_by})
     return list(gaps.values())
 
 

@@ -4,9 +4,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contracts.vocabulary import Outcome
+import pytest
+
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef, Finding, ReportDraft
+from contracts.plan import Plan, PlanNode
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome, StopReason
 from tests.every_strategy.joined import Trial, undisturbed
+from tests.fakes import model_work
 from tests.fakes.tool_work import answered, called, offered
+from workflows.strategies.living.turns import unwritten_notes
 
 Body = Mapping[str, Any]
 
@@ -52,3 +60,36 @@ async def test_no_page_can_be_fetched_beyond_the_limit_of_sources(tmp_path: Path
     assert "fetch_url" in offered(bodies[1])
     assert {"fetch_url", "web_search"}.isdisjoint(offered(bodies[-1]))
     assert len(trial.state.readable_sources()) == 1
+
+
+async def test_an_agent_that_finds_nothing_is_no_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends without a note and without an error: the run is empty, and no service is blamed."""
+    monkeypatch.setattr(model_work, "analysis", lambda *_, **__: {"findings": [], "gaps": []})
+    trial, _ = await run_of(tmp_path)
+    result = trial.state.result
+    assert (result.outcome, result.stop_reason) == (Outcome.EMPTY, StopReason.NO_EVIDENCE)
+    assert trial.state.failed_branches == []
+    assert any("without a note" in line or "brought nothing" in line for line in trial.state.degraded)
+
+
+async def test_nobody_judges_gaps_without_a_model(tmp_path: Path) -> None:
+    """Rules search every query; the reason of the end does not say that gaps were judged."""
+    trial = await undisturbed(tmp_path, "living", gates={"approve": "none"})
+    assert trial.state.unaddressed_gaps()
+    assert trial.state.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
+
+
+def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:
+    """In their order and in equal parts; notes that share a word with a heading stay, and so does a single one."""
+    outline = ["Overview", "Settings and limits", "Steps"]
+    notes = [
+        Finding(id=f"f-{n}", statement=f"Zyzzyva {n}", evidence_ids=[f"ev-{n}"], sub_query_id="q-2") for n in range(8)
+    ]
+    notes.append(Finding(id="f-8", statement="The settings", evidence_ids=["ev-8"], sub_query_id="q-2"))
+    queries = [PlanNode(id="q-1", text="one"), PlanNode(id="q-2", text="two")]
+    state = ResearchState(plan=Plan(nodes=queries, outline=outline), findings=notes)
+    assert unwritten_notes(state, []) == {outline[0]: [1, 2, 3], outline[1]: [4, 5, 6, 9], outline[2]: [7, 8]}
+    one = state.model_copy(update={"findings": notes[:1]})
+    assert unwritten_notes(one, []) == {outline[0]: [1]}
+    written = ReportDraft(document=DocumentRef(hash=digest("")), words_by_section=dict.fromkeys(outline, 9))
+    assert unwritten_notes(state.model_copy(update={"draft": written}), []) == {outline[1]: list(range(1, 10))}

@@ -40,7 +40,11 @@ class LivingStrategy(UnitStrategy):
         if position.finished:
             if position.turn > MAX_TURNS and not position.has_reported:
                 return Finished(StopReason.MAX_ITERATIONS)
-            return Finished(StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS)
+            if not state.unaddressed_gaps():
+                return Finished(StopReason.NO_OPEN_GAPS)
+            # Only an agent that ends its work judges what it leaves open.
+            is_judged = position.has_reported and run.resolved.engine is EngineKind.MODEL
+            return Finished(StopReason.COVERAGE_SUFFICIENT if is_judged else StopReason.NO_ACTIONABLE_GAPS)
         _plan_requests(run, position)
         unit = position.next_unit
         work = {
@@ -187,7 +191,7 @@ async def _complete(run: ResearchRun) -> None:
     state, position = run.state, LivingPosition.of(run.state)
     if due := unasked_queries(state) if state.findings else planned_queries(state):
         if position.has_reported and not state.findings:
-            run.branch_failed("the agent finished without a note: rules chose the pages that were read")
+            run.degrade("the agent finished without a note: rules chose the pages that were read")
         await Gathering(run, due).carry_out()
     await analyze_files(run, position)
     await place_notes(run)

@@ -149,8 +149,9 @@ async def take_turn(run: ResearchRun) -> None:
     if position.ended:
         return
     if position.idle_turns >= MAX_IDLE_TURNS:
+        # No service failed: what is left of the plan is done by rules.
         position.ended = f"{plural(MAX_IDLE_TURNS, 'turn')} of the agent in a row brought nothing"
-        run.branch_failed(position.ended)
+        run.degrade(position.ended)
     elif position.turn > MAX_TURNS:
         position.ended = "the turns of the agent are used up"
     if position.ended:
@@ -478,6 +479,9 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
         }
         if not any(outcome.step for outcome, _ in await write_updates(run, requests, engine=engine)):
             break  # the remaining notes fit into no update
+    if engine is EngineKind.EXTRACTIVE and (omitted := sum(map(len, due.values()))):
+        sections = "; ".join(due)
+        run.degrade(f"{plural(omitted, 'note')} found no room in the report, under: {sections}")
 
 
 async def write_updates(
@@ -499,7 +503,7 @@ async def write_updates(
     outcomes = list[tuple[AppliedUpdate, list[str]]]()
     for (call, reason), call_id in zip(written, call_ids or [""] * len(written), strict=True):
         if reason is not None:
-            run.branch_failed(f"an update of the report: {reason}")
+            run.degrade(f"an update of the report was not written ({reason}); rules put its notes in")
             outcomes.append((AppliedUpdate(refusal=f"it could not be written ({reason})"), []))
             continue
         outcomes.append((next(applied), call.result().notes_left))
@@ -515,23 +519,39 @@ def find_notes(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
 
 
 def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str, list[int]]:
-    """Return the numbers of uncited notes by best-matching heading, at most as many as one update takes."""
+    """Return the numbers of uncited notes by best-matching heading, at most as many as one update takes.
+
+    Notes that share no word with any heading are divided with headings that would stay empty.
+    """
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
+    unmatched = set[int]()
     for number, finding in enumerate(state.findings, start=1):
         if number not in excluded and not cited.intersection(finding.evidence_ids):
-            sections.setdefault(find_heading(state, finding), []).append(number)
-    return {heading: sections[heading][:MAX_UPDATE_NOTES] for heading in outline if heading in sections}
+            heading, is_match = find_heading(state, finding)
+            sections.setdefault(heading, []).append(number)
+            unmatched |= set() if is_match else {number}
+    loose = {heading: [one for one in numbers if one in unmatched] for heading, numbers in sections.items()}
+    if loose:
+        fullest = max(loose, key=lambda heading: (len(loose[heading]), -outline.index(heading)))
+        targets = [heading for heading in empty_sections(state) if heading not in sections or heading == fullest]
+        targets = [heading for heading in outline if heading in {*targets, fullest}][: max(1, len(loose[fullest]))]
+        size = -(-len(loose[fullest]) // len(targets))
+        sections[fullest] = [number for number in sections[fullest] if number not in unmatched]
+        for index, heading in enumerate(targets):
+            part = loose[fullest][index * size :][:size]
+            sections[heading] = sorted([*part, *sections.get(heading, [])])
+    return {heading: sections[heading][:MAX_UPDATE_NOTES] for heading in outline if sections.get(heading)}
 
 
-def find_heading(state: ResearchState, finding: Finding) -> str:
-    """Return the heading that shares most words with a finding and its query.
+def find_heading(state: ResearchState, finding: Finding) -> tuple[str, bool]:
+    """Return the heading that shares most words with a finding and its query, and true.
 
-    If none shares any, return the heading at the query's position.
+    If none shares any, return the heading at the query's position, and false.
     """
     outline, queries = state.plan.outline, state.plan.sub_queries
     index = next((index for index, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
     words = subject_words(f"{finding.statement} {queries[index].text if queries else ''}")
     shared = [len(words & subject_words(heading)) for heading in outline]
     best = max(shared)
-    return outline[shared.index(best) if best else min(index, len(outline) - 1)]
+    return outline[shared.index(best) if best else min(index, len(outline) - 1)], bool(best)

@@ -286,7 +286,10 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
         return spent[0]  # the limit that ended an agent whose task was not repeated
     if position.ended == CYCLES_USED_UP:
         return StopReason.MAX_ITERATIONS
-    return StopReason.COVERAGE_SUFFICIENT if state.unaddressed_gaps() else StopReason.NO_OPEN_GAPS
+    if not state.unaddressed_gaps():
+        return StopReason.NO_OPEN_GAPS
+    is_judged = state.resolution.engine is EngineKind.MODEL  # rules send one agent for each step and judge nothing
+    return StopReason.COVERAGE_SUFFICIENT if is_judged else StopReason.NO_ACTIONABLE_GAPS
 
 
 # --- units ---------------------------------------------------------------------------------------------------------

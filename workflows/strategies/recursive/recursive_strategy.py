@@ -150,7 +150,7 @@ class RecursiveStrategy(UnitStrategy):
 def _stop_reason(state: ResearchState) -> StopReason:
     """Return the stop reason: that of the first executor that hit a limit, else by findings and open gaps.
 
-    If every executor judged its results sufficient, the open gaps count as not worth pursuing.
+    If a model judged the results of every executor sufficient, the open gaps count as not worth pursuing.
     """
     cut_short = (record.result.stop_reason for record in state.agents if record.result is not None)
     if (limit := next((reason for reason in cut_short if reason in LIMITS), None)) is not None:
@@ -161,7 +161,8 @@ def _stop_reason(state: ResearchState) -> StopReason:
         return StopReason.NO_OPEN_GAPS
     has_all_trees = len(RecursivePosition.read(state).executors) == len(planned_queries(state))
     is_complete = has_all_trees and not unplanned_requests(state)
-    is_content = is_complete and _are_sufficient(collect_nodes(state.agents))
+    by_model = state.resolution.engine is EngineKind.MODEL
+    is_content = by_model and is_complete and _are_sufficient(collect_nodes(state.agents))
     return StopReason.COVERAGE_SUFFICIENT if is_content else StopReason.NO_ACTIONABLE_GAPS
 
 

@@ -175,3 +175,12 @@ async def test_rules_quote_the_notes_that_have_room(most: int, notes: int, quote
     assert sum(len(f"\n\n{each.text}") for each in result.update.operations) <= most
     assert len(result.notes_left) == notes - len(quoted)
     assert result.update.kind is ReportKind.PASSAGES
+
+
+async def test_rules_cut_no_passage_that_fits_into_the_next_update() -> None:
+    """The second one waits whole; cut to what the first has left over, it would count as written."""
+    result = await by_rules(most_characters=200, findings=FINDINGS[::-1])
+    assert [each.text for each in result.update.operations] == [VANISHED, WHOLE]
+    tight = await by_rules(most_characters=len(VANISHED) + len(FIRST) + 60, findings=FINDINGS[::-1])
+    assert [each.text for each in tight.update.operations] == [VANISHED]
+    assert tight.notes_left == [FINDINGS[0].id]
