@@ -313,6 +313,18 @@ def test_a_gap_that_a_second_start_has_closed_is_closed_in_the_run() -> None:
     assert run.sources == {}
 
 
+def test_a_gap_that_one_agent_leaves_and_another_closes_is_closed() -> None:
+    """Whichever of them is merged first; the finding that closes it is named (S4-041)."""
+    one = gap("both have it")
+    closed = one.model_copy(update={"status": GapStatus.ADDRESSED, "resolved_by": ["f-1"]})
+    for order in ([one, closed], [closed, one]):
+        made = [outcome_of(f"agent-{number}", "one", gaps=[each]) for number, each in enumerate(order, start=1)]
+        run = planned(*(task for task, _ in made))
+        for task, result in made:
+            merge_agent(run, task, result)
+        assert [(each.status, each.resolved_by) for each in run.gaps] == [(GapStatus.ADDRESSED, ["f-1"])]
+
+
 def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
     """The tree names a branch that failed or came too late, so nobody takes it for done."""
     task = nest("node-a", TOP)
