@@ -69,6 +69,17 @@ EXPECTED_ERRORS: Final = (errors.RateLimited, errors.CallInFlight, errors.Source
 """Routine failures: benign for Temporal, and not logged."""
 MAX_BACKOFF_SECONDS: Final = 30.0  # after several failures that named no delay: 1 s, 2 s, 4 s, … up to this
 MAX_DELAY_SECONDS: Final = 300.0  # longest Retry-After that is obeyed
+PROGRAM_ERRORS: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""Errors of code and its arguments, as opposed to those of a disk or a network."""
+MAX_PROGRAM_ERRORS: Final = 3  # attempts that fail in this way before the call is given up
 MAX_LOSSES: Final = 3  # worker deaths after which a call is given up
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end sooner. A heartbeat costs the server a sixth of a short activity."""
@@ -111,7 +122,7 @@ async def attempt(
     except ApplicationError as failure:
         raise _record(history, failure) from None
     except Exception as error:  # noqa: BLE001  the edge of the process: the error's message may hold text of a page
-        raise _record(history, _unforeseen(error)) from None
+        raise _record(history, _unforeseen(error, info.attempt)) from None
     except asyncio.CancelledError:
         details = activity.cancellation_details()
         if details is None or not details.worker_shutdown or details.cancel_requested:
@@ -166,11 +177,16 @@ def application_error(
     )
 
 
-def _unforeseen(error: Exception) -> ApplicationError:
-    """Log an unforeseen error with its frames, and return its failure, which is retried like a lost worker."""
+def _unforeseen(error: Exception, number: int) -> ApplicationError:
+    """Log the unforeseen error of attempt `number` with its frames, and return its failure.
+
+    An error that depends on the arguments alone is not retried for ever: nobody repairs it by waiting.
+    """
     defect = describe_error(error)
     log.error("call.defect", error=defect.error, place=defect.place, frames=defect.frames)
-    return ApplicationError(defect.text, {"defect": defect.model_dump(mode="json")}, type=defect.error)
+    final = isinstance(error, PROGRAM_ERRORS) and number >= MAX_PROGRAM_ERRORS
+    details = {"defect": defect.model_dump(mode="json")}
+    return ApplicationError(defect.text, details, type=defect.error, non_retryable=final)
 
 
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:

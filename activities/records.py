@@ -23,9 +23,11 @@ from activities.preparation import (
 from activities.searching import sources_to_offer
 from contracts import failures, messages
 from contracts.agents import PrepareAgentRequest
+from contracts.canary import without_canary
 from contracts.evidence import DocumentRef, source_document
 from contracts.notebooks import HitsEntry, strip_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
+from contracts.parse_request import error_lines
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
@@ -54,8 +56,8 @@ class RecordsActivities:
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
         """Resolve the request, load or store the session, and take the run's turn if the queue has room."""
-        parsed = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
+            parsed = _parse(request.request_json)
             work = self._resume(request, parsed) if parsed.continue_from else self._start(request.research_id, parsed)
             prepared = await work
             if request.continued or prepared.stored_result is not None:
@@ -72,10 +74,11 @@ class RecordsActivities:
     @activity.defn(name="preview_research")
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
         """Resolve the request as `prepare_research` would, without storing it or counting the files of its corpus."""
-        parsed = ResearchRequest.model_validate_json(request.request_json)
         async with attempt(RECORDS):
+            parsed = _parse(request.request_json)
             if parsed.continue_from:
-                return resolve_again((await self._load_run(request.research_id, parsed))[1], parsed, self.configuration)
+                stored = (await self._load_run(request.research_id, parsed))[1]
+                return resolve_again(stored, parsed, self.configuration).model_copy(update={"canary": ""})
             corpus = CorpusSnapshot(name=parsed.corpus, files=1) if parsed.corpus else None
             return resolve(request.research_id, parsed, self.configuration, corpus, search_attributes=False)
 
@@ -246,7 +249,7 @@ class RecordsActivities:
             sources = {key: source_document(source, complete.findings) for key, source in complete.sources.items()}
             artifacts = [file for source in sources.values() for file in source["artifacts"]]
             session = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
-            return json.dumps(session, ensure_ascii=False)
+            return json.dumps(without_canary(session), ensure_ascii=False)
         documents = {key: source.text for key, source in state.sources.items()}
         documents |= {revision: DocumentRef(hash=revision) for revision in state.revisions}
         if state.draft:
@@ -288,6 +291,14 @@ async def changed_state(
     if json_digest(after) != change.digest:
         raise other_session
     return await notebooks.with_entry_texts(after)
+
+
+def _parse(request_json: str) -> ResearchRequest:
+    """Parse a request that its workflow has validated. Raises `RunRefused` for any other: no attempt can use it."""
+    try:
+        return ResearchRequest.model_validate_json(request_json)
+    except ValidationError as error:
+        raise RunRefused("\n".join(error_lines(error))) from None
 
 
 def is_notable_change(place: int, known: int) -> bool:

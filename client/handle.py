@@ -31,7 +31,7 @@ from contracts.request import ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, shorten
-from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Outcome
+from contracts.vocabulary import AgentStatus, NodeKind, NodeStatus, Outcome, StopReason
 
 ANSWER_SECONDS: Final = 10.0
 """Timeout for a worker's answer to a query or an update."""
@@ -179,6 +179,8 @@ class ResearchClient:
             cause = error.cause.cause if isinstance(error.cause, ActivityError) else error.cause
             if isinstance(cause, ApplicationError) and cause.type == failures.REFUSED:
                 raise errors.PreviewRefused(cause.message, str(cause.details[0]["stop_reason"])) from error
+            if isinstance(cause, ApplicationError) and cause.type == failures.INVALID_REQUEST:
+                raise errors.PreviewRefused(cause.message, StopReason.INVALID_INPUT.value) from error
             raise errors.NoWorker("no worker says what the run would use: see `research doctor`") from error
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:

@@ -1,6 +1,7 @@
 """Parsing of requests: a valid request, or one line per problem."""
 
 import json
+from itertools import islice
 from typing import Final
 
 from pydantic import ValidationError
@@ -40,9 +41,12 @@ def parse_request(data: bytes | str) -> ResearchRequest:
 
 
 def error_lines(error: ValidationError) -> list[str]:
-    """Return `path: message` for each problem, without values. Unknown keys are named, cut to 64 characters."""
+    """Return `path: message` for the first problems, without values. Unknown keys are named, cut to 64 characters.
+
+    A failure with a line for each of 200,000 unknown keys is larger than the server accepts.
+    """
     lines = []
-    for problem in error.errors(include_input=False, include_url=False):
+    for problem in islice(error.errors(include_input=False, include_url=False), MAX_LINES):
         path = ".".join(str(part)[:64] for part in problem["loc"]) or "request"
         lines.append(f"{path}: {problem_message(problem)}")
     return lines

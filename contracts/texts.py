@@ -121,6 +121,10 @@ CONTACT: Final = Shape(
     r"^[!-'*-~]([ !-'*-~]{0,198}[!-'*-~])?$", "an address that sites can write to, such as crawler@example.org"
 )
 DOCUMENT_HASH: Final = Shape(r"^sha256:[0-9a-f]{64}$", "sha256: and 64 hexadecimal digits")
+RESEARCH_ID: Final = Shape(
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", "at most 128 letters, digits, dots, dashes and underscores, such as r-7k3f"
+)
+"""The id of a run names its workflow, its record and its journal; a path or a sentence is none."""
 AGENT_ID: Final = Shape(r"^[a-z][a-z0-9-]{0,31}$", "a name in small letters, digits and dashes, such as agent-1")
 
 EXPECTED: Final[Mapping[str, str]] = {

@@ -45,6 +45,7 @@ SERVER_SETTINGS = (
     'history.timerProcessorMaxTimeShift="100ms"',  # with the default, a pause of 0.1 s takes a whole second
     "matching.numTaskqueueReadPartitions=1",  # four, as in clusters, cost 10 % more CPU time per activity
     "matching.numTaskqueueWritePartitions=1",
+    "activity.enableStandalone=false",  # activities are started by runs only, which check what they pass
 )
 """Settings for a server of a single process."""
 

@@ -1,5 +1,6 @@
 """The entry workflow `deep-research`: a request in, a cited report out, through kills, deploys and outages."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ from contracts.presets import effective_limits, preset
 from contracts.request import ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
 from contracts.state import PACKED_EVENTS, ResearchState
+from contracts.texts import RESEARCH_ID
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
 from workflows.messages import PersonMessages
@@ -309,6 +311,8 @@ def _is_continued() -> bool:
 
 
 def _parse(request: RawValue) -> ResearchRequest:
+    if not re.fullmatch(RESEARCH_ID.pattern, workflow.info().workflow_id):
+        raise _end_early(Outcome.REFUSED, StopReason.INVALID_INPUT, f"research_id: must be {RESEARCH_ID.expected}")
     try:
         return parse_request(payload_json(request))
     except InvalidRequest as error:

@@ -8,6 +8,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, names
+from contracts.canary import without_canary
 from contracts.evidence import Source
 from contracts.outcome import EventPage, ResearchStatus
 from contracts.plan import PlanAnswer, WaitKind
@@ -16,11 +17,13 @@ from contracts.vocabulary import EngineKind, Phase, StopReason
 from workflows.phases.checking import VERIFICATION
 from workflows.run import inbox
 from workflows.run.context import page_after
-from workflows.run.host import Host
+from workflows.run.host import Host, exceeds
 from workflows.run.inbox import Inbox, Reply
 from workflows.status import build_plan, build_status, details_markdown
 
 MAX_STEERING_CHARACTERS: Final = 2_000
+MAX_UPDATE_CHARACTERS: Final = 64_000
+"""A plan with all its parts at their limits takes less; a larger message is refused before it is parsed."""
 
 
 class StateQueries:
@@ -76,8 +79,8 @@ class StateQueries:
 
     @workflow.query(name=names.SESSION)
     def session(self) -> dict[str, Any]:
-        """Return the whole state, also of a closed run."""
-        return self._shown_state().model_dump(mode="json")
+        """Return the whole state, also of a closed run, without its canary."""
+        return without_canary(self._shown_state().model_dump(mode="json"))
 
     @workflow.query(name=names.EVENTS)
     def events(self, after: int = 0) -> EventPage:
@@ -207,6 +210,9 @@ class PersonMessages(StateQueries):
         return reply
 
     def _check(self, read: Callable[..., Reply], *arguments: Any) -> None:
+        if exceeds(arguments, MAX_UPDATE_CHARACTERS):
+            message = f"message: larger than {MAX_UPDATE_CHARACTERS} characters; send less at once"
+            raise ApplicationError(message, type=failures.INVALID_REQUEST)
         try:
             read(self._state, self._inbox.replies, *arguments)
         except inbox.Unacceptable as error:

@@ -1,12 +1,14 @@
 """The workflows of the pool `workflows`, and the small ones that serve clients which reach only the engine."""
 
+import re
 from contextlib import suppress
+from typing import Final
 
 from temporalio import workflow
 from temporalio.common import Priority, RawValue
-from temporalio.exceptions import ApplicationError, WorkflowAlreadyStartedError
+from temporalio.exceptions import WorkflowAlreadyStartedError
 
-from contracts import activities, failures, names
+from contracts import activities, names
 from contracts.messages import (
     DocumentPiece,
     DocumentPieceRequest,
@@ -15,13 +17,20 @@ from contracts.messages import (
     PrepareRequest,
     ResearchMetadata,
 )
-from contracts.parse_request import InvalidRequest, parse_request
+from contracts.parse_request import MAX_REQUEST_BYTES, InvalidRequest, parse_request
 from contracts.request import Approve, ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
+from contracts.texts import RESEARCH_ID
 from workflows.deep_research import DeepResearchWorkflow
 from workflows.research_agent import ResearchAgentWorkflow
 from workflows.run.calls import call_options, show_summary
-from workflows.run.host import Host, parse_argument, payload_json
+from workflows.run.host import Host, invalid_request, parse_argument, payload_json
+
+ENTRY_SECONDS: Final = 300.0
+"""Time of a workflow that serves a client, with all its attempts; then the client gets the last failure."""
+MAX_DOCUMENT_REQUEST_BYTES: Final = 4_096
+MAX_PREVIEW_BYTES: Final = 2 * MAX_REQUEST_BYTES
+"""A request is a text in the argument of a preview, so that each of its quotation marks takes two bytes."""
 
 
 @workflow.defn(name=names.RESEARCH_DOCUMENT, failure_exception_types=[TypeError])
@@ -31,8 +40,9 @@ class ResearchDocumentWorkflow:
     @workflow.run
     async def run(self, request: RawValue) -> DocumentPiece:
         """Read the piece. Raises `ApplicationError` for an invalid request."""
-        parsed = parse_argument(DocumentPieceRequest, request)
-        options = call_options(names.RECORDS_QUEUE, "read-document", f"read {parsed.name}")
+        parsed = parse_argument(DocumentPieceRequest, request, MAX_DOCUMENT_REQUEST_BYTES)
+        _check_id(parsed.research_id)
+        options = call_options(names.RECORDS_QUEUE, "read-document", f"read {parsed.name}", ENTRY_SECONDS)
         return await Host(None, parsed.tenant).execute(activities.READ_DOCUMENT, parsed, options)
 
 
@@ -43,8 +53,10 @@ class ResearchPreviewWorkflow:
     @workflow.run
     async def run(self, request: RawValue) -> ResolvedResearch:
         """Resolve the request. Raises `ApplicationError` if the run would be refused."""
-        parsed = parse_argument(PrepareRequest, request)
-        options = call_options(names.RECORDS_QUEUE, "preview", "what would a run use?")
+        parsed = parse_argument(PrepareRequest, request, MAX_PREVIEW_BYTES)
+        _check_id(parsed.research_id)
+        _parse(parsed.request_json)
+        options = call_options(names.RECORDS_QUEUE, "preview", "what would a run use?", ENTRY_SECONDS)
         return await Host(None, "").execute(activities.PREVIEW_RESEARCH, parsed, options)
 
 
@@ -55,7 +67,7 @@ class ResearchMetadataWorkflow:
     @workflow.run
     async def run(self) -> ResearchMetadata:
         """Describe the effective configuration; needs no run and stores nothing."""
-        options = call_options(names.RECORDS_QUEUE, "describe", "describe the settings")
+        options = call_options(names.RECORDS_QUEUE, "describe", "describe the settings", ENTRY_SECONDS)
         return await Host(None, "").execute(activities.DESCRIBE_RESEARCH, MetadataRequest(), options)
 
 
@@ -66,11 +78,13 @@ class DeepResearchPlanWorkflow:
     @workflow.run
     async def run(self, request: RawValue) -> PlannedRun:
         """Start the run under a new id. Raises `ApplicationError` for an invalid request."""
-        parsed = _parse(request)
+        parsed = _parse(payload_json(request))
         if parsed.gates.approve is Approve.NONE:
-            raise _invalid("gates.approve: the plan of this run waits for an approval; start deep-research without one")
+            raise invalid_request(
+                "gates.approve: the plan of this run waits for an approval; start deep-research without one"
+            )
         if parsed.continue_from is not None:
-            raise _invalid("continue_from: a run goes on under its own id: start deep-research as that id")
+            raise invalid_request("continue_from: a run goes on under its own id: start deep-research as that id")
         gates = parsed.gates.model_copy(update={"approve": parsed.gates.approve or Approve.PLAN})
         research_id = f"r-{workflow.now():%Y%m%d}-{workflow.uuid4().hex[:8]}"
         await _start_run(parsed.model_copy(update={"gates": gates}), research_id)
@@ -87,19 +101,19 @@ class ResearchRefreshWorkflow:
     @workflow.run
     async def run(self, request: RawValue) -> PlannedRun:
         """Start the refresh. Raises `ApplicationError` for an invalid request."""
-        parsed = _parse(request)
+        parsed = _parse(payload_json(request))
         if not parsed.refresh or parsed.continue_from is None:
-            raise _invalid("refresh: name a finished run in continue_from, and set refresh")
+            raise invalid_request("refresh: name a finished run in continue_from, and set refresh")
         with suppress(WorkflowAlreadyStartedError):
             await _start_run(parsed, parsed.continue_from)
         return PlannedRun(research_id=parsed.continue_from)
 
 
-def _parse(request: RawValue) -> ResearchRequest:
+def _parse(request: bytes | str) -> ResearchRequest:
     try:
-        return parse_request(payload_json(request))
+        return parse_request(request)
     except InvalidRequest as error:
-        raise _invalid(*error.lines) from None
+        raise invalid_request(*error.lines) from None
 
 
 async def _start_run(request: ResearchRequest, research_id: str) -> None:
@@ -119,8 +133,9 @@ async def _start_run(request: ResearchRequest, research_id: str) -> None:
     )
 
 
-def _invalid(*lines: str) -> ApplicationError:
-    return ApplicationError("\n".join(lines), {"lines": list(lines)}, type=failures.INVALID_REQUEST, non_retryable=True)
+def _check_id(research_id: str) -> None:
+    if not re.fullmatch(RESEARCH_ID.pattern, research_id):
+        raise invalid_request(f"research_id: must be {RESEARCH_ID.expected}")
 
 
 WORKFLOWS: list[type] = [

@@ -82,7 +82,8 @@ class AgentDriver:
 
     async def _conduct(self) -> TaskResult:
         now, name = self._host.now().timestamp(), f"{self._request.task.id}/prepare"
-        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent")
+        remaining = max(0.0, self._request.deadline_at - now)
+        options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent", remaining)
         request = PrepareAgentRequest(resolved=self._request.resolved)
         entry = await self._host.execute(activities.PREPARE_AGENT, request, options)
         self.state = scoped_state(self._request, entry, now)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from contracts.state import SCHEMA_VERSION
-from contracts.texts import DOCUMENT_HASH
+from contracts.texts import DOCUMENT_HASH, RESEARCH_ID
 from providers.errors import ContentCorrupt, InvalidCall
 from providers.interfaces import StoredSession
 from providers.storage.stored_records import SUFFIX, FirstLines, Records
@@ -20,7 +20,7 @@ from providers.storage.stored_records import SUFFIX, FirstLines, Records
 T = TypeVar("T")
 
 HASH = re.compile(DOCUMENT_HASH.pattern)
-SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+SAFE_ID = re.compile(RESEARCH_ID.pattern)
 SESSIONS = "sessions"  # folder of these records in a home and in an object store
 UNREADABLE = "unreadable"  # status, in a list, of a session that cannot be used
 

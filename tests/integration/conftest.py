@@ -71,6 +71,7 @@ def pools_of(world: World) -> PoolContents:
                     *(
                         "take_turn",
                         "describe_research",
+                        "preview_research",
                         "extract_claims",
                         "finalize_verification",
                         "apply_corrections",

@@ -31,6 +31,8 @@ A = TypeVar("A", bound=CompactModel)
 
 JSON_ENCODING: Final = b"json/plain"
 NULL_ENCODING: Final = b"binary/null"
+MAX_ARGUMENT_BYTES: Final = 2_000_000
+"""Size of a workflow's argument, by default what the server accepts: an agent's request has the ledger of its run."""
 FIRST_PRIORITY: Final = 1
 """The server's highest priority, for calls that end a run."""
 
@@ -243,11 +245,30 @@ def decode_json(value: RawValue) -> Any:
         raise ValueError("nested too deeply") from None
 
 
-def parse_argument(kind: type[M], value: RawValue) -> M:
+def parse_argument(kind: type[M], value: RawValue, max_bytes: int = MAX_ARGUMENT_BYTES) -> M:
     """Parse a workflow's argument. Raises a non-retryable `ApplicationError` that names each invalid field."""
+    data = payload_json(value)
+    if len(data) > max_bytes:
+        raise invalid_request(f"request: larger than {max_bytes} bytes")
     try:
-        return kind.model_validate_json(payload_json(value))
+        return kind.model_validate_json(data)
     except ValidationError as error:
-        lines = error_lines(error)
-        message = "\n".join(lines)
-        raise ApplicationError(message, {"lines": lines}, type=failures.INVALID_REQUEST, non_retryable=True) from None
+        raise invalid_request(*error_lines(error)) from None
+
+
+def invalid_request(*lines: str) -> ApplicationError:
+    """Return the failure of a workflow that cannot use its request; each line is `path: message`."""
+    return ApplicationError("\n".join(lines), {"lines": list(lines)}, type=failures.INVALID_REQUEST, non_retryable=True)
+
+
+def exceeds(values: Sequence[Any], max_characters: int) -> bool:
+    """Return whether decoded JSON is larger than this; stops counting at the limit, at any depth."""
+    left, todo = max_characters, list(values)
+    while todo and left >= 0:
+        value = todo.pop()
+        if isinstance(value, dict):
+            todo += [*value.keys(), *value.values()] if len(value) <= left else ["x" * (left + 1)]
+        elif isinstance(value, list | tuple):
+            todo += value if len(value) <= left else ["x" * (left + 1)]
+        left -= 1 + (len(value) if isinstance(value, str | bytes) else 1)
+    return left < 0

@@ -195,6 +195,14 @@ async def test_an_unforeseen_error_is_logged_by_its_frames() -> None:
     assert line["frames"][-1].endswith(" in read")
 
 
+@pytest.mark.parametrize(("error", "final"), [(ValueError("x"), True), (OSError("disk"), False)])
+async def test_an_error_of_the_program_is_not_tried_for_ever(error: Exception, final: bool) -> None:
+    """Its third attempt is the last one: only the arguments matter to it; a disk or a network may come back."""
+    history = [{"reported": 1}, {"reported": 2}]
+    assert not (await Attempt(2, history[0]).of(error)).non_retryable
+    assert (await Attempt(3, history[1]).of(error)).non_retryable is final
+
+
 async def test_work_that_swallows_a_cancellation_holds_no_call_up() -> None:
     """The block ends all the same: else a call would wait until its longest time is over."""
     cancelled = 0

@@ -112,6 +112,24 @@ async def test_documents_belong_to_the_tenant_of_the_run(records: Records) -> No
     assert (await records.failure("read_document", piece(stored))).type == failures.CONTENT_MISSING
 
 
+async def test_the_canary_stays_with_the_run(records: Records) -> None:
+    """Neither the session as a document nor a preview of how the run goes on has the mark that no text may repeat."""
+    await records.keep()
+    document = await records.call("read_document", piece("session.json"))
+    request = {"query": QUESTION, "tenant": "acme", "continue_from": "r-1"}
+    asked = PrepareRequest(research_id="r-1", request_json=json.dumps(request))
+    preview = await records.call("preview_research", asked)
+    assert preview.query == QUESTION
+    assert CANARY not in f"{document.text}{preview.model_dump_json()}"
+
+
+@pytest.mark.parametrize("activity", ["prepare_research", "preview_research"])
+async def test_a_request_that_is_none_is_refused_once(records: Records, activity: str) -> None:
+    """No attempt can use it, so none follows the first one."""
+    failure = await records.failure(activity, PrepareRequest(research_id="r-9", request_json="x"))
+    assert (failure.type, failure.non_retryable) == (failures.REFUSED, True)
+
+
 async def test_texts_of_a_report_in_progress_are_served(records: Records) -> None:
     """The newest draft by name, and each text that the record names by hash, to its tenant alone (S2-022)."""
     first, newest, other = [await records.world.content.put_text(f"# Report\n\n{word}\n") for word in ("a", "b", "c")]

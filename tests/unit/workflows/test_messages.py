@@ -57,6 +57,22 @@ def approved() -> PersonMessages:
     return made
 
 
+LARGE = [
+    {"brief": "x", **{f"k{number}": 1 for number in range(9_000)}},
+    {"sub_queries": [{"query": "a"}] * 9_000},
+    {"brief": "x" * 64_000},
+    [[["x"] * 30] * 30] * 100,
+]
+
+
+@pytest.mark.parametrize("revision", LARGE)
+def test_a_large_message_is_refused_before_it_is_parsed(revision: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its size alone counts, at any depth and for keys, too: 200,000 unknown keys would hold up the run for seconds."""
+    monkeypatch.setattr("workflows.run.inbox.PlanRevision", None)  # would fail if anything were parsed
+    with pytest.raises(ApplicationError, match="larger than 64000 characters"):
+        approving()._check_revision(revision, 2)
+
+
 def clarifying() -> PersonMessages:
     waiting = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which?"], round=1)
     return of_state(ResearchState(waiting=waiting))
