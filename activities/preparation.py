@@ -133,10 +133,10 @@ def resolve(
     host = ", ".join(dict.fromkeys(filter(None, hosts))) or None
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
-    search = configuration.search.model_copy(update=changes)
+    strategy = declaration(request.strategy)
+    search = default_search(strategy, configuration).model_copy(update=changes)
     providers = _providers(request, corpus, configuration, search.source_types)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
-    strategy = declaration(request.strategy)
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
     if lacks := _unmet_need(strategy, engine, candidates, configuration):
         raise RunRefused(f"strategy: {request.strategy} {lacks}")
@@ -450,6 +450,14 @@ def _searches(
     return (queries[0] * at_once, queries[1] * len(usd)), usd
 
 
+def default_search(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> EffectiveSearch:
+    """Return the search settings of a request that names none: as configured, with the fewer results of a strategy."""
+    search, most = configuration.search, strategy.search_results
+    if most is None or most >= search.max_results_per_query:
+        return search
+    return search.model_copy(update={"max_results_per_query": most})
+
+
 def _cap(amount: Sequence[float], cap: float | None) -> Range:
     high = amount[1] if cap is None else min(amount[1], cap)
     return min(amount[0], high), high
@@ -484,7 +492,7 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
     parts = {
         "limits": limits,
         "gates": presets.effective_gates(strategy.gates, Gates(), engine),
-        "search": configuration.search,
+        "search": default_search(strategy, configuration),
         "checks": presets.effective_checks(Checks(), verify, engine),
     }
     models = {tier: names[0] for tier, names in configuration.models.items() if names}

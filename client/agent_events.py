@@ -5,11 +5,15 @@ no other: a translation of the log (`ResearchHandle.agent_events`).
 """
 
 import json
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
+from contracts.addresses import digest
 from contracts.base import Contract
 from contracts.outcome import PERSON, Event, ResearchResult
+from contracts.plan import PlanAnswer
 from contracts.vocabulary import FAILURES, Outcome, RunStatus
 
 UPDATE_REPORT: Final = "update_report"
@@ -43,6 +47,8 @@ class AgentInput(AgentEvent):
     type: Literal["AgentInput"] = "AgentInput"
     input: list[ChatMessage]
     current_agent_name: str
+    plan: "DecomposeQueryResult | None" = None
+    """The plan as the person edited it; None for any other input."""
 
 
 class AgentStream(AgentEvent):
@@ -93,6 +99,49 @@ class DecomposeQueryResult(Contract):
     assumptions: list[str] = []
 
 
+class FoundPage(Contract):
+    """A page that a search found."""
+
+    page: int
+    """Its number in the conversation."""
+    url: str
+    title: str = ""
+    snippet: str = ""
+
+
+class WebSearchResult(Contract):
+    """The pages that a search shows to the agent, best first; none that an earlier search has shown."""
+
+    pages: list[FoundPage] = []
+    reason: str = ""
+    """The answer as text, or the reason for a failure."""
+
+
+class FetchUrlResult(Contract):
+    """A fetched page; all but `url` and `reason` are empty if it could not be fetched."""
+
+    url: str = ""
+    title: str = ""
+    file_id: str = ""
+    content_type: str = ""
+    characters: int = 0
+    """Length of its text."""
+    reason: str = ""
+    """The answer as text, or the reason for a failure."""
+
+
+class ParseContentResult(Contract):
+    """What a file says: the numbered notes that a reader made of it, each with its passage in the record."""
+
+    url: str = ""
+    title: str = ""
+    authors: list[str] = []
+    notes: dict[int, str] = {}
+    """Number in the conversation → statement."""
+    reason: str = ""
+    """The answer as text, or the reason for a failure."""
+
+
 class UpdateReportResult(Contract):
     """The report after an update; unchanged if the update was refused."""
 
@@ -109,12 +158,14 @@ class UpdateReportResult(Contract):
 
 
 class ToolOutput(Contract):
-    """Result of a call, as text and typed: a model of its own for each of two tools, a text for every other tool."""
+    """Result of a call, as text and typed: a model for each tool of the agent, a text for any other tool."""
 
     tool_name: str
     content: str
     is_error: bool = False
-    raw_output: UpdateReportResult | DecomposeQueryResult | TextResult
+    raw_output: (
+        UpdateReportResult | DecomposeQueryResult | WebSearchResult | FetchUrlResult | ParseContentResult | TextResult
+    )
 
 
 class ToolCallResult(AgentEvent, ToolSelection):
@@ -162,6 +213,11 @@ AnyAgentEvent: TypeAlias = (
 )
 
 
+RESULTS: Final[Mapping[str, type[WebSearchResult | FetchUrlResult | ParseContentResult]]] = {
+    "web_search": WebSearchResult, "fetch_url": FetchUrlResult, "parse_content": ParseContentResult
+}  # fmt: skip
+
+
 # --- statuses --------------------------------------------------------------------------------------------------------
 STATUSES: Final = {
     SessionStatus.AWAITING_APPROVAL: (RunStatus.AWAITING_CLARIFICATION, RunStatus.AWAITING_APPROVAL),
@@ -185,8 +241,10 @@ def session_status(status: RunStatus, *, planned: bool = True) -> SessionStatus:
 class Translation:
     """Translates the log of one run, entry by entry; report texts are referenced by hash, for the caller to fetch."""
 
-    def __init__(self, question: str) -> None:
+    def __init__(self, question: str, constraints: Mapping[str, Any] = MappingProxyType({})) -> None:
+        """`constraints` are audience, region and timeframe of the request, as arguments of `decompose_query`."""
         self._question = question
+        self._constraints = {name: value for name, value in constraints.items() if value}
         self._turn: AgentOutput | None = None
         """Turn whose entries are being read."""
         self._step = ""
@@ -200,6 +258,32 @@ class Translation:
     def begin(self) -> list[AnyAgentEvent]:
         """Return the opening event: the question."""
         return [AgentInput(input=[ChatMessage(role="user", content=self._question)], current_agent_name=PLANNER)]
+
+    def catch_up(self, plan: PlanAnswer, text: str) -> list[AnyAgentEvent]:
+        """Return what a log that lost its beginning no longer shows: the plan in force, its approval, the newest text.
+
+        `text` is empty if there is none yet.
+        """
+        events = list[AnyAgentEvent]()
+        if plan.version:
+            content = DecomposeQueryResult(
+                version=plan.version,
+                clarifying_questions=plan.questions,
+                expanded_queries=[node.text for node in plan.sub_queries],
+                outline=plan.outline,
+                assumptions=plan.assumptions,
+            )
+            events += self._planned(content, f"plan version {plan.version}", {})
+        if plan.approved_version:
+            events.append(_input(f"plan version {plan.approved_version} is approved", {}))
+        if text:
+            self._report = digest(text)
+            call = ToolSelection(tool_id=f"{UPDATE_REPORT}-0", tool_name=UPDATE_REPORT)
+            events += [
+                ToolCallEvent(**call.model_dump()),
+                self._result(call, "the report so far", {}, {}, is_error=False),
+            ]
+        return events
 
     def read(self, event: Event) -> list[AnyAgentEvent]:
         """Translate the next entry of the log."""
@@ -266,8 +350,13 @@ class Translation:
     def _result(
         self, call: ToolSelection, text: str, data: dict[str, Any], stamp: dict[str, Any], *, is_error: bool
     ) -> AnyAgentEvent:
-        raw_output: UpdateReportResult | TextResult = TextResult(text=text)
-        if call.tool_name == UPDATE_REPORT:
+        raw_output: UpdateReportResult | WebSearchResult | FetchUrlResult | ParseContentResult | TextResult
+        if (kind := RESULTS.get(call.tool_name)) is not None:
+            fields = {name: data[name] for name in kind.model_fields if name in data}
+            raw_output = kind.model_validate(fields | {"reason": text})
+        elif call.tool_name != UPDATE_REPORT:
+            raw_output = TextResult(text=text)
+        else:
             self._report = str(data.get("report") or self._report)
             changed = {name: data[name] for name in ("heading", "inserted", "removed") if name in data}
             raw_output = UpdateReportResult(report=self._report, reason=text, **changed)
@@ -286,11 +375,17 @@ class Translation:
         return [ToolCallEvent(**call.model_dump(), **stamp), result]
 
     def _plan(self, event: Event) -> list[AnyAgentEvent]:
-        """Translate a version of the plan: made by the planner, or edited by a person."""
+        """Translate a version of the plan: a call of the planner, or input of the person who edited it."""
         plan = DecomposeQueryResult.model_validate(event.data)
-        name, kwargs = f"{DECOMPOSE_QUERY}-{plan.version}", {"initial_query": self._question}
-        call = ToolCallEvent(tool_id=name, tool_name=DECOMPOSE_QUERY, tool_kwargs=kwargs, **_stamp(event))
-        output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=event.text, raw_output=plan)
+        if event.type == "plan.revised":
+            return [_input(event.text, _stamp(event)).model_copy(update={"plan": plan})]
+        return self._planned(plan, event.text, _stamp(event))
+
+    def _planned(self, plan: DecomposeQueryResult, text: str, stamp: dict[str, Any]) -> list[AnyAgentEvent]:
+        kwargs = {"initial_query": self._question} | ({"constraints": self._constraints} if self._constraints else {})
+        name = f"{DECOMPOSE_QUERY}-{plan.version}"
+        call = ToolCallEvent(tool_id=name, tool_name=DECOMPOSE_QUERY, tool_kwargs=kwargs, **stamp)
+        output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=text, raw_output=plan)
         return [call, ToolCallResult(**call.model_dump(exclude={"type"}), tool_output=output)]
 
     def _close(self, text: str, stamp: dict[str, Any]) -> list[AnyAgentEvent]:

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from temporalio import client as sdk
@@ -54,6 +55,8 @@ TASK_TIMEOUT: Final = timedelta(seconds=4)
 """A workflow task takes milliseconds; after this timeout, a dead worker's task goes to another worker."""
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
+SHOWN_CONSTRAINTS: Final = ("audience", "region", "timeframe")
+"""Constraints among the arguments of `decompose_query`."""
 UNREADABLE: Final = (ValueError, KeyError)
 """SDK errors for a payload of another form or encoding."""
 MAY_STILL_ARRIVE: Final = "\na worker may still receive it; sent again within ten minutes it counts once"
@@ -276,14 +279,20 @@ class ResearchHandle:
     ) -> AsyncIterator[AnyAgentEvent]:
         """Yield the seven agent events of a run (`client.agent_events`) from beginning to end, as they come.
 
-        Fetches reports by their hashes. Waits for a worker. Raises the other errors of `events`.
+        A log that lost its beginning starts with the question, the plan in force and the newest text. Fetches reports
+        by their hashes. Waits for a worker. Raises the other errors of `events`.
         """
-        translation, cursor, is_over = Translation(await self.question() or ""), 0, False
-        for agent_event in translation.begin():
-            yield agent_event
+        first, plan = await self._patiently(self.events), await self._patiently(self.plan)
+        constraints = plan.constraints.model_dump(include=set(SHOWN_CONSTRAINTS))
+        translation, cursor, is_over = Translation(await self.question() or "", constraints), 0, False
+        opening = translation.begin()
+        if first.events and first.events[0].seq > 1:
+            opening += translation.catch_up(plan, await self._newest_text(tenant))
+        for agent_event in opening:
+            yield await self._with_text(agent_event, tenant)
         while not is_over:
             is_over = not await self.is_running()
-            while (page := await self._patient_events(cursor)).events:
+            while (page := await self._patiently(partial(self.events, cursor))).events:
                 for event in page.events:
                     for agent_event in translation.read(event):
                         yield await self._with_text(agent_event, tenant)
@@ -295,13 +304,20 @@ class ResearchHandle:
         for agent_event in translation.end(await self.result()):
             yield await self._with_text(agent_event, tenant)
 
-    async def _patient_events(self, after: int) -> EventPage:
-        """Query events, retrying until a worker answers."""
+    async def _patiently(self, query: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Make a query, again until a worker answers."""
         while True:
             try:
-                return await self.events(after)
+                return await query()
             except errors.NoWorker:
                 await asyncio.sleep(1.0)
+
+    async def _newest_text(self, tenant: str) -> str:
+        """Return the text of the report so far; empty if there is none."""
+        try:
+            return await self.document("draft.md", tenant=tenant)
+        except errors.DocumentMissing:
+            return ""
 
     async def _with_text(self, event: AnyAgentEvent, tenant: str) -> AnyAgentEvent:
         """Add the report's text to the answer to an update; the run's record lists a text shortly after the event."""

@@ -32,7 +32,8 @@ from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunSt
 
 SCHEMA_VERSION = 3
 """Version of a stored state; other versions are not read."""
-PACKED_EVENTS = 30
+PACKED_EVENTS = 400
+"""Events of a run: all that its state has are saved when it ends or continues as new, and read when it is resumed."""
 
 
 class Position(BaseModel):

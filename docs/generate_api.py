@@ -60,7 +60,7 @@ beginning as seven types of events (`client/agent_events.py`), during the run an
 
 | `type` | when | fields besides `seq` and `time` |
 |---|---|---|
-| `AgentInput` | the question, guidance, an approval | `input[]` (`role`, `content`), `current_agent_name` |
+| `AgentInput` | the question, guidance, an edit of the plan, an approval | `input[]` (`role`, `content`), `current_agent_name`, `plan` (as edited, else `null`) |
 | `AgentStream` | once a turn, if it has a text | `delta` and `response` (the whole text), `current_agent_name` |
 | `AgentOutput` | the end of a turn; a person is asked | `response`, `tool_calls[]`, `current_agent_name` |
 | `ToolCall` | a tool is called | `tool_id`, `tool_name`, `tool_kwargs` |
@@ -68,10 +68,15 @@ beginning as seven types of events (`client/agent_events.py`), during the run an
 | `StopEvent` | the end | `status`, `result` (see below), `is_error` with `message` for a failure |
 | `WorkflowCancelledEvent` | the end of a cancelled run | `status`, `research_id`, `resumable`, `message` |
 
-`raw_output` has a schema by tool. `decompose_query`, for every version of the plan: `version`,
-`clarifying_questions`, `expanded_queries`, `outline`, `assumptions`. `update_report`, for every update:
-`new_report_markdown` (the whole text after it; `null` if it is no longer stored), its hash `report`, `heading`,
-`inserted`, `removed`, `reason`; a refused update leaves the text unchanged. Every other tool: `text`.
+`raw_output` has a schema by tool. `decompose_query`, for every version of the plan that the planner made: `version`,
+`clarifying_questions`, `expanded_queries`, `outline`, `assumptions`. `web_search`: `pages[]` with `page`, `url`,
+`title`, `snippet`. `fetch_url`: `url`, `title`, `file_id`, `content_type`, `characters`. `parse_content`: `url`,
+`title`, `authors`, `notes` by number. `update_report`, for every update: `new_report_markdown` (the whole text after
+it; `null` if it is no longer stored), its hash `report`, `heading`, `inserted`, `removed`; a refused update leaves the
+text unchanged. Each of the last four has the answer as the agent got it in `reason`. Every other tool: `text`.
+
+A run has its last 400 log entries, also after `research resume`. If its log has lost its beginning, the events begin
+with the question, the plan in force, its approval and the newest text.
 
 The document `session.json` has the rest: `resolved` (the question and the settings), `plan`, `sources` with
 `file_id`, `notes` and `retrieved_at`, and `artifacts[]`; `draft.md` is the newest text. `session_status` maps the

@@ -34,7 +34,7 @@ from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.plan import PlanContent
 from contracts.report import HTML_FILE, MARKDOWN_FILE, VERDICT_SIGNS, Report, compare_reports, read_report
 from contracts.resolved import SkippedFile
-from contracts.state import PACKED_EVENTS, ResearchState
+from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
 from contracts.texts import shorten
@@ -136,7 +136,7 @@ class ReportingActivities:
             corrected = (await self.notebooks.read(entry, CorrectionsEntry)).items if entry else []
             shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
             previous = await self.content.get_text(state.refresh.before) if state.refresh else None
-            state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot(PACKED_EVENTS)))
+            state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot()))
             arguments = draft, texts, skipped, self.product_version, verdicts, corrected, shortened, previous
             forms = await self.isolated.call(RENDER, state_json, *arguments, returns=FORMS)
             markdown, html, json_document = await asyncio.gather(

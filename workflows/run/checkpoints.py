@@ -77,12 +77,12 @@ class Checkpoints:
             self._stored = None
 
     async def save(self, *, closed: bool = False, events: int = 0, options: CallOptions | None = None) -> None:
-        """Save the latest state, with the latest `events` events. Raises `ActivityError`."""
+        """Save the latest state, with the latest `events` events, or all of a `closed` run. Raises `ActivityError`."""
         resolved, state = self._run.resolved, self._run.state
         # A later checkpoint can make up for this one, but not for the last one.
         patience = None if closed else self._run.clock.remaining_work_seconds()
         call = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
-        snapshot = _Snapshot(state.snapshot(events))
+        snapshot = _Snapshot(state.snapshot(PACKED_EVENTS if closed else events))
 
         async def send(change: StateChange) -> None:
             owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}

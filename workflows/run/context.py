@@ -15,7 +15,7 @@ from contracts.presets import with_choice
 from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
-from contracts.state import ResearchState
+from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, Outcome, StopReason
 from workflows.rules.gaps import open_gaps
@@ -27,7 +27,7 @@ T = TypeVar("T")
 MAX_DECISIONS: Final = 500
 MAX_GUIDANCE: Final = 20
 """Per run."""
-MAX_EVENTS: Final = 400
+MAX_EVENTS: Final = PACKED_EVENTS
 MAX_PAGE_EVENTS: Final = 200
 EVENT_CHARACTERS: Final = 300
 

@@ -12,7 +12,9 @@ from client import handle as handles
 from client.agent_events import (
     STATUSES,
     TURN_EVENTS,
+    AgentInput,
     AnyAgentEvent,
+    ParseContentResult,
     SessionStatus,
     StopEvent,
     ToolCallEvent,
@@ -26,6 +28,8 @@ from client.client_errors import DocumentMissing, NoWorker
 from client.handle import ResearchHandle
 from contracts.addresses import digest
 from contracts.outcome import Event, EventPage, ResearchResult
+from contracts.plan import PlanAnswer, PlanNode
+from contracts.request import Constraints
 from contracts.vocabulary import FAILURES, Outcome, RunStatus, StopReason
 from tests.fakes import states
 from workflows.run.context import MAX_EVENTS, add_event, page_after
@@ -163,6 +167,7 @@ class Run(ResearchHandle):
         self.log, self.by_look, self._end = log, by_look, result
         self.visible, self.late, self.silent = 0, late, silent
         self.tenants: set[str] = set()
+        self.answered_plan = PlanAnswer()
 
     async def question(self) -> str:
         return QUESTION
@@ -173,6 +178,9 @@ class Run(ResearchHandle):
         while self.visible < len(self.log) and step_of(self.log[self.visible - 1]) == step_of(self.log[self.visible]):
             self.visible += 1
         return self.visible < len(self.log)
+
+    async def plan(self) -> PlanAnswer:
+        return self.answered_plan
 
     async def events(self, after: int = 0) -> EventPage:
         if self.silent:
@@ -186,7 +194,7 @@ class Run(ResearchHandle):
         if self.late:
             self.late -= 1
             raise DocumentMissing("not yet")
-        return TEXTS[name]
+        return TEXTS[name] if name != "draft.md" else TEXTS[ONE]
 
     async def result(self) -> ResearchResult:
         return self._end
@@ -222,6 +230,66 @@ async def test_texts_and_workers_are_waited_for(monkeypatch: pytest.MonkeyPatch)
     assert [line.rpartition(" | sha256:")[0] or line for line in GOLDEN] == gone
 
 
+async def test_a_log_that_lost_its_beginning_starts_with_the_plan_and_the_newest_text() -> None:
+    """So does that of a long run, and what a refused update leaves unchanged is there with it (S2-022, S2-031)."""
+    run = Run(logged(*LOG)[16:20], by_look=100, result=ended())
+    run.visible = len(run.log)
+    run.answered_plan = PlanAnswer(
+        version=2,
+        approved_version=2,
+        outline=["A"],
+        sub_queries=[PlanNode(id="q-1", text="freezing")],
+        constraints=Constraints(region="Europe", timeframe="year"),
+    )
+    events = [event async for event in run.agent_events(pause_seconds=0)]
+    assert [line_of(event) for event in events][:6] == [
+        f"AgentInput 0 planner | {QUESTION}",
+        "ToolCall 0 decompose_query-2",
+        "ToolCallResult 0 decompose_query-2 | plan version 2",
+        "AgentInput 0 planner | plan version 2 is approved",
+        "ToolCall 0 update_report-0",
+        f"ToolCallResult 0 update_report-0 | the report so far | {ONE}",
+    ]
+    called_plan = events[1]
+    assert isinstance(called_plan, ToolCallEvent)
+    assert called_plan.tool_kwargs["constraints"] == {"region": "Europe", "timeframe": "year"}
+    refused = next(event for event in events if isinstance(event, ToolCallResult) and event.tool_output.is_error)
+    assert isinstance(refused.tool_output.raw_output, UpdateReportResult)
+    assert refused.tool_output.raw_output.new_report_markdown == TEXTS[ONE]
+
+
+def test_an_edited_plan_is_input_of_the_person_who_edited_it() -> None:
+    """No planner was called for it; the input has the plan (S2-024)."""
+    edited = ("plan.revised", "plan version 3: 1 sub-queries", {"version": 3, **PLAN})
+    (_, event, *_) = translated([edited], ended())
+    assert isinstance(event, AgentInput)
+    assert event.plan is not None
+    assert (event.plan.version, event.plan.outline) == (3, ["A"])
+
+
+def test_the_tools_of_the_agent_have_typed_results() -> None:
+    """Address, title and snippet of what a search found, the file of a page, the notes of a file (S2-025, S2-026)."""
+    pages = [{"page": 1, "url": "https://a.example/x", "title": "A", "snippet": "about freezing"}]
+    fetched = {"url": "https://a.example/x", "title": "A", "file_id": "0a1b", "content_type": "text/html"}
+    events = translated(
+        [
+            called(1, "c1", "web_search", {"query": "freezing"}),
+            called(1, "c2", "fetch_url", {"page": 1}),
+            called(1, "c3", "parse_content", {"file_id": "0a1b"}),
+            returned(1, "c1", "web_search", "1. A", pages=pages),
+            returned(1, "c2", "fetch_url", "Page 1: file 0a1b", characters=2198, **fetched),
+            returned(1, "c3", "parse_content", "note 1: It freezes.", notes={1: "It freezes."}),
+        ],
+        ended(),
+    )
+    results = {one.tool_id: one.tool_output.raw_output for one in events if isinstance(one, ToolCallResult)}
+    assert results["c1"].model_dump() == {"pages": pages, "reason": "1. A"}
+    assert results["c2"].model_dump() == fetched | {"characters": 2198, "reason": "Page 1: file 0a1b"}
+    notes = results["c3"]
+    assert isinstance(notes, ParseContentResult)
+    assert notes.notes == {1: "It freezes."}
+
+
 # --- typed payloads --------------------------------------------------------------------------------------------------
 def translated(entries: list[tuple[str, str, dict[str, Any]]], result: ResearchResult) -> list[AnyAgentEvent]:
     translation = Translation(QUESTION)
@@ -238,7 +306,7 @@ def test_payloads_are_plain_and_typed() -> None:
     update = results["c3"].tool_output.raw_output
     assert isinstance(update, UpdateReportResult)
     assert (update.report, update.heading, update.inserted, update.removed) == (ONE, "A", 5, 0)
-    assert results["c1"].tool_output.raw_output.model_dump() == {"text": "1. A page"}
+    assert results["c1"].tool_output.raw_output.model_dump() == {"pages": [], "reason": "1. A page"}
     assert (results["c1"].tool_kwargs, results["c2"].tool_kwargs) == (
         {"query": "freezing"},
         {"arguments": '{"page": 1, "cut'},

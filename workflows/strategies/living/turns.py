@@ -60,6 +60,8 @@ QUESTION: Final = "question"
 MAX_FILE_NOTES: Final = 4
 """Limit of notes per file."""
 CONTRIBUTION_CHARACTERS: Final = 300
+NOTE_CHARACTERS: Final = 200
+"""Of a note in an event; the record has the whole."""
 ONE_UPDATE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
@@ -291,10 +293,13 @@ async def _carry_out(
             text, numbers = describe_search(state, work.searches[name], position.listed, limit)
             position.listed += numbers or []
             is_error = numbers is None
+            results[name] = {"pages": [_found_page(state, work.searches[name], number) for number in numbers or ()]}
         elif name in work.pages:
             text, is_error = _describe_fetched(state, work.pages[name])
+            results[name] = _fetched_fields(state, work.pages[name])
         elif name in work.files:
             text, is_error = _describe_file(state, work.files[name], known_notes)
+            results[name] = _note_fields(state, work.files[name])
         elif name in work.updates:
             text, results[name] = _describe_update(state, work.updates[name].heading, *written[name])
             is_error = written[name][0].step is None
@@ -412,6 +417,35 @@ def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
         return f"Page {number}, “{title}”, is unavailable: {unread_reason(source)}.", True
     text = f"Page {number}, “{source.title}”: file {file_id(source)}, {source.media_type}, "
     return f"{text}{source.text.size} characters of text.", False
+
+
+def _found_page(state: ResearchState, search: PlanNode, number: int) -> dict[str, Any]:
+    """Return the event fields of a page that a search listed."""
+    hit = list_pages(state)[number - 1].hit
+    same = [page.hit for page in state.candidates if page.sub_query_id == search.id and page.hit.url == hit.url]
+    snippet = next((one.snippet for one in same if one.snippet), hit.snippet)
+    return {"page": number, "url": hit.url, "title": hit.title, "snippet": snippet}
+
+
+def _fetched_fields(state: ResearchState, number: int) -> dict[str, Any]:
+    """Return the event fields of a fetched page, with its file if it could be fetched."""
+    source, hit = page_source(state, number), list_pages(state)[number - 1].hit
+    fields: dict[str, Any] = {"url": hit.url, "title": hit.title}
+    if source is None or source.status is not SourceStatus.FULL or source.text is None:
+        return fields
+    file = {"file_id": file_id(source), "content_type": source.media_type, "characters": source.text.size}
+    return fields | {"url": source.url, "title": source.title} | file
+
+
+def _note_fields(state: ResearchState, name: str) -> dict[str, Any]:
+    """Return the event fields of a file that was read: its address, and all notes on it by number."""
+    source = state.sources[name]
+    notes = {
+        number: finding.statement[:NOTE_CHARACTERS]
+        for number, finding in enumerate(state.findings, start=1)
+        if name in finding.source_ids
+    }
+    return {"url": source.url, "title": source.title, "authors": source.authors[:3], "notes": notes}
 
 
 def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[str, bool]:
