@@ -60,7 +60,7 @@ beginning as seven types of events (`client/agent_events.py`), during the run an
 
 | `type` | when | fields besides `seq` and `time` |
 |---|---|---|
-| `AgentInput` | the question, guidance, an approval; a plan as edited | `input[]`, `current_agent_name`, `plan` or `null` |
+| `AgentInput` | the question, guidance, an approval, an edit | `input[]`, `current_agent_name`, `plan` of an edit |
 | `AgentStream` | once a turn, if it has a text | `delta` and `response` (the whole text), `current_agent_name` |
 | `AgentOutput` | the end of a turn; a person is asked | `response`, `tool_calls[]`, `current_agent_name` |
 | `ToolCall` | a tool is called | `tool_id`, `tool_name`, `tool_kwargs` |
