@@ -148,7 +148,7 @@ def resolve(
         advice.append("for a written report instead of passages set RESEARCH_MODEL and ANTHROPIC_API_KEY")
     search_hosts = [choice.host for choice in providers if choice.available and choice.host]
     depth = presets.effective_depth(request.depth)
-    verify = presets.effective_verify(request.verify, engine, depth)
+    verify = presets.effective_verify(request.verify, engine)
     resolved = ResolvedResearch(
         **{name: getattr(request, name) for name in SharedSettings.model_fields},
         research_id=research_id,
@@ -488,7 +488,7 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
     depth = presets.effective_depth(Depth.AUTO)
     limits = configuration.presets.get((strategy.name, depth)) or presets.preset(strategy.name, depth)
     engine = EngineKind.MODEL if configuration.models else EngineKind.EXTRACTIVE
-    verify = presets.effective_verify(None, engine, depth)
+    verify = presets.effective_verify(None, engine)
     parts = {
         "limits": limits,
         "gates": presets.effective_gates(strategy.gates, Gates(), engine),

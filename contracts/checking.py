@@ -1,10 +1,10 @@
 """Checks and corrections of a draft's claims: notebook entries, and their figures for the workflow."""
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
-from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, DocumentRef, Evidence, Verdict
 
 
 class ShownPassage(CompactModel):
@@ -28,7 +28,10 @@ class AskedClaim(CompactModel):
     fingerprint: str
     """Hash of its text and passages, so that the same claim is judged once."""
     text: str
+    """A row of a table has the head of its column before each cell."""
     passages: list[ShownPassage] = []
+    remarks: list[str] = []
+    """What a comparison of words did not find in the passages, or found otherwise; a question, no verdict."""
 
 
 AskedEntry: TypeAlias = ListEntry[AskedClaim]
@@ -41,8 +44,10 @@ class ClaimAnswer(CompactModel):
     fingerprint: str
     verdict: Verdict = Verdict.UNVERIFIED
     reason: str = ""
-    quote: str = ""
-    """The deciding quote from the passages, as stored."""
+    quotes: list[str] = []
+    """The deciding quotes from the passages, as stored: one for each part of the claim."""
+    evidence_ids: list[str] = []
+    """The passages that have them."""
 
 
 AnswersEntry: TypeAlias = ListEntry[ClaimAnswer]
@@ -59,6 +64,8 @@ class ExtractedClaim(CompactModel):
     id: str
     text: str
     """Plain text, without markers and markup, white space collapsed."""
+    with_heads: str = ""
+    """The same of a table row with the heads of its columns; empty for other claims."""
     section: str = ""
     """The nearest heading above it; empty if only the title precedes it."""
     evidence_ids: list[str] = []
@@ -69,8 +76,12 @@ class ExtractedClaim(CompactModel):
     fingerprint: str
     importance: float = 0.0
     """Weight in the report, 0 to 1; claims near the start and claims with figures weigh most."""
-    decided: ClaimVerdict | None = None
-    """Verdict by rules; None if a checker decides."""
+    ruled: ClaimVerdict = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE)
+    """Verdict by rules."""
+    asked: bool = False
+    """True if a checker decides; if it gives no verdict, that of the rules counts where they found a difference."""
+    remarks: list[str] = []
+    """Differences that the rules found, for the checker."""
     row: bool = False
     """True for a table row or block quote, which is never corrected."""
 
@@ -99,14 +110,22 @@ class ClaimsEntry(CompactModel):
 
 
 class CorrectionAction(StrEnum):
-    """Action on a claim that its passages do not support."""
+    """Action on a claim that its passages do not support, the mildest first."""
 
     KEEP = "keep"
-    REWRITE = "rewrite"
-    """Restate it as the passages do."""
+    CITE = "cite"
+    """Cite more passages of the run, without a change of its words."""
+    SPLIT = "split"
+    """Keep the supported part with its citations, and make the rest a sentence of its own."""
     SOFTEN = "soften"
     """Assert less, or with less certainty."""
+    CORRECT = "correct"
+    """Correct a figure, a name or a date."""
     REMOVE = "remove"
+
+
+ACTION_ORDER: Final = tuple(CorrectionAction)
+"""Actions from the mildest: a later one is taken only if no earlier one passes."""
 
 
 class DoubtfulClaim(CompactModel):
@@ -117,6 +136,8 @@ class DoubtfulClaim(CompactModel):
     asked: AskedClaim
     verdict: Verdict
     reason: str = ""
+    others: list[ShownPassage] = []
+    """The passages of the run that share most with it among those it does not cite."""
 
 
 DoubtfulEntry: TypeAlias = ListEntry[DoubtfulClaim]
@@ -124,13 +145,18 @@ DoubtfulEntry: TypeAlias = ListEntry[DoubtfulClaim]
 
 
 class Proposal(CompactModel):
-    """A corrector's proposal for a claim."""
+    """A proposal for a claim."""
 
     number: int
     action: CorrectionAction = CorrectionAction.KEEP
     text: str = ""
-    """The new sentence, in plain text without citations."""
+    """The new sentence, in plain text without citations; of a split, its supported part."""
+    rest: str = ""
+    """Of a split: the part that no passage supports, as a sentence."""
     evidence_ids: list[str] = []
+    """The passages that the new sentence cites."""
+    dropped: str = ""
+    """What the old sentence says and the new one does not."""
     reason: str = ""
 
 
@@ -143,6 +169,9 @@ class TriedProposal(CompactModel):
 
     proposal: Proposal
     claims: list[ExtractedClaim] = []
+    """Of its text; of a split, those of the rest come last."""
+    rest_claims: int = 0
+    """Number of claims of the rest."""
 
 
 class CorrectedEntry(CompactModel):
@@ -161,6 +190,8 @@ class Correction(CompactModel):
     action: CorrectionAction
     before: str
     after: str = ""
+    dropped: str = ""
+    """What the corrected text does not say any more; empty for a removal, which drops all of it."""
     reason: str = ""
     verdict: Verdict = Verdict.UNVERIFIED
     """Verdict on the corrected text; for a removed claim, on the original."""

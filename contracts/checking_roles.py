@@ -22,7 +22,9 @@ def _objects(value: Any) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    """Return the texts of a list; a single text is a list of one."""
+    values = value if isinstance(value, list) else [value]
+    return [item for item in values if isinstance(item, str)]
 
 
 LenientText = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
@@ -54,8 +56,10 @@ class GivenVerdict(Contract):
 
     claim: LenientText = ""
     verdict: LenientText = Field(default="", json_schema_extra={"enum": list(JUDGEMENTS)})
-    quote: LenientText = Field(default="", description="the deciding words of its passages, copied exactly")
-    reason: LenientText = Field(default="", description="why it is not supported, or how a number follows; else empty")
+    quotes: Annotated[list[str], BeforeValidator(_texts)] = Field(
+        default=[], description="the deciding words of its passages, copied exactly: one quote for each part of it"
+    )
+    reason: LenientText = Field(default="", description="why it is not supported, or how it follows; else empty")
 
 
 class CheckerAnswer(RoleAnswer):
@@ -85,9 +89,13 @@ class ProposedCorrection(Contract):
 
     claim: LenientText = ""
     action: Annotated[CorrectionAction, member_or(CorrectionAction, CorrectionAction.KEEP)] = CorrectionAction.KEEP
-    text: LenientText = Field(default="", description="the new sentence, without citations")
+    text: LenientText = Field(default="", description="the new sentence, without citations; of a split, its first part")
+    rest: LenientText = Field(default="", description="of a split: the part that no passage supports, as a sentence")
     passages: Annotated[list[str], BeforeValidator(_texts)] = Field(
-        default=[], description="ids of the passages it cites"
+        default=[], description="ids of the passages that the text cites"
+    )
+    dropped: LenientText = Field(
+        default="", description="what the old sentence says and the new one does not; else empty"
     )
     reason: LenientText = ""
 
@@ -140,7 +148,7 @@ class ReviewerAnswer(RoleAnswer):
 
 
 CHECKER: Final = RoleSpec(
-    "checker", "check_claims", Tier.ANALYTICAL, CheckInput, CheckerAnswer, CheckerResult,
+    "checker", "check_claims", Tier.SIMPLE, CheckInput, CheckerAnswer, CheckerResult,
     share=TokenShare.SYNTHESIS, output_tokens=3_000, has_fallback=False, expected_output_tokens=700,
     work="verification",
 )  # fmt: skip

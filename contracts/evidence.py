@@ -103,6 +103,9 @@ class Finding(Contract):
     category: str | None = None
     contradicts: list[str] = []
     """Ids of conflicting findings from other sources; in the entry, if there is one."""
+    remarks: list[str] = []
+    """Figures and names of the statement that a comparison of words did not find in its passages, title, headings and
+    question, or found otherwise; in the entry, if there is one."""
     iteration: int = 1
     entry: str | None = None
     """Hash of the stored entry with it and its evidence; None if all is inline."""

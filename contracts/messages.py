@@ -335,6 +335,8 @@ class FinalizedVerification(CompactModel):
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim to correct."""
+    undone: int = 0
+    """Removals that were not made, because passages of the run have the words of too many of the statements."""
 
 
 class ApplyRequest(RunRequest):
@@ -344,6 +346,8 @@ class ApplyRequest(RunRequest):
     claims_entry: str
     proposals: list[str]
     """Hashes of the entries with proposals."""
+    doubtful_entry: str = ""
+    """Hash of the entry with the doubtful claims, for which further citations are tried."""
     answers: list[str] = []
 
 

@@ -25,6 +25,21 @@ SOURCE_HEADING: Final = re.compile(
 )
 """Heading of a list of sources, which every report gets at the end and no draft contains."""
 
+STATE_HEADING: Final = re.compile(
+    r"(?:identified )?(?:knowledge )?gaps(?: and (?:limitations|limits|open questions))?"
+    r"|(?:limitations|limits)(?: and (?:gaps|open questions))?|open questions(?: for further research)?"
+    r"|(?:erkannte )?(?:wissens)?lücken(?: und (?:grenzen|einschränkungen))?"
+    r"|(?:grenzen|einschränkungen)(?: und lücken)?"
+    r"|offene fragen(?: für weitere forschung)?"
+    r"|lacunes(?: et limites)?|limites(?: et lacunes)?|questions ouvertes"
+    r"|(?:lagunas|carencias|vacíos)(?: y (?:limitaciones|límites))?|limitaciones(?: y lagunas)?|preguntas abiertas"
+    r"|lacune(?: e (?:limiti|limitazioni))?|limiti(?: e lacune)?|questioni aperte"
+    r"|lacunas(?: e (?:limitações|limites))?|limitações(?: e lacunas)?|questões em aberto"
+    r"|(?:hiaten|leemten)(?: en beperkingen)?|beperkingen(?: en hiaten)?|open vragen",
+    re.IGNORECASE,
+)
+"""Heading of a section about the research itself: what it did not find, and how far it can be trusted."""
+
 
 def clean_heading(text: str) -> str:
     """Return a text as a heading: one line of plain words, without markup or addresses, cut to `HEADING_CHARACTERS`."""

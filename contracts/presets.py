@@ -46,7 +46,7 @@ def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
     depth = Depth(choice) if choice in set(Depth) else resolved.depth
     mode = Mode(choice) if choice in set(Mode) - {Mode.AUTO} else resolved.mode
     asked = resolved.requested.get("verify")
-    verify = effective_verify(Verify(asked) if asked else None, resolved.engine, depth)
+    verify = effective_verify(Verify(asked) if asked else None, resolved.engine)
     checks = effective_checks(Checks.model_validate(resolved.requested.get("checks", {})), verify, resolved.engine)
     update = {"limits": limits, "depth": depth, "mode": mode, "verify": verify, "checks": checks, "choices": {}}
     return resolved.model_copy(update=update)
@@ -69,11 +69,11 @@ def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
     return asked.model_copy(update=presets)
 
 
-def effective_verify(asked: Verify | None, engine: EngineKind, depth: Depth) -> Verify:
-    """Return the verification mode: as requested, else `full` for an extended run with a model, else `light`."""
+def effective_verify(asked: Verify | None, engine: EngineKind) -> Verify:
+    """Return the verification mode: as requested, else `full` with a model and `light` without one."""
     if asked is not None:
         return asked
-    return Verify.FULL if engine is EngineKind.MODEL and depth is Depth.EXTENDED else Verify.LIGHT
+    return Verify.FULL if engine is EngineKind.MODEL else Verify.LIGHT
 
 
 def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Checks:

@@ -19,12 +19,11 @@ from activities.reporting.inputs import JudgedClaim, ParsedClaim, ReportInputs, 
 from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.render import compose_document, compose_html
 from activities.reporting.report_text import compose_text
-from activities.roles.claim_checking import UNUSABLE_REASONS, find_objection
+from activities.roles.claim_checking import UNUSABLE_REASONS
 from activities.roles.grounding import evidence_at
-from activities.verifying.verification import NOT_REACHED, PASSAGES_SAY
+from activities.verifying.verification import NOT_REACHED, PASSAGES_SAY, QUOTE_BREAK
 from contracts.addresses import digest, evidence_id, finding_id, source_id
 from contracts.base import WHOLE
-from contracts.checking import AskedClaim
 from contracts.evidence import CheckMethod, ClaimVerdict, Finding, Verdict
 from contracts.outcome import Usage
 from contracts.report import (
@@ -305,7 +304,7 @@ class _Comparison:
             self._problem("verdict_differs", claim.id, message)
 
     def _check_support(self, claim: ReportClaim, parsed: ParsedClaim) -> None:
-        """Check that rules do not object to a statement that a model called supported; in a run they overrule it."""
+        """Check that the passages of a claim have the words that a model's verdict quotes."""
         self._skip("verdicts of a model, which no rule gives again")
         items = [self._evidence[key] for key in parsed.evidence_ids]
         sources = [self._sources[item.source_id] for item in items]
@@ -315,16 +314,10 @@ class _Comparison:
         ]
         start, end = PASSAGES_SAY.split("{}")
         if claim.reason.startswith(start):  # else it is in the model's own words
-            quoted = _squeeze(claim.reason.removeprefix(start).removesuffix(end).removesuffix("…"))
-            if not any(quoted in _squeeze(passage.text) for passage in passages):
-                self._problem("verdict_differs", claim.id, "its passages do not say what its reason quotes")
-        if claim.verdict != Verdict.SUPPORTED:
-            return
-        self._count("supported by a model, compared with the rules")
-        asked = AskedClaim(fingerprint=claim.id, text=parsed.words, passages=passages)
-        if objection := find_objection(asked, self._report.language):
-            message = f"a model called it supported, and the rules object: {objection[1]}"
-            self._problem("verdict_differs", claim.id, message)
+            for quote in claim.reason.removeprefix(start).removesuffix(end).split(QUOTE_BREAK):
+                quoted = _squeeze(quote.removesuffix("…"))
+                if not any(quoted in _squeeze(passage.text) for passage in passages):
+                    self._problem("verdict_differs", claim.id, "its passages do not say what its reason quotes")
 
     # --- the text ----------------------------------------------------------------------------------------------------
     def _check_rendering(self, page: str | None) -> None:

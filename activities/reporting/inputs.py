@@ -1,14 +1,16 @@
 """The inputs of a report, gathered once for its three forms: text, claims, passages and sources.
 
 A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. Text with a citation is a
-claim in any form; text without one is a claim if it asserts something.
+claim in any form; text without one is a claim if it asserts something. The citation at the end of a paragraph or a list
+item counts for its sentences back to the citation before. Bold lead words, and uncited sentences about the research
+itself under a heading such as *Gaps and limitations*, are no claims.
 """
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import Any, Final, NamedTuple
 
 from activities.reporting.references import (
@@ -43,6 +45,7 @@ from contracts.addresses import digest, long_hash
 from contracts.checking import Correction, CorrectionAction, ShownPassage, VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
+from contracts.outlines import STATE_HEADING
 from contracts.report import ReportEvidence, ReportFidelity, run_fidelity
 from contracts.request import Verify
 from contracts.resolved import ResolvedResearch, SkippedFile
@@ -60,6 +63,8 @@ MAX_UNSUPPORTED_SHARE: Final = 0.2
 """Share of unsupported among cited statements above which a report is not complete."""
 MIN_WORDS: Final = 4
 """Words that an assertion needs; a shorter line is a name, a label or an exclamation."""
+DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
+"""Verdicts that are marked in the text, and listed under *Method and limits*."""
 INTRODUCED_KINDS: Final = ("list", "table", "quote")
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
 """A code fence, the rule below a table's header, or the border of a listing."""
@@ -117,14 +122,23 @@ class ParsedClaim:
     """The nearest heading above it, below the title; empty if there is none."""
     evidence_ids: list[str]
     sentences: tuple[Sentence, ...]
-    quoted: bool
+    quoted: bool = False
     """True if it is a piece of a block quote."""
-    row: bool
+    row: bool = False
+    with_heads: str = ""
+    """The words of a row with the head of its column before each cell."""
+    shared: tuple[CitationMark, ...] = ()
+    """The citation of a later sentence that counts for this one, too."""
+
+    @property
+    def marks(self) -> list[CitationMark]:
+        """Its citations in order: its own, else the one that it shares."""
+        return [mark for sentence in self.sentences for mark in sentence.marks] or list(self.shared)
 
     @property
     def numbers(self) -> list[int]:
         """The numbers of its citations in a report, each once."""
-        return list(dict.fromkeys(mark.number for sentence in self.sentences for mark in sentence.marks))
+        return list(dict.fromkeys(mark.number for mark in self.marks))
 
     def span(self, written: WrittenText) -> tuple[int, int]:
         """Return its start and end in the Markdown of its tree."""
@@ -305,7 +319,7 @@ def _judge_all(
     state: ResearchState,
 ) -> list[JudgedClaim]:
     """Return the claims with their `known` verdicts, by claim id, else with verdicts of rules."""
-    language, verify = state.resolution.language, state.resolution.verify
+    language, question, verify = state.resolution.language, state.resolution.query, state.resolution.verify
     judged_claims = []
     for index, claim in enumerate(claims, start=1):
         cited = [
@@ -313,20 +327,21 @@ def _judge_all(
             for passage in (passages[key] for key in claim.evidence_ids)
         ]
         judged = known.get(claim.id) or judge(
-            claim.words, cited, registry, language, quoted=claim.quoted, verify=verify
+            claim.words, cited, registry, language, question=question, quoted=claim.quoted, verify=verify
         )
         judged_claims.append(JudgedClaim(index, claim, judged))
     return judged_claims
 
 
 def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportMessages) -> tuple[Blocks, list[JudgedClaim]]:
-    """Append the sign of its verdict to each cited statement that is not supported."""
+    """Append the sign of its verdict to each cited statement that is wrong or doubtful."""
     changed: dict[Sentence, Sentence] = {}
     for item in judged:
-        cited = [sentence for sentence in item.claim.sentences if sentence.marks]
-        if cited and item.judged.verdict is not Verdict.SUPPORTED:
+        if item.claim.evidence_ids and item.judged.verdict in DOUBTFUL:
+            cited = [sentence for sentence in item.claim.sentences if sentence.marks]
+            last = (cited or item.claim.sentences)[-1]
             sign = CitationMark(sign=say.sign(item.judged.verdict))
-            changed[cited[-1]] = replace(cited[-1], inlines=(*cited[-1].inlines, Run(" "), sign))
+            changed[last] = replace(last, inlines=(*last.inlines, Run(" "), sign))
     signed = [
         replace(item, claim=replace(item.claim, sentences=tuple(changed.get(one, one) for one in item.claim.sentences)))
         for item in judged
@@ -346,9 +361,10 @@ def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str,
 
 
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
-    """Return a passage with the text around it in its source, as shown to checkers."""
+    """Return a passage with the heading above it and the text around it in its source, as shown to checkers."""
     before, after = text_around(text, item.start, item.end)
     quote = text[item.start : item.end]
+    title = " § ".join(dict.fromkeys(part for part in (title, item.heading) if part))
     return ShownPassage(evidence_id=item.id, title=title, before=before, quote=quote, after=after)
 
 
@@ -402,25 +418,44 @@ class _ClaimFinder:
     def __init__(self, language: str) -> None:
         self._language = language
         self._section = ""
+        self._about_research = False
+        """True below a heading about the research itself."""
 
     def walk(self, blocks: Blocks) -> Iterator[ParsedClaim]:
         for index, block in enumerate(blocks):
             match block.kind:
                 case "heading":
                     self._section = block.words if block.level > 1 else ""
+                    if block.level <= 2:
+                        self._about_research = STATE_HEADING.fullmatch(block.words.strip(" .:")) is not None
                     yield from self._claim(block.sentences, only_cited=True)
                 case "paragraph":
                     introduces = index + 1 < len(blocks) and blocks[index + 1].kind in INTRODUCED_KINDS
-                    for sentence in block.sentences:
-                        yield from self._claim((sentence,), introduces=introduces and sentence is block.sentences[-1])
+                    yield from self._paragraph(block.sentences, introduces=introduces)
                 case "list":
                     for item in block.parts:
                         yield from self.walk(item)
                 case "table":
                     for number, row in enumerate(block.rows):
-                        yield from self._claim(row, row=True, only_cited=number == 0)
+                        heads = block.rows[0] if number else ()
+                        yield from self._claim(row, row=True, heads=heads, only_cited=number == 0)
                 case "quote":
                     yield from self._quote(block)
+
+    def _paragraph(self, leaf: tuple[Sentence, ...], *, introduces: bool) -> Iterator[ParsedClaim]:
+        # The last citation counts for the sentences back to the one before.
+        cited = [number for number, sentence in enumerate(leaf) if sentence.marks]
+        ends_cited = bool(cited) and cited[-1] == len(leaf) - 1
+        first_shared = (cited[-2] + 1 if len(cited) > 1 else 0) if ends_cited else len(leaf)
+        for number, sentence in enumerate(leaf):
+            if number == 0 and len(leaf) > 1 and _is_lead(sentence):
+                continue
+            yield from self._claim(
+                (sentence,),
+                shared=tuple(leaf[-1].marks) if number >= first_shared else (),
+                only_cited=self._about_research,
+                introduces=introduces and sentence is leaf[-1],
+            )
 
     def _quote(self, block: Block) -> Iterator[ParsedClaim]:
         pieces: list[list[Sentence]] = [[]]
@@ -441,15 +476,26 @@ class _ClaimFinder:
         *,
         quoted: bool = False,
         row: bool = False,
+        heads: tuple[Sentence, ...] = (),
+        shared: tuple[CitationMark, ...] = (),
         only_cited: bool = False,
         introduces: bool = False,
     ) -> Iterator[ParsedClaim]:
-        evidence_ids = list(dict.fromkeys(key for part in parts for mark in part.marks for key in mark.evidence_ids))
         marked = any(part.marks for part in parts)
+        marks = [mark for part in parts for mark in part.marks] or shared
+        evidence_ids = list(dict.fromkeys(key for mark in marks for key in mark.evidence_ids))
         words = (", " if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
         if marked or (not only_cited and _asserts(words, self._language, introduces=introduces)):
-            yield ParsedClaim("", words, self._section, evidence_ids, parts, quoted, row)
+            pairs = zip_longest((head.words for head in heads), (cell.words for cell in parts), fillvalue="")
+            with_heads = "; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs if cell) if heads else ""
+            yield ParsedClaim("", words, self._section, evidence_ids, parts, quoted, row, with_heads, tuple(shared))
+
+
+def _is_lead(sentence: Sentence) -> bool:
+    """Return whether a first sentence is a lead word in bold or italics, without a citation."""
+    runs = [inline for inline in sentence.inlines if isinstance(inline, Run) and inline.text.strip()]
+    return not sentence.marks and bool(runs) and all(run.bold or run.italic for run in runs)
 
 
 def _asserts(sentence: str, language: str, *, introduces: bool) -> bool:
@@ -510,12 +556,13 @@ def judge(
     registry: KnownAddresses,
     language: str,
     *,
+    question: str = "",
     quoted: bool = False,
     verify: Verify = Verify.LIGHT,
 ) -> ClaimVerdict:
     """Judge a claim by rules against its passages, without foreign addresses in titles and headings.
 
-    Pure, so that an audit can repeat it.
+    A name or a number of the `question` needs no passage. Pure, so that an audit can repeat it.
     """
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
     if is_verbatim(claim, (item.quote for item in cited), registry):
@@ -524,6 +571,7 @@ def judge(
         reason = NOT_VERBATIM if quoted else NOT_CHECKED
     elif cited:
         about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
+        about += [question] if question else []
         judgement = check(claim, [item.quote for item in cited], about, language)
         verdict, method, reason = Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)

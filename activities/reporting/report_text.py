@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from activities.reporting.inputs import CitedSource, JudgedClaim, ReportInputs
+from activities.reporting.inputs import DOUBTFUL, CitedSource, JudgedClaim, ReportInputs
 from activities.reporting.report_messages import ReportMessages
 from activities.reporting.tree import Block, Blocks, Inline, Run, WrittenText, heading, paragraph, write
 from contracts.agents import NodeSummary, collect_nodes
@@ -35,7 +35,6 @@ from contracts.vocabulary import (
 
 MAX_LISTED: Final = 10
 """Most statements, files or pages that a list shows."""
-DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 
 
 @dataclass(frozen=True)
@@ -88,16 +87,31 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
-    say, outcome = inputs.messages, inputs.ending.outcome
+    say, outcome, left_open = inputs.messages, inputs.ending.outcome, _undecided(inputs)
     if outcome is not Outcome.COMPLETED:
         reasons = [_end_reason(inputs), *([_shortfall(inputs)] if inputs.checked.warning else [])]
-        return say.name("outcome", outcome), ". ".join(dict.fromkeys(reasons)) + "."
+        text = ". ".join(dict.fromkeys(reasons)) + "."
+        return say.name("outcome", outcome), " ".join(filter(None, [text, left_open]))
     if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
         # Other reports of passages say so in their text; a live one has only its agreed headings.
         return say.name("outcome", outcome), say.without_model
     unverified = (item for item in inputs.claims if item.judged.verdict is Verdict.UNVERIFIED)
     is_unchecked = inputs.resolved.verify is Verify.OFF and any(item.claim.evidence_ids for item in unverified)
-    return (say("not_verified"), say("not_checked")) if is_unchecked else None
+    if is_unchecked:
+        return say("not_verified"), say("not_checked")
+    return (say("checked_in_part"), left_open) if left_open else None
+
+
+def _undecided(inputs: ReportInputs) -> str:
+    """Return a sentence on the cited statements that are not decided or not checked; empty if there are none.
+
+    They are not marked in the text.
+    """
+    cited = [item.judged.verdict for item in inputs.claims if item.claim.evidence_ids]
+    undecided, unchecked = (cited.count(verdict) for verdict in (Verdict.NOT_ENOUGH_INFORMATION, Verdict.UNVERIFIED))
+    if inputs.resolved.verify is Verify.OFF or not (undecided or unchecked):
+        return ""
+    return inputs.messages("left_open", all=len(cited), undecided=undecided, unchecked=unchecked)
 
 
 def _end_reason(inputs: ReportInputs) -> str:
@@ -240,6 +254,7 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
             changes["removed"].append(line)
         else:
             line = f"{say.name('correction', correction.action)}: {original} → {shorten(correction.after, 200)}"
+            line += f" {say('dropped_part', words=shorten(correction.dropped, 100))}" if correction.dropped else ""
             changes["corrected"].append(line)
     for name, items in changes.items():
         if items:

@@ -8,7 +8,7 @@ paragraph, a heading or a cell) before it is split into sentences: they remove a
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final, Literal
 
 from markdown_it import MarkdownIt
@@ -287,10 +287,13 @@ def _split_edges(inline: Inline) -> Iterator[Inline]:
 def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[Sentence]:
     """Split a leaf into sentences; citations after the end of a sentence belong to it.
 
-    In a block quote, each piece ends with the citations that cover all of its text.
+    A citation between a full stop and a word that does not begin with a small letter shows the end of a sentence, even
+    after an abbreviation. In a block quote, each piece ends with the citations that cover all of its text.
     """
     text = Sentence(tuple(inlines)).text
-    ends = set() if quoted else {len(text[:end].rstrip()) for _, end in sentence_spans(text)}
+    ends = (
+        set() if quoted else {len(text[:end].rstrip()) for _, end in sentence_spans(text)} | set(_cited_ends(inlines))
+    )
     parts: list[tuple[str, list[Inline]]] = [("", [])]
     offset, ended = 0, False
     for inline in inlines:
@@ -313,6 +316,18 @@ def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[
         Sentence(tuple(inline for inline in part if isinstance(inline, CitationMark) or inline.text), gap)
         for gap, part in parts
     ]
+
+
+def _cited_ends(inlines: Sequence[Inline]) -> Iterator[int]:
+    """Yield the offsets, in the text without citations, of full stops before a citation that end a sentence."""
+    before = ""
+    for inline, following in pairwise(inlines):
+        if isinstance(inline, Run):
+            before += inline.text
+        elif isinstance(following, Run) and before.rstrip().endswith((".", "!", "?", "…", "。")):
+            first = following.text.lstrip()[:1]
+            if following.code or (first.isalpha() and not first.islower()):
+                yield len(before.rstrip())
 
 
 def _take_blank(inlines: list[Inline]) -> str:

@@ -1,21 +1,30 @@
-"""Grounding of an analysis in stored text: every finding has verbatim passages."""
+"""Grounding of an analysis in stored text: every finding has verbatim passages.
 
+What a statement says is the model's. A figure or a name in it that a comparison of words does not find in its passages
+is looked for in the rest of their sources; if it is not there either, a remark on the finding says so.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Final
 
-from activities.roles.claim_checking import find_objection
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from contracts.addresses import canonical_url, finding_id
-from contracts.checking import AskedClaim, ShownPassage
-from contracts.evidence import Evidence, Finding, Verdict, bounded_confidence, source_voice, supported_confidence
+from contracts.evidence import Evidence, Finding, bounded_confidence, source_voice, supported_confidence
 from contracts.exclusions import mentions_any
 from contracts.lenient import to_line
 from contracts.recursive_roles import ExtractorAnswer, ExtractorResult, MentionedWork
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
+from providers.text import sentence_spans
+from providers.verification.rules import find_differences, shared_words
 
-STATEMENT_CHARACTERS: Final = 320  # longest text of a passage that replaces a statement
+MAX_REMARKS: Final = 4  # per finding
+MAX_PLACES: Final = 20  # places of a figure or a name in a source at which a passage is looked for
+AROUND_CHARACTERS: Final = 600  # of the text on each side of a place, in which its sentence is found
+RELATED_SHARE: Final = 0.3  # share of a statement's words from which a sentence is about the same thing
 Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 
@@ -30,13 +39,13 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     for number, proposed in enumerate(answer.findings, start=1):
         grounded = [item for quote in proposed.quotes if (item := _ground(work, sources, quote))]
         dropped_quotes += len(proposed.quotes) - len(grounded)
-        statement, grounded = _keep_supporting(work, proposed.content, grounded)
-        if mentions_any(statement, request.exclude):
+        if mentions_any(proposed.content, request.exclude):
             continue
-        if not grounded or not statement:
+        if not grounded or not proposed.content:
             dropped += 1
             continue
-        finding = _finding(work, proposed, statement, grounded)
+        grounded, remarks = _compare(work, proposed.content, grounded)
+        finding = _finding(work, proposed, remarks, grounded)
         numbered[number] = finding.id
         if len(findings) < request.max_findings:
             findings.setdefault(finding.id, finding)
@@ -98,48 +107,71 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
     return item.model_copy(update={"heading": heading})
 
 
-def _keep_supporting(work: Work, statement: str, evidence: list[Evidence]) -> tuple[str, list[Evidence]]:
-    """Return a model's statement with the passages that support it, as far as rules can tell.
-
-    If none does, alone or with the others, the text of the first passage becomes the statement.
+def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list[Evidence], list[str]]:
+    """Return the passages of a model's statement, with one more of the same sources for each figure or name that they
+    lack, and a remark on each that their sources lack, too.
     """
-    if work.engine is not EngineKind.MODEL or not evidence:
-        return statement, evidence
+    if work.engine is not EngineKind.MODEL:
+        return evidence, []
     sources = {source.id: source for source in work.request.sources}
-    passages = []
-    for item in evidence:
-        source = sources[item.source_id]
-        text = work.documents[source.text.hash] if source.text else ""
-        title = f"{source.title}: {item.heading}"
-        passages.append(ShownPassage(evidence_id=item.id, quote=text[item.start : item.end], title=title))
+    language = work.request.language
 
-    def is_supported(shown: list[ShownPassage]) -> bool:
-        objection = find_objection(AskedClaim(fingerprint="", text=statement, passages=shown), work.request.language)
-        return objection is None or objection[0] is not Verdict.PARTIAL  # `PARTIAL`: the rules are certain
+    def differences(items: Sequence[Evidence]) -> dict[str, str]:
+        about = [text for item in items for text in (sources[item.source_id].title, item.heading) if text]
+        quotes = [_text(work, item)[item.start : item.end] for item in items]
+        found = find_differences(statement, quotes, [*about, work.request.query], language)
+        return {difference.words: difference.reason for difference in found}
 
-    supporting = [item for item, passage in zip(evidence, passages, strict=True) if is_supported([passage])]
-    if supporting:
-        return statement, supporting
-    if is_supported(passages):
-        return statement, evidence
-    work.warnings.append("a finding that its quotes do not support was replaced by their words")
-    return to_line(passages[0].quote, STATEMENT_CHARACTERS), evidence[:1]
+    problems = differences(evidence)
+    added = list[Evidence]()
+    for words in list(problems)[:MAX_REMARKS]:
+        cited = dict.fromkeys(item.source_id for item in evidence)
+        passages = (_find_passage(work, sources[key], statement, words) for key in cited)
+        passage = next((item for item in passages if item), None)
+        if passage and len(fewer := differences([*evidence, *added, passage])) < len(problems):
+            problems = fewer
+            added.append(passage)
+    return [*evidence, *added], list(problems.values())[:MAX_REMARKS]
 
 
-def _finding(work: Work, proposed: ProposedFinding, statement: str, evidence: Sequence[Evidence]) -> Finding:
+def _text(work: Work, item: Evidence) -> str:
+    source = next(source for source in work.request.sources if source.id == item.source_id)
+    return work.documents[source.text.hash] if source.text else ""
+
+
+def _find_passage(work: Work, source: SourceExtract, statement: str, words: str) -> Evidence | None:
+    """Return the sentence of a source with these words that shares most with a statement; None if none is related."""
+    text = work.documents.get(source.text.hash, "") if source.text else ""
+    best, best_share = None, RELATED_SHARE
+    for match in islice(re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE), MAX_PLACES):
+        # The paragraph around the place, as a sentence does not cross its borders.
+        start = max(match.start() - AROUND_CHARACTERS, text.rfind("\n\n", 0, match.start()) + 2)
+        end = text.find("\n\n", match.end(), match.end() + AROUND_CHARACTERS)
+        paragraph = text[start : end if end >= 0 else match.end() + AROUND_CHARACTERS]
+        place = match.start() - start
+        spans = (span for span in sentence_spans(paragraph) if span[0] <= place < span[1])
+        for first, last in spans:
+            (share,) = shared_words(statement, [paragraph[first:last]], work.request.language)
+            if share >= best_share:
+                best, best_share = find_quote(text, paragraph[first:last], start + first), share
+    return evidence_at(source.id, text, *best) if best else None
+
+
+def _finding(work: Work, proposed: ProposedFinding, remarks: Sequence[str], evidence: Sequence[Evidence]) -> Finding:
     """Return the finding with its passages; number and quality of its sources cap its confidence."""
     evidence_ids = list(dict.fromkeys(item.id for item in evidence))
     source_ids = list(dict.fromkeys(item.source_id for item in evidence))
     cited = [source for source in work.request.sources if source.id in source_ids]
     supported = supported_confidence((source_voice(source.url, source.publisher), source.quality) for source in cited)
     return Finding(
-        id=finding_id(statement, evidence_ids),
-        statement=statement,
+        id=finding_id(proposed.content, evidence_ids),
+        statement=proposed.content,
         confidence=bounded_confidence(proposed.confidence, supported),
         evidence_ids=evidence_ids,
         source_ids=source_ids,
         sub_query_id=work.request.sub_query.id,
         category=proposed.category or None,
+        remarks=list(remarks),
         iteration=work.request.iteration,
     )
 

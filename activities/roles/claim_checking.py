@@ -1,7 +1,8 @@
 """Checker and corrector: the claims of their prompts, and validation of their answers.
 
-`supported` counts only as exactly that word, with a quote from the passages, and without an objection by the rules.
-Each call includes a control that no passage supports: if it is called supported, no `supported` of the call counts.
+`supported` counts only as exactly that word, with a quote from the passages. What rules find is shown to the checker
+as a question; they never overrule its answer. Each call includes a control that no passage supports: if it is called
+supported, no `supported` of the call counts.
 """
 
 import re
@@ -19,11 +20,12 @@ from contracts.evidence import Verdict
 from contracts.lenient import find_member, to_line
 from contracts.roles import RoleInput
 from contracts.texts import shorten
-from providers.text import detect_language
-from providers.verification.rules import UNDECIDED_REASON, check, check_numbers, shared_words
 
 REASON_CHARACTERS: Final = 240
-MAX_CITED: Final = 3  # passages that a corrected sentence cites
+QUOTE_CHARACTERS: Final = 160  # of a deciding quote in the reason of a verdict
+MAX_QUOTES: Final = 4  # deciding quotes of a verdict
+SENTENCE_CHARACTERS: Final = 600  # of a corrected sentence
+MAX_CITED: Final = 8  # passages that a corrected sentence cites
 CONTROL_STATEMENTS: Final = (
     "The lighthouse of Ervandsund was painted yellow by its keeper in spring.",
     "A baker in Tolmsby has kept eleven grey parrots above his shop.",
@@ -36,8 +38,7 @@ TWO_VERDICTS: Final = "The checker gave two verdicts on it."
 NO_VERDICT: Final = "The checker gave no usable verdict on it."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 NO_QUOTE: Final = "The checker called it supported, yet named no words of its passages."
-UNRELATED_QUOTE: Final = "The checker called it supported by words that share nothing with it."
-UNUSABLE_REASONS: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, NO_QUOTE, UNRELATED_QUOTE)  # reasons for `UNVERIFIED`
+UNUSABLE_REASONS: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, NO_QUOTE)  # reasons for `UNVERIFIED`
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 
@@ -78,8 +79,7 @@ def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
     )
     if credulous:
         work.warnings.append("the checker called a statement supported that no passage speaks of")
-    language = work.request.language
-    answers = [_answer(claim, verdicts[claim.fingerprint], language, credulous=credulous) for claim in claims]
+    answers = [_answer(claim, verdicts[claim.fingerprint], credulous=credulous) for claim in claims]
     unjudged = sum(answer.verdict is Verdict.UNVERIFIED for answer in answers)
     if unjudged:
         work.warnings.append(f"{unjudged} of {len(answers)} statements got no usable verdict")
@@ -92,52 +92,26 @@ def read_verdict(word: str) -> Verdict | None:
     return None if named is Verdict.UNVERIFIED else named
 
 
-def _answer(
-    claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], language: str, *, credulous: bool
-) -> ClaimAnswer:
+def _answer(claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], *, credulous: bool) -> ClaimAnswer:
     verdicts = {read_verdict(answer.verdict) for answer in answers}
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(verdicts) > 1 else NO_VERDICT)
-    quotes = ((passage.text, find_quote(passage.text, answers[0].quote)) for passage in claim.passages)
-    quoted = next((text[slice(*span)] for text, span in quotes if span), "")
-    quote, reason = to_line(quoted, REASON_CHARACTERS), to_line(answers[0].reason, REASON_CHARACTERS)
-    if verdict is Verdict.SUPPORTED:
-        verdict, reason = _limited_support(claim, quote, language, credulous=credulous) or (verdict, reason)
-    quote = "" if verdict is Verdict.UNVERIFIED else quote
-    return ClaimAnswer(fingerprint=claim.fingerprint, verdict=verdict, reason=reason, quote=quote)
-
-
-def _limited_support(claim: AskedClaim, quote: str, language: str, *, credulous: bool) -> tuple[Verdict, str] | None:
-    """Return the verdict that replaces `supported`, with its reason; None if `supported` is accepted."""
-    if credulous:
-        return Verdict.UNVERIFIED, CREDULOUS
-    if not quote:
-        return Verdict.UNVERIFIED, NO_QUOTE
-    if _is_same_language(claim) and not any(shared_words(claim.text, [quote], language)):
-        return Verdict.UNVERIFIED, UNRELATED_QUOTE
-    return find_objection(claim, language)
-
-
-def _is_same_language(claim: AskedClaim) -> bool:
-    """Return whether a claim and its passages are detected as the same language."""
-    return detect_language(" ".join(passage.text for passage in claim.passages)) == detect_language(claim.text)
-
-
-def find_objection(claim: AskedClaim, language: str) -> tuple[Verdict, str] | None:
-    """Return the verdict to which the rules lower `supported`, and why; None if they have no objection.
-
-    Across languages they compare only numbers.
-    """
-    texts = [passage.text for passage in claim.passages]
-    if _is_same_language(claim):
-        judgement = check(claim.text, texts, [passage.title for passage in claim.passages if passage.title], language)
-        if judgement.verdict in (Verdict.CONTRADICTED, Verdict.UNSUPPORTED):
-            return Verdict.PARTIAL, judgement.reason
-        is_hint = judgement.verdict is Verdict.NOT_ENOUGH_INFORMATION and judgement.reason != UNDECIDED_REASON
-        return (judgement.verdict, judgement.reason) if is_hint else None
-    problem = check_numbers(claim.text, texts, language)
-    return (Verdict.PARTIAL, problem.reason) if problem else None
+    quotes, reason = dict[str, str](), to_line(answers[0].reason, REASON_CHARACTERS)
+    for quote in answers[0].quotes[:MAX_QUOTES]:
+        spans = ((passage, find_quote(passage.text, quote)) for passage in claim.passages)
+        if found := next(((passage, span) for passage, span in spans if span), None):
+            passage, span = found
+            quotes.setdefault(to_line(passage.text[slice(*span)], QUOTE_CHARACTERS), passage.evidence_id)
+    if verdict is Verdict.SUPPORTED and (credulous or not quotes):
+        return ClaimAnswer(fingerprint=claim.fingerprint, reason=CREDULOUS if credulous else NO_QUOTE)
+    return ClaimAnswer(
+        fingerprint=claim.fingerprint,
+        verdict=verdict,
+        reason=reason,
+        quotes=list(quotes),
+        evidence_ids=list(dict.fromkeys(quotes.values())),
+    )
 
 
 # --- corrections -----------------------------------------------------------------------------------------------------
@@ -160,17 +134,29 @@ def ground_corrections(
 
 def _proposal(claim: DoubtfulClaim, proposed: checking_roles.ProposedCorrection | None, request: RoleInput) -> Proposal:
     unchanged = Proposal(number=claim.number)
-    if proposed is None or proposed.action is CorrectionAction.KEEP:
+    # Further citations are tried for every statement, without a proposal.
+    if proposed is None or proposed.action in (CorrectionAction.KEEP, CorrectionAction.CITE):
         return unchanged
     reason = to_line(proposed.reason, REASON_CHARACTERS)
     if proposed.action is CorrectionAction.REMOVE:
         return Proposal(number=claim.number, action=proposed.action, reason=reason)
-    known = label_all((passage.evidence_id for passage in claim.asked.passages), request)
+    shown = [passage.evidence_id for passage in (*claim.asked.passages, *claim.others)]
+    known = label_all(shown, request)
     labels = [name.strip().strip("[]") for name in proposed.passages]
     passages = list(dict.fromkeys(known[name] for name in labels if name in known))[:MAX_CITED]
-    cited = [passage.evidence_id for passage in claim.asked.passages]
-    text = to_line(without_markers(proposed.text), 600)
-    passages = passages or (cited if proposed.action is CorrectionAction.SOFTEN else [])
-    if not passages or not text or text == claim.asked.text:
+    passages = passages or [passage.evidence_id for passage in claim.asked.passages]
+    text, rest, dropped = (
+        to_line(without_markers(part), SENTENCE_CHARACTERS) for part in (proposed.text, proposed.rest, proposed.dropped)
+    )
+    is_split = proposed.action is CorrectionAction.SPLIT
+    if not passages or not text or text == claim.asked.text or is_split is not bool(rest):
         return unchanged
-    return Proposal(number=claim.number, action=proposed.action, text=text, evidence_ids=passages, reason=reason)
+    return Proposal(
+        number=claim.number,
+        action=proposed.action,
+        text=text,
+        rest=rest,
+        evidence_ids=passages,
+        dropped=dropped,
+        reason=reason,
+    )

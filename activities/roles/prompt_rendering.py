@@ -109,10 +109,10 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
 
 MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # cites a passage in a stored draft
 ITEM_CHARACTERS: Final = 600
-PASSAGE_CHARACTERS: Final = 500
+PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
 CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
 MIN_PASSAGE_CHARACTERS: Final = 60
-TITLE_CHARACTERS: Final = 60
+TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
 SUMMARY_SHARE: Final = 0.8
 BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
 QUALITY_VALUES: Final = {Quality.HIGH: 1.0, Quality.MEDIUM: 0.6, Quality.LOW: 0.2}

@@ -1,17 +1,21 @@
 """Verification of a draft: claims, verdicts and corrections, and the activities for them, which make no paid call.
 
-A proposed sentence is judged like any sentence of a draft, and accepted only if all its claims pass. A wrong statement
-without an accepted proposal is removed, even if it is the only one in its section. Results are entries of the notebook;
-the workflow gets hashes and figures. Text is processed in a thread: that takes linear time, at most a second for 8 kB
+A doubtful statement is first tried with the passages of the run that share most with it as further citations, then with
+the sentence that a corrector proposes. Each is judged like any sentence of a draft, and the mildest that passes is
+taken. A wrong statement without one is removed, even if it is the only one in its section; but if more than two of
+those that would go have evidence in the run, none goes. Results are entries of the notebook; the workflow gets hashes
+and figures. Text is processed in a thread: that takes linear time, at most a second for 8 kB
 of the worst Markdown, and involves no document parser.
 """
 
 import asyncio
+import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
 
@@ -38,7 +42,9 @@ from activities.reporting.tree import (
     Run,
     Sentence,
     change_sentences,
+    leaves,
     parse_plain_text,
+    tidy,
     write,
 )
 from activities.roles.grounding import load_texts
@@ -54,19 +60,36 @@ from providers.errors import InvalidCall
 from providers.interfaces import ContentStore, SessionStore
 from providers.storage.stored_notebooks import Notebooks
 from providers.verification.quantities import find_quantities
+from providers.verification.rules import Statement, find_differences, shared_words
 
 Claims = Sequence[checking.ExtractedClaim]
 Answers = Mapping[str, checking.ClaimAnswer]
 """Answers of checkers by the fingerprint of the claim."""
 
-MAX_PASSAGES: Final = 4
-"""Passages shown to a checker for one claim."""
+MAX_PASSAGES: Final = 12
+"""Passages shown to a checker for one claim; hardly any cites more."""
+MAX_OTHERS: Final = 5
+"""Further passages of the run that are tried for a doubtful claim."""
+LACKING_WEIGHT: Final = 3.0
+"""Weight of a word that the cited passages of a claim lack, in the search for further ones."""
+MAX_REMARKS: Final = 4
+"""Differences found by rules that a checker is asked about, of one claim."""
+MAX_LOST: Final = 2
+"""Removed statements with evidence in the run from which the check is taken to be wrong, not the report."""
+EVIDENT_SHARE: Final = 0.8
+"""Share of a statement's words from which a passage that differs in no figure or name is evidence for it."""
 MAX_DOUBTFUL: Final = 20
 """Claims that a model may correct in one round."""
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 DOUBTFUL: Final = (*WRONG, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
 NOT_REACHED: Final = "The check did not get to this sentence."
+SPLIT_OFF: Final = "No passage of the run supports this part."
 PASSAGES_SAY: Final = "The passages say: “{}”"
+QUOTE_BREAK: Final = "” – “"
+"""Between the quotes of a reason."""
+UNDECIDED: Final = (Verdict.NOT_ENOUGH_INFORMATION, Verdict.UNVERIFIED)
+WORD: Final = re.compile(r"\w+(?:[.,'’-]\w+)*")
+SHORT_WORD: Final = 3  # letters of a word whose loss is not named
 SCORES: Final[Mapping[Verdict, float]] = {
     Verdict.SUPPORTED: 1.0,
     Verdict.PARTIAL: 0.4,
@@ -96,6 +119,35 @@ class Material:
         return {item.id: (item, source.title, self.texts[source.text.hash]) for item, source in known}
 
     @cached_property
+    def stems(self) -> dict[str, frozenset[str]]:
+        """The stems of the content words of each passage."""
+        language = self.entry.language
+        return {
+            key: Statement(text[item.start : item.end], language).stems
+            for key, (item, _, text) in self.passages.items()
+        }
+
+    def related(self, claim: checking.ExtractedClaim) -> list[str]:
+        """Return the passages that share most with a claim among those that it does not cite, best first.
+
+        Rare words weigh more, and so do words that its own passages lack.
+        """
+        counts = Counter(stem for stems in self.stems.values() for stem in stems)
+        covered = frozenset[str]().union(*(self.stems.get(key, ()) for key in claim.evidence_ids))
+        weights = {
+            stem: math.log(1 + len(self.stems) / counts[stem]) * (1 if stem in covered else LACKING_WEIGHT)
+            for stem in Statement(claim.text, self.entry.language).stems
+            if counts[stem]
+        }
+        scores = {
+            key: sum(weights.get(stem, 0.0) for stem in stems)
+            for key, stems in self.stems.items()
+            if key not in claim.evidence_ids
+        }
+        best = sorted((key for key in scores if scores[key]), key=lambda key: (-scores[key], key))
+        return best[:MAX_OTHERS]
+
+    @cached_property
     def registry(self) -> KnownAddresses:
         """The addresses known to the run."""
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
@@ -123,22 +175,30 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
                 evidence_ids=claim.evidence_ids,
                 start=start,
                 end=end,
+                with_heads=claim.with_heads,
                 fingerprint=claim_id(claim.words, claim.evidence_ids),
                 importance=round(weight, 2),
-                decided=_decide(claim, material),
                 row=claim.quoted or claim.row,
+                **_rule(claim, material),
             )
         )
     return extracted
 
 
-def _decide(claim: ParsedClaim, material: Material) -> ClaimVerdict | None:
-    """Return the verdict on a claim by rules; None if it needs a checker."""
-    known = (material.passages[key] for key in claim.evidence_ids if key in material.passages)
+def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
+    """Return the fields of a claim that follow from its verdict by rules: what is left to a checker, with remarks."""
+    known = [material.passages[key] for key in claim.evidence_ids if key in material.passages]
     cited = [CitedPassage(text[item.start : item.end], item.heading, title) for item, title, text in known]
-    judged = judge(claim.words, cited, material.registry, material.entry.language, quoted=claim.quoted)
-    is_open = judged.method is CheckMethod.RULES and judged.verdict not in (Verdict.CONTRADICTED, Verdict.SUPPORTED)
-    return None if is_open and material.by_model else judged.model_copy(update={"claim_id": claim.id})
+    language, question = material.entry.language, material.entry.query
+    ruled = judge(claim.words, cited, material.registry, language, question=question, quoted=claim.quoted)
+    asked = material.by_model and ruled.method is CheckMethod.RULES and ruled.verdict is not Verdict.SUPPORTED
+    remarks = []
+    if asked:
+        quotes = [show_passage(*passage).text for passage in known]
+        about = [text for item in cited for text in (item.title, item.heading) if text]
+        found = find_differences(claim.words, quotes, [*about, question], language)
+        remarks = [difference.reason for difference in found[:MAX_REMARKS]]
+    return {"ruled": ruled.model_copy(update={"claim_id": claim.id}), "asked": asked, "remarks": remarks}
 
 
 def select_open(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
@@ -146,7 +206,7 @@ def select_open(claims: Claims, material: Material, known: Collection[str]) -> l
     unchecked = {
         claim.fingerprint: claim
         for claim in sorted(claims, key=lambda claim: -claim.importance)
-        if claim.decided is None and claim.fingerprint not in known
+        if claim.asked and claim.fingerprint not in known
     }
     return [to_asked(claim, material) for claim in unchecked.values()]
 
@@ -160,8 +220,9 @@ def to_asked(claim: checking.ExtractedClaim, material: Material) -> checking.Ask
     """Return a claim in the form shown to checkers and correctors."""
     return checking.AskedClaim(
         fingerprint=claim.fingerprint,
-        text=claim.text,
+        text=claim.with_heads or claim.text,
         passages=show_passages(claim.evidence_ids[:MAX_PASSAGES], material),
+        remarks=claim.remarks,
     )
 
 
@@ -171,17 +232,20 @@ def show_passages(identities: Sequence[str], material: Material) -> list[checkin
 
 
 def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
-    """Return the verdict on each claim: that of rules, else the checker's, else `UNVERIFIED`."""
+    """Return the verdict on each claim: the checker's if it was asked, else that of the rules.
+
+    Without a usable answer a difference that the rules found counts; other claims are `UNVERIFIED`.
+    """
     verdicts = []
     for claim in claims:
         answer = answers.get(claim.fingerprint)
-        if claim.decided is not None:
-            verdict = claim.decided
+        if not claim.asked or (not is_judged(answer) and claim.ruled.verdict in WRONG):
+            verdict = claim.ruled
         elif answer is None:
             verdict = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
         else:
             method = CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE
-            reason = answer.reason or (PASSAGES_SAY.format(answer.quote) if answer.quote else "")
+            reason = answer.reason or (PASSAGES_SAY.format(QUOTE_BREAK.join(answer.quotes)) if answer.quotes else "")
             verdict = ClaimVerdict(claim_id="", verdict=answer.verdict, method=method, reason=reason)
         verdicts.append(verdict.model_copy(update={"claim_id": claim.id}))
     return verdicts
@@ -189,94 +253,261 @@ def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
 
 # --- corrections ----------------------------------------------------------------------------------------------------
 def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material) -> checking.DoubtfulEntry:
-    """Return the claims to correct, most important first.
+    """Return the claims to correct, most important first, with further passages that may support them.
 
     Table rows and quoted passages are not corrected: no sentence can replace them.
     """
     chosen = [number for number, claim in enumerate(claims) if not claim.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
-    doubtful = []
-    for number in chosen[:MAX_DOUBTFUL]:
-        asked, item = to_asked(claims[number], material), verdicts[number]
-        doubtful.append(checking.DoubtfulClaim(number=number, asked=asked, verdict=item.verdict, reason=item.reason))
-    return checking.DoubtfulEntry(items=doubtful)
+    return checking.DoubtfulEntry(
+        items=[
+            checking.DoubtfulClaim(
+                number=number,
+                asked=to_asked(claims[number], material),
+                verdict=verdicts[number].verdict,
+                reason=verdicts[number].reason,
+                others=show_passages(material.related(claims[number]), material),
+            )
+            for number in chosen[:MAX_DOUBTFUL]
+        ]
+    )
 
 
-def try_proposals(proposals: Sequence[checking.Proposal], material: Material) -> list[checking.TriedProposal]:
-    """Extract the claims of each proposed sentence; the first proposal for a claim counts."""
-    tried: dict[int, checking.TriedProposal] = {}
-    for proposal in proposals:
-        inlines = _inlines_of(proposal, material.registry)
-        if inlines and proposal.number not in tried:
-            text = write([Block("paragraph", (Sentence(inlines),))]).text
-            tried[proposal.number] = checking.TriedProposal(proposal=proposal, claims=extract_claims(text, material))
+def try_proposals(
+    draft: str, proposals: Sequence[checking.Proposal], doubtful: Sequence[checking.DoubtfulClaim], material: Material
+) -> list[checking.TriedProposal]:
+    """Return the proposals for each doubtful claim with the claims of their sentences.
+
+    Where a model can judge them, further citations are tried for each claim. The first proposal of a corrector for a
+    claim counts.
+    """
+    cites = [
+        checking.Proposal(
+            number=item.number,
+            action=CorrectionAction.CITE,
+            evidence_ids=[passage.evidence_id for passage in (*item.asked.passages, *item.others)],
+        )
+        for item in doubtful
+        if item.others and material.by_model
+    ]
+    text = DraftText(draft)
+    tried: dict[tuple[int, bool], checking.TriedProposal] = {}
+    for proposal in [*cites, *proposals]:
+        key = proposal.number, proposal.action is CorrectionAction.CITE
+        sentence, rest = text.corrected(material.entry.claims[proposal.number], proposal, material.registry)
+        if sentence and key not in tried:
+            parts = [extract_claims(_as_draft(part), material) for part in (sentence, rest) if part]
+            claims, of_rest = [claim for part in parts for claim in part], len(parts[1]) if rest else 0
+            tried[key] = checking.TriedProposal(proposal=proposal, claims=claims, rest_claims=of_rest)
     return list(tried.values())
 
 
+def _as_draft(inlines: tuple[Inline, ...]) -> str:
+    return write([Block("paragraph", (Sentence(inlines),))]).text
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The corrections of a draft."""
+
+    proposals: list[checking.Proposal]
+    """One per corrected claim, in the order of the claims."""
+    corrections: list[checking.Correction]
+    """A record of each."""
+    answers: dict[str, checking.ClaimAnswer]
+    """Answers about claims of the new draft that were asked about in another form."""
+    undone: int = 0
+    """Removals that were not made, because too many of the statements have evidence in the run."""
+
+
 def choose_corrections(
-    claims: Claims, verdicts: Sequence[ClaimVerdict], tried: Sequence[checking.TriedProposal], answers: Answers
-) -> tuple[list[checking.Proposal], list[checking.Correction]]:
-    """Return the proposals that pass and a removal of every other wrong statement, with a record of each.
-
-    Both are in the order of the claims. A wrong statement is removed even if the corrector proposes nothing for it.
-    """
-    accepted: list[checking.Proposal] = []
-    corrections: list[checking.Correction] = []
-    tried_by_number = {item.proposal.number: item for item in tried}
+    claims: Claims, tried: Sequence[checking.TriedProposal], answers: Answers, material: Material
+) -> Chosen:
+    """Choose for each claim the mildest proposal that passes, else a removal if it is wrong."""
+    verdicts = conclude(claims, answers)
+    proposals, corrections = dict[int, checking.Proposal](), dict[int, checking.Correction]()
+    more_answers = dict[str, checking.ClaimAnswer]()
+    removed = list[int]()
+    in_order = sorted(tried, key=lambda item: checking.ACTION_ORDER.index(item.proposal.action))
     for number, (claim, judged) in enumerate(zip(claims, verdicts, strict=True)):
-        item = tried_by_number.get(number)
-        improved = _passing_verdict(item, judged.verdict, answers) if item else None
-        if item and improved:
-            proposal = item.proposal
-        elif judged.verdict in WRONG:
+        options = (item for item in in_order if item.proposal.number == number)
+        passing = (_pass(item, claim, judged.verdict, answers) for item in options)
+        passed = next((option for option in passing if option), None)
+        if passed is None and judged.verdict in WRONG:
             proposal = checking.Proposal(number=number, action=CorrectionAction.REMOVE, reason=judged.reason)
-        else:
+            passed = Passed(proposal, "", judged.verdict)
+            removed.append(number)
+        if passed is None:
             continue
-        accepted.append(proposal)
-        corrections.append(
-            checking.Correction(
-                claim_id=claim.id,
-                section=claim.section,
-                action=proposal.action,
-                before=claim.text,
-                after=proposal.text if improved else "",
-                reason=proposal.reason,
-                verdict=improved or judged.verdict,
-            )
+        proposals[number] = proposal = passed.proposal
+        more_answers |= passed.answers
+        lost = _missing_words(claim.text, passed.after) if passed.after else ""
+        corrections[number] = checking.Correction(
+            claim_id=claim.id,
+            section=claim.section,
+            action=proposal.action,
+            before=claim.text,
+            after=passed.after,
+            dropped=proposal.dropped or lost,
+            reason=proposal.reason,
+            verdict=passed.verdict,
         )
-    return accepted, corrections
+    with_evidence = [number for number in removed if has_evidence(claims[number], material)]
+    undone = removed if len(with_evidence) > MAX_LOST else []
+    made = [number for number in corrections if number not in undone]
+    return Chosen([proposals[n] for n in made], [corrections[n] for n in made], more_answers, len(undone))
 
 
-def _passing_verdict(tried: checking.TriedProposal, previous: Verdict, answers: Answers) -> Verdict | None:
-    """Return the worst verdict on a proposal's text if it is good enough, else None."""
-    worst = min((item.verdict for item in conclude(tried.claims, answers)), key=SCORES.__getitem__, default=None)
-    if worst is None or SCORES[worst] <= SCORES[previous]:
-        return None
+@dataclass(frozen=True)
+class Passed:
+    """A proposal that passes."""
+
+    proposal: checking.Proposal
+    """In the form in which it passes."""
+    after: str
+    """The plain text of its sentences."""
+    verdict: Verdict
+    answers: Mapping[str, checking.ClaimAnswer] = field(default_factory=dict)
+    """Answers about its claims under their fingerprints in the new draft."""
+
+
+def _pass(
+    tried: checking.TriedProposal, claim: checking.ExtractedClaim, previous: Verdict, answers: Answers
+) -> Passed | None:
+    proposal, count = tried.proposal, len(tried.claims) - tried.rest_claims
+    main, rest = tried.claims[:count], tried.claims[count:]
+    verdicts = [item.verdict for item in conclude(tried.claims, answers)]
+    worst = min(verdicts[:count], key=SCORES.__getitem__, default=Verdict.UNVERIFIED)
     # A softened statement need only be better supported than before.
-    enough = Verdict.PARTIAL if tried.proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
-    return worst if SCORES[worst] >= SCORES[enough] else None
+    enough = Verdict.PARTIAL if proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
+    if SCORES[worst] <= SCORES[previous] or SCORES[worst] < SCORES[enough]:
+        return None
+    after = " ".join(part.text for part in main)
+    if proposal.action is CorrectionAction.CITE:
+        answer = answers.get(main[0].fingerprint)
+        used = [key for key in answer.evidence_ids if key not in claim.evidence_ids] if answer else []
+        if answer is None or not used:
+            return None
+        cited = [*claim.evidence_ids, *used]
+        fingerprint = claim_id(main[0].text, cited)
+        again = {fingerprint: answer.model_copy(update={"fingerprint": fingerprint})}
+        return Passed(proposal.model_copy(update={"evidence_ids": cited}), after, worst, again)
+    if Verdict.CONTRADICTED in verdicts[count:]:
+        return Passed(proposal.model_copy(update={"rest": "", "dropped": proposal.rest}), after, worst)
+    undecided = [part.fingerprint for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict in UNDECIDED]
+    unsupported = {"verdict": Verdict.UNSUPPORTED, "reason": SPLIT_OFF}
+    split_off = {key: checking.ClaimAnswer(fingerprint=key, **unsupported) for key in undecided}
+    return Passed(proposal, " ".join([after, *(part.text for part in rest)]), worst, split_off)
 
 
-def apply(draft: str, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
-    """Return the tree of a draft with these proposals applied, at most one per claim."""
-    blocks = parse_draft(draft)
-    spans = write(blocks).spans
-    changed: dict[Sentence, Sentence] = {}
-    for proposal in proposals:
-        claim, inlines = claims[proposal.number], _inlines_of(proposal, registry)
-        for sentence, (start, end) in spans.items():
-            if claim.start <= start and end <= claim.end:
+def _missing_words(before: str, after: str) -> str:
+    """Return the longer words and the numbers of a statement that its correction does not have."""
+    remaining = {word.casefold() for word in WORD.findall(after)}
+    missing = [word for word in WORD.findall(before) if word.casefold() not in remaining]
+    return ", ".join(dict.fromkeys(word for word in missing if len(word) > SHORT_WORD or word.isdecimal()))
+
+
+def has_evidence(claim: checking.ExtractedClaim, material: Material) -> bool:
+    """Return whether a passage of the run has nearly all words of a claim, and every figure and name of it."""
+    language, question = material.entry.language, material.entry.query
+    for key in (*claim.evidence_ids, *material.related(claim)):
+        if key in material.passages:
+            item, title, text = material.passages[key]
+            quote, about = text[item.start : item.end], [part for part in (title, item.heading, question) if part]
+            (share,) = shared_words(claim.text, [quote], language)
+            if share >= EVIDENT_SHARE and not find_differences(claim.text, [quote], about, language):
+                return True
+    return False
+
+
+class DraftText:
+    """The sentences of a draft, by the claims that they make."""
+
+    def __init__(self, draft: str) -> None:
+        self.blocks = parse_draft(draft)
+        self._spans = write(self.blocks).spans
+
+    def sentences_of(self, claim: checking.ExtractedClaim) -> list[Sentence]:
+        """Return the sentences of a claim."""
+        return [one for one, (start, end) in self._spans.items() if claim.start <= start and end <= claim.end]
+
+    def corrected(
+        self, claim: checking.ExtractedClaim, proposal: checking.Proposal, registry: KnownAddresses
+    ) -> tuple[tuple[Inline, ...], tuple[Inline, ...]]:
+        """Return the new sentence of a claim and the rest that is split off, each with its citation.
+
+        Both are empty for a removal. The lead word and the emphasis of the old sentence stay.
+        """
+        old = tuple(inline for one in self.sentences_of(claim) for inline in one.inlines)
+        runs = [inline for inline in old if isinstance(inline, Run)]
+        text, rest = (registry.strip(parse_plain_text(part)) for part in (proposal.text, proposal.rest))
+        evidence_ids = tuple(proposal.evidence_ids)
+        if proposal.action is CorrectionAction.CITE:
+            return _cite_more(old, evidence_ids), ()
+        if proposal.action is CorrectionAction.REMOVE or not text:
+            return (), ()
+        return _cite(_in_style_of(runs, text), evidence_ids), _cite([Run(rest)], evidence_ids) if rest else ()
+
+    def apply(self, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
+        """Return the tree with these proposals applied, at most one per claim."""
+        changed: dict[Sentence, Sentence] = {}
+        for proposal in proposals:
+            claim = claims[proposal.number]
+            new, rest = self.corrected(claim, proposal, registry)
+            inlines = (*new, Run(" "), *rest) if rest else new
+            for sentence in self.sentences_of(claim):
                 changed[sentence] = replace(sentence, inlines=inlines)
                 inlines = ()
-    return change_sentences(blocks, lambda sentence: changed.get(sentence, sentence))
+        # A sentence that shares the citation of one that changes gets it for itself.
+        leaf_of = {sentence: number for number, leaf in enumerate(leaves(self.blocks)) for sentence in leaf}
+        touched = {leaf_of[sentence] for sentence in changed}
+        for claim in claims:
+            for sentence in self.sentences_of(claim):
+                shares = claim.evidence_ids and not claim.row and not sentence.marks
+                if shares and sentence not in changed and leaf_of[sentence] in touched:
+                    runs = [inline for inline in sentence.inlines if isinstance(inline, Run)]
+                    changed[sentence] = replace(sentence, inlines=_cite(runs, tuple(claim.evidence_ids)))
+        return change_sentences(self.blocks, lambda sentence: changed.get(sentence, sentence))
 
 
-def _inlines_of(proposal: checking.Proposal, registry: KnownAddresses) -> tuple[Inline, ...]:
-    """Return the text of a proposal with its citation; empty for a removal."""
-    text, evidence_ids = registry.strip(parse_plain_text(proposal.text)), tuple(proposal.evidence_ids)
-    if proposal.action is CorrectionAction.REMOVE or not text:
-        return ()
-    return (Run(text), Run(" "), CitationMark(evidence_ids)) if evidence_ids else (Run(text),)
+def _cite(runs: Sequence[Inline], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:
+    """Return a sentence with its citation before its final full stop."""
+    *first, last = runs
+    if not evidence_ids or not isinstance(last, Run):
+        return tuple(runs)
+    stem = last.text.rstrip().rstrip(".!?")
+    end = last.text.rstrip()[len(stem) :]
+    final = [replace(last, text=end)] if end else []
+    return (*first, replace(last, text=stem.rstrip()), Run(" "), CitationMark(evidence_ids), *final)
+
+
+def _cite_more(inlines: tuple[Inline, ...], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:
+    """Return a sentence whose last citation, or a new one, names these passages too."""
+    marks = [inline for inline in inlines if isinstance(inline, CitationMark)]
+    if not marks:
+        return _cite(inlines, evidence_ids)
+    known = {key for mark in marks for key in mark.evidence_ids}
+    more = tuple(key for key in evidence_ids if key not in known)
+    extended = replace(marks[-1], evidence_ids=(*marks[-1].evidence_ids, *more))
+    place = max(index for index, inline in enumerate(inlines) if isinstance(inline, CitationMark))
+    return (*inlines[:place], extended, *inlines[place + 1 :])
+
+
+def _in_style_of(runs: Sequence[Run], text: str) -> list[Inline]:
+    """Return a text with the lead word, the emphasis and the code of the runs of an old sentence, where it has them."""
+    lead = runs[0] if runs and runs[0].bold and len(runs) > 1 else None
+    if lead and not text.casefold().startswith(lead.text.rstrip(" .:").casefold()):
+        text = f"{lead.text.strip()} {text}"
+    styled, place = list[Inline](), 0
+    for run in runs:
+        start = text.find(run.text.strip(), place) if run.text.strip() and run != Run(run.text) else -1
+        if run is lead and start < 0:
+            start = 0 if text.casefold().startswith(run.text.strip().casefold()) else -1
+        if start >= 0:
+            end = start + len(run.text.strip())
+            styled += [Run(text[place:start]), replace(run, text=text[start:end], link=None)]
+            place = end
+    return tidy([*styled, Run(text[place:])])
 
 
 def to_plain_draft(markdown: str) -> str:
@@ -292,20 +523,20 @@ def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.
 
 def correct(
     draft: str, material: Material, tried: checking.CorrectedEntry, known: Answers
-) -> tuple[list[checking.Correction], Material, ReportDraft, str]:
+) -> tuple[Chosen, Material, ReportDraft, str]:
     """Apply the proposals that pass to a draft.
 
     Return the corrections, the material with the claims of the new draft, and that draft with its text, which is not
     stored yet.
     """
     claims = material.entry.claims
-    accepted, corrections = choose_corrections(claims, conclude(claims, known), tried.tried, known)
-    changed = apply(draft, claims, accepted, material.registry)
+    chosen = choose_corrections(claims, tried.tried, known, material)
+    changed = DraftText(draft).apply(claims, chosen.proposals, material.registry)
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN_TYPE, size=len(text))
     update = {"draft": stored, "claims": extract_claims(text, material)}
-    return corrections, replace(material, entry=material.entry.model_copy(update=update)), described, text
+    return chosen, replace(material, entry=material.entry.model_copy(update=update)), described, text
 
 
 # --- the activities --------------------------------------------------------------------------------------------------
@@ -354,7 +585,11 @@ class VerifyingActivities:
             read = await self.notebooks.read_all(request.proposals, checking.ProposalsEntry)
             proposals = [item for entry in read for item in entry.items]
             known = {answer.fingerprint for answer in await self._load_answers(request.answers)}
-            tried = await asyncio.to_thread(try_proposals, proposals, material)
+            doubtful = list[checking.DoubtfulClaim]()
+            if request.doubtful_entry:
+                doubtful = (await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)).items
+            draft = await self.content.get_text(material.entry.draft)
+            tried = await asyncio.to_thread(try_proposals, draft, proposals, doubtful, material)
             claims = [claim for proposal in tried for claim in proposal.claims]
             entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
             return await self._result(await self.notebooks.write(entry), claims, select_open(claims, material, known))
@@ -366,7 +601,7 @@ class VerifyingActivities:
         """Combine the verdicts, choose the corrections to accept, and name the doubtful claims."""
         async with attempt(RECORDS):
             known = best_answers(await self._load_answers(request.answers))
-            entry, corrections, draft = request.corrections_entry, list[checking.Correction](), None
+            entry, corrections, draft, undone = request.corrections_entry, list[checking.Correction](), None, 0
             if entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).items
             if not request.corrected_entry:
@@ -375,9 +610,10 @@ class VerifyingActivities:
                 tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
                 material = await self._load(tried.before, by_model=request.by_model)
                 markdown = await self.content.get_text(material.entry.draft)
-                applied, corrected, described, text = await asyncio.to_thread(correct, markdown, material, tried, known)
-                if applied:
-                    material, corrections = corrected, [*corrections, *applied]
+                chosen, corrected, described, text = await asyncio.to_thread(correct, markdown, material, tried, known)
+                known, undone = known | chosen.answers, chosen.undone
+                if chosen.corrections:
+                    material, corrections = corrected, [*corrections, *chosen.corrections]
                     draft = await store_draft(self.content, described, text)
             claims = material.entry.claims
             verdicts = conclude(claims, known)
@@ -403,6 +639,7 @@ class VerifyingActivities:
                 verdicts=[verdict.verdict for verdict in verdicts],
                 draft=draft,
                 doubtful_entry=await self._store(doubtful),
+                undone=undone,
                 sizes=[_size(claim) for claim in doubtful.items],
             )
 

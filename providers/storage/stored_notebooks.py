@@ -237,7 +237,8 @@ def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -
     if finding.entry is None:
         return finding
     stored = _find(analyses[finding.entry].findings, finding.id)
-    return finding.model_copy(update={"category": stored.category, "contradicts": stored.contradicts})
+    update = {"category": stored.category, "contradicts": stored.contradicts, "remarks": stored.remarks}
+    return finding.model_copy(update=update)
 
 
 def _find(items: Iterable[N], key: str) -> N:

@@ -16,7 +16,7 @@ from typing import Final
 
 from contracts.evidence import Verdict
 from contracts.texts import shorten
-from providers.text import language_data, sentence_spans, stem
+from providers.text import detect_language, language_data, sentence_spans, stem
 from providers.verification.quantities import MODIFIERS, SHARES, UNITS, Comparison, Quantity, compare, find_quantities
 
 MAX_PARTS: Final = 400  # parts of a sentence that are compared: `SequenceMatcher` takes quadratic time
@@ -29,6 +29,7 @@ MIN_WORDS: Final = 3
 """Content words that a claim needs for their absence to show that the passages are about something else."""
 MAX_CANDIDATES: Final = 3  # sentences with which a claim is aligned
 SMALL_COUNT: Final = 4  # up to this, a number in words counts what is listed ("two ways") and is no figure of a source
+MAX_ACRONYM: Final = 5  # letters of an acronym that is compared with the initials of words
 NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
@@ -69,6 +70,8 @@ class ClaimJudgement:
 
     verdict: Verdict
     reason: str
+    words: str = ""
+    """The words of the claim that it is about; empty if it is about all of them."""
 
 
 def without_lead_in(claim: str) -> str:
@@ -82,17 +85,16 @@ def without_lead_in(claim: str) -> str:
 def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> ClaimJudgement:
     """Judge one claim, plain text without citation numbers, by its passages.
 
-    `about` are titles and headings of the passages, where a name may occur, too. The verdict is supported (a copy with
-    few changes), contradicted (a different quantity), unsupported (a quantity, a name or everything is missing), or not
-    enough information, with a hint as the reason.
+    `about` are titles and headings of the passages, and the question: a name, a number or a date may occur there, too.
+    The verdict is supported (a copy with few changes), contradicted (a different quantity), unsupported (a quantity, a
+    name or everything is missing), or not enough information, with a hint as the reason.
     """
     claim_text = without_lead_in(claim)
     date_prefix = AS_OF.match(claim_text)
     statement = Statement(without_lead_in(claim_text[date_prefix.end() :]) if date_prefix else claim_text, language)
     evidence = _Evidence.of(passages, about, language)
     closest = evidence.closest(statement)
-    quotations, names = _other_quotations(claim, evidence), _missing_names(statement, evidence)
-    for problem in chain(_wrong_quantities(statement, evidence, closest), quotations, names):
+    for problem in _problems(claim, statement, evidence, closest):
         return problem
     if not statement.content:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED_REASON)
@@ -112,11 +114,29 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED_REASON)
 
 
-def check_numbers(claim: str, passages: Sequence[str], language: str) -> ClaimJudgement | None:
-    """Return the judgement of a quantity that the passages contradict; their words may be in another language."""
-    statement, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, (), language)
-    problems = _wrong_quantities(statement, evidence, evidence.closest(statement))
-    return next((problem for problem in problems if problem.verdict is Verdict.CONTRADICTED), None)
+def find_differences(
+    claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en"
+) -> list[ClaimJudgement]:
+    """Return every quantity, quotation and name of a claim that its passages and `about` lack or give otherwise.
+
+    Each may be without meaning: it is a question for a person or a model. Of a claim in another language than its
+    passages only the quantities are compared.
+    """
+    statement, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, about, language)
+    closest = evidence.closest(statement)
+    if detect_language(" ".join(passages)) != detect_language(claim):
+        return list(_wrong_quantities(statement, evidence, closest))
+    return list(_problems(claim, statement, evidence, closest))
+
+
+def _problems(
+    claim: str, statement: "Statement", evidence: "_Evidence", closest: "_Alignment"
+) -> Iterator[ClaimJudgement]:
+    return chain(
+        _wrong_quantities(statement, evidence, closest),
+        _other_quotations(claim, evidence),
+        _missing_names(statement, evidence),
+    )
 
 
 def shared_words(claim: str, passages: Sequence[str], language: str) -> list[float]:
@@ -167,6 +187,11 @@ class Statement:
     def folded_words(self) -> frozenset[str]:
         """Every word in lower case."""
         return frozenset(word.folded for word in self.words)
+
+    @cached_property
+    def initials(self) -> str:
+        """The first letter of every word and part of a word, in lower case: `wal` for "write-ahead log"."""
+        return "".join(part[0] for word in self.words for part in re.split(r"[^\w]+", word.folded) if part)
 
     def keys(self, sources: Sequence[Quantity]) -> list[str]:
         """Return the compared parts, in order: stems, modifiers, and quantities, each as its equal among `sources`."""
@@ -248,20 +273,22 @@ def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment
     for quantity in claim.quantities:
         if _is_given(quantity, evidence_quantities) or (quantity.unit == "%" and SHARES & evidence.whole.folded_words):
             continue
+        if any(compare(quantity, other) is Comparison.EXACT for other in evidence.about.quantities):
+            continue  # such as the release that the title names
         in_words = not any(character.isdecimal() for character in quantity.raw)
         if in_words and (closest.share < CLOSE_SHARE or max(quantity.values, default=0) <= SMALL_COUNT):
             continue
         if any(compare(quantity, other) is Comparison.OPPOSED for other in evidence_quantities):
             if closest.share >= CLOSE_SHARE:
                 reason = f"“{quantity.raw}” is a minimum in one and a maximum in the other."
-                yield ClaimJudgement(Verdict.CONTRADICTED, reason)
+                yield ClaimJudgement(Verdict.CONTRADICTED, reason, quantity.raw)
             continue
         same_unit = (other for other in evidence_quantities if other.unit == quantity.unit)
         if rival := next((other for other in same_unit if other.unit or other.noun == quantity.noun), None):
             reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
-            yield ClaimJudgement(Verdict.CONTRADICTED, reason)
+            yield ClaimJudgement(Verdict.CONTRADICTED, reason, quantity.raw)
         else:
-            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” is in no cited passage.")
+            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” is in no cited passage.", quantity.raw)
 
 
 def _is_given(quantity: Quantity, source_quantities: Sequence[Quantity]) -> bool:
@@ -286,7 +313,9 @@ def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgemen
     for match in QUOTATION.finditer(claim):
         pieces = [_bare(piece) for piece in ELLIPSIS.split(match[0][1:-1])]
         if any(len(piece.split()) >= MIN_WORDS and piece not in evidence_text for piece in pieces):
-            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{shorten(match[0][1:-1], 80)}” is in no cited passage.")
+            quotation = match[0][1:-1]
+            reason = f"“{shorten(quotation, 80)}” is in no cited passage."
+            yield ClaimJudgement(Verdict.UNSUPPORTED, reason, quotation)
 
 
 def _bare(text: str) -> str:
@@ -300,7 +329,7 @@ def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudge
         if word.name and word.start not in inside_quantities and word.folded not in UNITS:
             texts = (evidence.whole, evidence.about)
             if not any(_contains_word(text, word) or _contains_name(text, word.folded) for text in texts):
-                yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.")
+                yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.", word.text)
 
 
 def _contains_word(statement: Statement, word: _Word) -> bool:
@@ -311,13 +340,16 @@ def _contains_word(statement: Statement, word: _Word) -> bool:
 
 
 def _contains_name(statement: Statement, folded: str) -> bool:
-    """Return whether a name occurs in another spelling: "SQLite3", "US" for "U.S.", the initials of a name."""
+    """Return whether a name occurs in another spelling: "SQLite3", "US" for "U.S.", the words that it stands for."""
     bare, *others = (re.sub(r"[.-]|\(\)", "", word) for word in (folded, *statement.folded_words))
     for other in others:
         if bare == other or (min(len(bare), len(other)) >= 4 and (bare in other or other in bare)):
             return True
-    initials = "".join(word.folded[0] for word in statement.words if word.text[0].isupper())
-    return 2 <= len(bare) <= 5 and bare in initials
+    if not 2 <= len(bare) <= MAX_ACRONYM:
+        return False
+    capitals = "".join(word.folded[0] for word in statement.words if word.text[0].isupper())
+    # Two letters begin too many pairs of words.
+    return bare in capitals or (len(bare) > 2 and bare in statement.initials)
 
 
 def _coverage(claim: Statement, passage: Statement, about: Statement | None = None) -> float:

@@ -20,6 +20,8 @@ class Asked:
     label: str
     text: str
     passages: list[str]
+    remarks: list[str]
+    """What a comparison of words asks about."""
 
 
 def elements_of(prompt: str) -> list[tuple[str, list[str]]]:
@@ -39,6 +41,7 @@ def statements_of(prompt: str) -> list[Asked]:
                 for line in lines
                 if line.startswith("passage")
             ],
+            [line for line in lines if line.startswith("remark: ")],
         )
         for label, lines in elements_of(prompt)
     ]
@@ -49,7 +52,7 @@ def first_words(passages: list[str]) -> str:
 
 
 def careful(prompt: str) -> dict[str, Any]:
-    """Supported where most words stand in one of the passages, whose words are quoted."""
+    """Supported where most words stand in one of the passages, whose words are quoted, and no figure or name is strange."""
     return {"verdicts": [_judged(asked) for asked in statements_of(prompt)]}
 
 
@@ -57,14 +60,14 @@ def _judged(asked: Asked) -> dict[str, Any]:
     wanted = {word.lower() for word in WORD.findall(asked.text)}
     best = max(asked.passages, key=lambda line: len(wanted & {word.lower() for word in WORD.findall(line)}), default="")
     share = len(wanted & {word.lower() for word in WORD.findall(best)}) / max(1, len(wanted))
-    verdict = "supported" if share >= ENOUGH else "unsupported"
-    reason = "" if share >= ENOUGH else "The passages do not say it."
-    return {"claim": asked.label, "verdict": verdict, "quote": " ".join(best.split()[:12]), "reason": reason}
+    supported = share >= ENOUGH and not asked.remarks and ("not" in wanted) <= ("not" in best.lower().split())
+    verdict, reason = ("supported", "") if supported else ("unsupported", "The passages do not say it.")
+    return {"claim": asked.label, "verdict": verdict, "quotes": [" ".join(best.split()[:12])], "reason": reason}
 
 
 def _each(prompt: str, verdict: Any, **more: Any) -> list[dict[str, Any]]:
     return [
-        {"claim": asked.label, "verdict": verdict, "quote": first_words(asked.passages), "reason": "", **more}
+        {"claim": asked.label, "verdict": verdict, "quotes": [first_words(asked.passages)], "reason": "", **more}
         for asked in statements_of(prompt)
     ]
 
@@ -75,7 +78,7 @@ def _saying(verdict: Any, **more: Any) -> Callable[[str], str]:
 
 def _cut(prompt: str) -> str:
     whole = _saying("supported")(prompt)
-    return whole[: whole.rfind('"quote"')]
+    return whole[: whole.rfind('"quotes"')]
 
 
 def _twice(prompt: str) -> str:
@@ -94,12 +97,14 @@ STUMBLING: dict[str, Callable[[str], str]] = {
     "a score": _saying(0.97),
     "a list": _saying(["supported"]),
     "null": _saying(None),
-    "no quote": _saying("supported", quote=""),
-    "an invented quote": _saying("supported", quote="as everybody in this field has known for years"),
+    "no quote": _saying("supported", quotes=[]),
+    "an invented quote": _saying("supported", quotes=["as everybody in this field has known for years"]),
     "unknown ids": _saying("supported", claim="c-0000000000"),
     "numbers for ids": _numbered,
     "duplicate ids": _twice,
-    "a verdict for all": lambda _: json.dumps({"verdicts": [{"claim": "all", "verdict": "supported", "quote": "all"}]}),
+    "a verdict for all": lambda _: json.dumps(
+        {"verdicts": [{"claim": "all", "verdict": "supported", "quotes": ["all"]}]}
+    ),
     "a word instead of a list": lambda _: json.dumps({"verdicts": "supported"}),
     "cut": _cut,
     "prose with braces": lambda _: 'Supported! {"all": "supported"}',
@@ -136,7 +141,7 @@ def _rewritten(label: str, passages: list[tuple[str, str]]) -> dict[str, Any]:
         sentences = [found.group() for line in text.splitlines() for found in SENTENCE.finditer(line)]
         if sentences:
             sentence = max(sentences, key=len)
-            return {"claim": label, "action": "rewrite", "text": sentence, "passages": [passage], "reason": "as stored"}
+            return {"claim": label, "action": "correct", "text": sentence, "passages": [passage], "reason": "as stored"}
     return {"claim": label, "action": "keep"}
 
 
@@ -144,7 +149,7 @@ def worsening(prompt: str) -> dict[str, Any]:
     """Each statement becomes one that no passage bears out, with all passages for it."""
     proposals = correcting(prompt)["proposals"]
     made_up = "Zyzzyva doubled its throughput to 99 TB per second in 1987."
-    return {"proposals": [one | {"action": "rewrite", "text": made_up} for one in proposals]}
+    return {"proposals": [one | {"action": "correct", "text": made_up} for one in proposals]}
 
 
 def reviewing(_: str) -> dict[str, Any]:

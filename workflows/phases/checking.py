@@ -43,8 +43,8 @@ MIN_REVIEWED_SECONDS: Final = 60.0
 """Shortest deadline of a run, in seconds, with which its draft is reviewed."""
 VERIFICATION: Final = "verification"
 """Name of the phase."""
-MAX_PARALLEL_CALLS: Final = 4
-"""Minimum of parallel calls."""
+MIN_PARALLEL_CALLS: Final = 4
+"""Calls of checkers and correctors that are made side by side, however few the limit of the run allows."""
 BatchCall = Callable[[int, list[int], int], Awaitable[None]]
 """Takes the number of the call from 1, the indexes of its claims, and their size in bytes."""
 
@@ -186,7 +186,10 @@ async def _check_claims(run: ResearchRun) -> None:
     if checks.correct and (concluded.doubtful_entry or wrong) and run.inbox.interruption is None:
         corrected = await _correct(run, concluded)
         await _check(run, corrected, "check-corrected")
-        await _conclude(run, unreached, corrects=False, corrected_entry=corrected.claims_entry)
+        final = await _conclude(run, unreached, corrects=False, corrected_entry=corrected.claims_entry)
+        if final.undone:
+            count = plural(final.undone, "statement")
+            run.degrade(f"the check would have removed {count} that passages of the run may support: they stay, marked")
 
 
 async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
@@ -256,6 +259,7 @@ async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> Extrac
         **run_ids(run),
         by_model=by_model,
         claims_entry=concluded.claims_entry,
+        doubtful_entry=concluded.doubtful_entry,
         proposals=[entry for _, entry in sorted(proposals.items())],
         answers=run.state.verification.answers,
     )
@@ -282,5 +286,5 @@ async def _call_in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCa
         return 0
 
     calls = [partial(make, *batch) for batch in enumerate(range(0, count, batch_size), start=1)]
-    tasks = await run_parallel(run.host, calls, max(MAX_PARALLEL_CALLS, run.resolved.limits.max_parallel))
+    tasks = await run_parallel(run.host, calls, max(MIN_PARALLEL_CALLS, run.resolved.limits.max_parallel))
     return sum(task.result() for task in tasks)

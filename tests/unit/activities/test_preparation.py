@@ -265,7 +265,7 @@ CHANGES = {
     "limits": {"max_iterations": 1},
     "gates": {"think": "off"},
     "verify": "off",
-    "checks": {"correct": True},
+    "checks": {"correct": False},
     "output": {"target_words": 900},
     "on_deadline": "abort",
     "exclude": ["locks"],

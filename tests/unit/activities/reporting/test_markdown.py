@@ -141,12 +141,12 @@ def test_corrections_are_listed_with_their_places() -> None:
     """Section, words and reason of a statement that is gone; corrected ones with the words before and after."""
     made = [
         Correction(claim_id="c-1", section="Summary", action="remove", before="Whales sing.", reason="Nobody says so."),
-        Correction(claim_id="c-2", action="rewrite", before="It is 9.", after="It is 8."),
+        Correction(claim_id="c-2", action="correct", before="It is 9.", after="It is 8.", dropped="9"),
     ]
     text = rendered(corrections=made).markdown.replace("\\", "")
     assert "**Removed:**" in text
     assert "Summary: Whales sing. (Nobody says so.)" in text
-    assert "rewrite: It is 9. → It is 8." in text
+    assert "correct: It is 9. → It is 8. (no longer said: 9)" in text
 
 
 def test_what_was_removed_from_the_draft_is_said() -> None:

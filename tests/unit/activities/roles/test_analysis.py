@@ -146,21 +146,27 @@ LATER = "By default the launcher of PostgreSQL has 35 workers in all."
 
 
 @pytest.mark.parametrize(
-    ("content", "quotes", "statement", "sources"),
+    ("content", "quotes", "passages", "remarks"),
     [
-        ("The launcher starts a worker every 60 seconds.", [TIMES, LATER], None, 1),
-        ("The launcher starts a worker every 90 seconds.", [TIMES], TIMES, 1),
-        ("The launcher starts a worker every 60 seconds, 35 workers in all.", [TIMES, LATER], None, 2),
+        ("The launcher starts a worker every 60 seconds.", [TIMES, LATER], [TIMES, LATER], []),
+        ("The launcher starts a worker every 90 seconds.", [TIMES], [TIMES], ["“90 seconds”"]),
+        ("The launcher of PostgreSQL starts a worker every 60 seconds.", [TIMES], [TIMES, LATER], []),
+        ("The launcher of PostgreSQL 15 has workers.", [LATER], [LATER], []),
+        ("The launcher of Valkey starts a worker every 60 seconds.", [TIMES], [TIMES], ["“Valkey”"]),
     ],
 )
-def test_a_finding_is_what_its_quotes_say(content: str, quotes: list[str], statement: str | None, sources: int) -> None:
-    """Sources that say something else do not count, and a figure that no quote has gives way to their words."""
-    known = {SOURCE: TIMES, OTHER_ID: LATER}
-    given = [{"source_id": one, "quote": quote} for one, quote in zip(known, quotes, strict=False)]
-    request = analyze_input([source(reference(text), id=one) for one, text in known.items()])
+def test_a_finding_is_the_models_own(content: str, quotes: list[str], passages: list[str], remarks: list[str]) -> None:
+    """No comparison of words replaces it or drops a quote; a figure or name gets one more passage, else a remark."""
+    text = f"{TIMES} It never stops.\n\n{LATER}"
+    request = analyze_input([source(reference(text), title="Manual of release 15")])
+    given = [{"source_id": SOURCE, "quote": quote} for quote in quotes]
     answer = roles.AnalyzerAnswer.model_validate({"findings": [{"content": content, "quotes": given}]})
-    documents = {reference(text).hash: text for text in known.values()}
-    work = RoleWork(roles.ANALYZER, request, answer, documents, EngineKind.MODEL)
-    (finding,) = ground_analysis(work).findings
-    assert (finding.statement, finding.source_ids) == (statement or content, list(known)[:sources])
-    assert bool(work.warnings) is bool(statement)
+    work = RoleWork(roles.ANALYZER, request, answer, {reference(text).hash: text}, EngineKind.MODEL)
+    result = ground_analysis(work)
+    (finding,) = result.findings
+    evidence = {item.id: text[item.start : item.end] for item in result.evidence}
+    assert finding.statement == content
+    assert [evidence[key] for key in finding.evidence_ids] == passages
+    assert len(finding.remarks) == len(remarks)
+    assert all(remark in line for remark, line in zip(remarks, finding.remarks, strict=True))
+    assert work.warnings == []

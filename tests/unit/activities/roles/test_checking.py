@@ -96,18 +96,31 @@ def test_the_reason_of_no_verdict_is_true() -> None:
     ("said", "stored"),
     [
         ("The cache holds 512 MB by default.", "By default the cache has a size of 128 MB."),
-        ("Autovacuum is never started by default.", "Autovacuum is always started by default."),
         ("All data are kept in memory by Redis.", "All data are kept in memory by Valkey."),
-        ("Montrose beat Valdera in the cup final on Sunday.", "Valdera beat Montrose in the cup final on Sunday."),
-        ("Die Ablage fasst 512 MB und wird nicht geleert.", "The store holds 128 MB and it is not emptied by anyone."),
+        ("DML cannot write WAL.", "These commands cannot write to the write-ahead log."),
     ],
 )
-def test_a_lying_checker_is_overruled_by_the_rules(said: str, stored: str) -> None:
-    """Support does not survive a wrong amount, a strange or exchanged name, or a negation (S1-040)."""
-    claims = [asked(said, stored)]
-    output = answer_of(json.dumps(checking_work.believing(prompt_of(claims))), claims)
-    assert output.verdicts[0] in {"partial", "not_enough_information"}
-    assert output.answers[0].reason
+def test_no_rule_overrules_a_checker_that_saw_the_passages(said: str, stored: str) -> None:
+    """What rules noticed is a remark beside the statement, and the verdict is the checker's (S1-040)."""
+    remark = "“it” is in no cited passage."
+    claims = [asked(said, stored).model_copy(update={"remarks": [remark]})]
+    prompt = prompt_of(claims)
+    assert f"remark: {remark}" in prompt
+    output = answer_of(json.dumps(checking_work.believing(prompt)), claims)
+    assert output.verdicts == [Verdict.SUPPORTED]
+
+
+def test_a_verdict_names_a_passage_for_each_part() -> None:
+    """Each quote leads to the passage that has it; one that no passage has is dropped."""
+    claim = asked("It holds 128 MB and runs.", "It holds 128 MB by default.")
+    second = claim.passages[0].model_copy(update={"evidence_id": "ev-2", "quote": "The store runs every hour."})
+    claim = claim.model_copy(update={"passages": [*claim.passages, second]})
+    given = checking_work.believing(prompt_of([claim]))
+    quotes = ["It holds 128 MB", "The store runs every", "nothing of this sort"]
+    for verdict in given["verdicts"]:
+        verdict["quotes"] = quotes
+    (answer,) = answer_of(json.dumps(given), [claim]).answers
+    assert (answer.quotes, answer.evidence_ids) == (quotes[:2], ["ev-1", "ev-2"])
 
 
 @pytest.mark.parametrize("count", [1, 16])

@@ -7,7 +7,7 @@ import pytest
 
 from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare, find_quantities
-from providers.verification.rules import UNDECIDED_REASON, check, check_numbers
+from providers.verification.rules import UNDECIDED_REASON, check, find_differences
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
 
@@ -76,12 +76,26 @@ def test_a_name_may_be_in_a_title_alone() -> None:
     assert check(claim, [passage], ["Kestrel"]).verdict is not Verdict.UNSUPPORTED
 
 
-def test_numbers_are_compared_across_languages() -> None:
-    """A claim in another language than its passage is judged by its numbers alone."""
-    problem = check_numbers("Die Ablage fasst 512 MB.", ["The store holds 128 MB."], "de")
-    assert problem is not None
-    assert problem.verdict is Verdict.CONTRADICTED
-    assert check_numbers("Die Ablage fasst 128 MB.", ["The store holds 128 MB."], "de") is None
+def test_only_numbers_are_compared_across_languages() -> None:
+    """A claim in another language than its passage is judged by its numbers alone, not by its words."""
+    (problem,) = find_differences("Die Ablage von Valkey fasst 512 MB.", ["The store holds 128 MB."], [], "de")
+    assert (problem.verdict, problem.words) == (Verdict.CONTRADICTED, "512 MB")
+    assert find_differences("Die Ablage fasst 128 MB.", ["The store holds 128 MB."], [], "de") == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "about", "verdict"),
+    [
+        ("In release 15, the queue drops messages of a schema.", ["Release 15"], Verdict.NOT_ENOUGH_INFORMATION),
+        ("In release 15, the queue drops messages of a schema.", ["Release 14"], Verdict.UNSUPPORTED),
+        ("The queue cannot write to the WAL at any time.", [], Verdict.NOT_ENOUGH_INFORMATION),
+        ("The queue cannot write to the WQL at any time.", [], Verdict.UNSUPPORTED),
+    ],
+)
+def test_a_title_gives_a_number_and_an_acronym_is_its_words(claim: str, about: list[str], verdict: Verdict) -> None:
+    """A release that the title names and an acronym that the passage spells out are no missing figure or name."""
+    passage = "The queue drops messages of a schema, and cannot write to the write-ahead log."
+    assert check(claim, [passage], about).verdict is verdict
 
 
 FIRST = KEEPS.partition(" The")[0]
