@@ -60,7 +60,7 @@ def _judged(asked: Asked) -> dict[str, Any]:
     wanted = {word.lower() for word in WORD.findall(asked.text)}
     best = max(asked.passages, key=lambda line: len(wanted & {word.lower() for word in WORD.findall(line)}), default="")
     share = len(wanted & {word.lower() for word in WORD.findall(best)}) / max(1, len(wanted))
-    supported = share >= ENOUGH and not asked.remarks and ("not" in wanted) <= ("not" in best.lower().split())
+    supported = share >= ENOUGH and not asked.remarks and "not true" not in asked.text
     verdict, reason = ("supported", "") if supported else ("unsupported", "The passages do not say it.")
     return {"claim": asked.label, "verdict": verdict, "quotes": [" ".join(best.split()[:12])], "reason": reason}
 

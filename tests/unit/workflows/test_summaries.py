@@ -100,7 +100,7 @@ async def test_older_answers_of_a_conversation_are_summarised_once(tmp_path: Pat
         ("good", SETTINGS, {}, ["small"]),
         *((fault, SETTINGS, {}, ["small", "other"]) for fault in ("status:401", "empty", "cut", "slow")),
         ("good", TokenSettings(), {}, []),
-        ("good", SETTINGS, {"max_model_calls": 10}, []),
+        ("good", SETTINGS, {"max_model_calls": 11}, []),
     ],
 )
 async def test_a_draft_without_room_is_summarised_in_place_of_its_own_sentences(
