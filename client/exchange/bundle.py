@@ -33,6 +33,8 @@ MEMBER: Final = re.compile(r"manifest\.json|manifest\.sig|report\.(?:md|html|jso
 FILE_LIMIT: Final = 20_000
 BYTE_LIMIT: Final = 200_000_000
 """Limit of all files together, unpacked: twice the size of a report with a thousand sources."""
+DIRECTORY_LIMIT: Final = FILE_LIMIT * 150
+"""Bytes of a ZIP file's directory, which is parsed before its entries are counted: one of a bundle takes 120."""
 MANIFEST_LIMIT: Final = 4_000_000
 FIXED_TIMESTAMP: Final = (1980, 1, 1, 0, 0, 0)
 """Timestamp of every file, so that equal reports give equal bundles."""
@@ -106,6 +108,27 @@ def public_key(data: bytes) -> Ed25519PublicKey:
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
+class DirectoryTooLarge(Exception):
+    """The directory of a ZIP file is larger than that of any bundle."""
+
+
+class DirectoryFile(io.FileIO):
+    """A file whose directory is being read: a single read beyond `DIRECTORY_LIMIT` is refused.
+
+    `zipfile` reads the whole directory at once, by the size that the end of the file states, and makes an object of
+    each entry: 192 MB of it took 1.6 GB and 54 s.
+    """
+
+    is_open = False
+    """True once the directory was read."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read. Raises `DirectoryTooLarge`."""
+        if not self.is_open and size is not None and size > DIRECTORY_LIMIT:
+            raise DirectoryTooLarge
+        return super().read(-1 if size is None else size) or b""
+
+
 class BundleReader:
     """An opened bundle. Opening one raises `BundleUnusable`, or OSError if the file cannot be read."""
 
@@ -113,20 +136,28 @@ class BundleReader:
         size = path.stat().st_size
         if size > BYTE_LIMIT:
             raise BundleUnusable(f"{path} has {size:,} bytes; a bundle has at most {BYTE_LIMIT:,}")
+        file = DirectoryFile(path)
         try:
-            self._archive = zipfile.ZipFile(path)
+            self._archive = zipfile.ZipFile(file)
+        except DirectoryTooLarge:
+            file.close()
+            raise BundleUnusable(f"{path} has too many files; a bundle has at most {FILE_LIMIT:,}") from None
         except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, ValueError, EOFError):
+            file.close()
             raise BundleUnusable(f"{path} is no ZIP file: make one with `research export ID --bundle`") from None
+        file.is_open = True
+        self._file = file
         try:
             self._entries = _checked_entries(self._archive.infolist())
             self.manifest = self._read_manifest()
         except BaseException:
-            self._archive.close()
+            self.close()
             raise
 
     def close(self) -> None:
         """Close the file."""
         self._archive.close()
+        self._file.close()
 
     def differences(self) -> list[tuple[str, str, str]]:
         """Return kind, path and message for each file that is missing, unlisted, or does not match its hash."""

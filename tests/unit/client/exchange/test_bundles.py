@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+import tracemalloc
 import zipfile
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing, nullcontext
@@ -197,6 +198,25 @@ def test_a_file_with_another_size_than_declared_is_damaged(tmp_path: Path, size:
         with pytest.raises(ContentCorrupt, match=r"report\.md"):
             reader.read("report.md")
         assert [kind for kind, *_ in reader.differences()] == ["file_differs"]
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_large_directory_is_not_parsed(tmp_path: Path, stated: bool) -> None:
+    """Its size counts, not the number of files that the end of the file states: 3.5 million entries take no memory."""
+    entry = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", *[0] * 6, *[0] * 3, *[0] * 5, *[0] * 2)
+    number = bundles.DIRECTORY_LIMIT // len(entry) + 1
+    directory = entry * number
+    count = min(number, 0xFFFF) if stated else 1
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, count, count, len(directory), 0, 0)
+    path = tmp_path / "b.zip"
+    path.write_bytes(directory + end)
+    tracemalloc.start()
+    try:
+        with pytest.raises(BundleUnusable, match="too many files"):
+            BundleReader(path)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_bundle_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
