@@ -3,16 +3,19 @@
 A model whose answer contains it may have obeyed outside text, so the whole answer is dropped.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import unquote_plus, urlsplit
 
 from contracts.addresses import normalize
+from contracts.texts import shorten
 
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
 """Problem reported to the repair call for an answer with the canary."""
 STEERED_NOTE: Final = "an answer of the model repeated its private mark: page text may have steered it"
 """Note in the run's record."""
+MAX_QUERY_CHARACTERS: Final = 200
 MIN_FRAGMENT: Final = 20
 """Consecutive letters and digits; shorter runs are common words."""
 
@@ -38,6 +41,28 @@ def exposes_private_text(url: str, canary: str, private: Iterable[str], public: 
         return True
     fragments = _fragments(urlsplit(plain).query).difference(*map(_fragments, public))
     return any(not fragments.isdisjoint(_fragments(text)) for text in private)
+
+
+def public_query(query: str, question: str) -> str:
+    """Return the text of a query for a search service of the web; empty if nothing of it may be sent.
+
+    Page text may make a model search for an address or for the text of its prompt. An address is reduced to its host:
+    services open addresses, and their paths carry any text. More than `MAX_QUERY_CHARACTERS` are sent only of the
+    question itself.
+    """
+    text = " ".join(filter(None, map(_without_path, query.split())))
+    if len(text) <= MAX_QUERY_CHARACTERS or text in " ".join(question.split()):
+        return text
+    return shorten(text, MAX_QUERY_CHARACTERS).removesuffix("…")
+
+
+def _without_path(word: str) -> str:
+    """Return the host of a word that is an address, or holds one; any other word as it is."""
+    start = word.find("://")
+    if start < 0 and not word.casefold().startswith("www."):
+        return word
+    authority = re.split(r"[/?#\\]", word[start + 3 :] if start >= 0 else word, maxsplit=1)[0]
+    return authority.rpartition("@")[2].partition(":")[0].strip("()[]<>\"',.;")
 
 
 def _fragments(text: str) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures
-from contracts.canary import STEERED_NOTE
+from contracts.canary import STEERED_NOTE, public_query
 from contracts.evidence import QueryRecord, SearchHit, join_hits, keys_of
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
@@ -185,6 +185,16 @@ class Searching:
             # The earlier wording is a cache hit.
             request = request.model_copy(update={"text": earlier.text})
             run.note("status", f"searched before: “{shorten(earlier.text, 150)}”", provider=provider)
+        if provider not in (CORPUS_PROVIDER, EARLIER_PROVIDER):
+            text = public_query(request.text, self._resolved.query)
+            if text != " ".join(request.text.split()):
+                run.note(
+                    "status", f"searched without addresses and shortened: “{text}”", level="info", provider=provider
+                )
+            if not text:
+                answers.errors[provider] = "refused_private"
+                return
+            request = request.model_copy(update={"text": text})
         remaining = run.clock.remaining_work_seconds()
         options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
         try:

@@ -372,6 +372,41 @@ async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
     )  # fmt: skip
 
 
+LONG = "what the prompt says word for word " * 12
+
+
+@pytest.mark.parametrize(
+    ("query", "sent"),
+    [
+        ("widgets https://user:key@evil.example:81/steal?text=secret decay", ["widgets evil.example decay"]),
+        ("(HTTPS://evil.example\\@good.example/x)", ["evil.example"]),
+        ("www.evil.example/steal", ["www.evil.example"]),
+        (LONG, [LONG[:195]]),
+        (
+            "site:example.org decay of widgets and/or gadgets: why?",
+            ["site:example.org decay of widgets and/or gadgets: why?"],
+        ),
+        ("https:///steal", []),
+    ],
+)
+async def test_a_query_takes_no_address_and_no_prompt_to_a_service(query: str, sent: list[str]) -> None:
+    """A page may make the model search for them; of an address the host is sent, of a long text the beginning."""
+    services = Services(web=[])
+    await Searching(searching_run(services)).search(states.sub_query(query))
+    assert [request.text for request in services.asked] == sent
+    for text in sent:
+        assert len(text) <= 200
+
+
+async def test_a_long_question_is_searched_for_whole() -> None:
+    """What the person wrote is sent as the person wrote it; a corpus of this machine gets every query whole."""
+    services = Services(web=[], corpus=[])
+    run = searching_run(services)
+    run.state.resolved = run.resolved.model_copy(update={"query": LONG})
+    await Searching(run).search(states.sub_query(LONG))
+    assert [request.text for request in services.asked] == [LONG.strip(), LONG]
+
+
 @pytest.mark.parametrize(("names", "patient"), [(["one"], True), (["one", "two"], False)])
 async def test_a_single_provider_is_waited_for(names: list[str], patient: bool) -> None:
     """Two types of sources at one provider are no two providers: an outage of it costs no search (S0-053)."""
