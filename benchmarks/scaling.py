@@ -25,8 +25,8 @@ from temporalio.worker import UnsandboxedWorkflowRunner, Worker
 from benchmarks.fan_out import QUEUE, FanOut
 from benchmarks.processes import cpu_seconds, stolen_seconds
 from benchmarks.web_deployment import WebDeployment, answered, web_deployment
-from contracts import names, roles
-from contracts.roles import ReflectInput
+from contracts import names
+from contracts.supervisor_roles import SUPERVISOR, ReflectInput
 from contracts.vocabulary import EngineKind, Phase
 from tests.fakes.messages_api import Call, MessagesApi
 from tests.fakes.valkey import running_valkey
@@ -69,7 +69,7 @@ async def asked(client: Client, count: int) -> float:
         *(
             client.execute_workflow(
                 FanOut.run,
-                args=[roles.SUPERVISOR.activity, names.MODELS_QUEUE, reflections(each)],
+                args=[SUPERVISOR.activity, names.MODELS_QUEUE, reflections(each)],
                 id=f"fan-out-{uuid.uuid4().hex[:8]}",
                 task_queue=QUEUE,
             )

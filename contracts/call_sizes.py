@@ -13,8 +13,9 @@ from contracts.evidence import DocumentRef
 from contracts.outcome import Usage
 from contracts.recursive_roles import EXTRACTOR, MAX_SHOWN_LINKS, SCANNED_CHARACTERS, SCANNER, ExtractInput
 from contracts.report_updates import REPORTER, UpdateInput
-from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RefineInput, RoleInput, RoleSpec, WriteInput
+from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
+from contracts.supervisor_roles import REFINER, RefineInput, ReflectInput
 from contracts.tool_turns import ToolTurnInput
 from contracts.tools import ToolAnswer
 
@@ -27,6 +28,11 @@ QUOTE_CHARACTERS: Final = 400
 """Of each passage in a synthesizer's prompt."""
 DRAFT_CHARACTERS: Final = 6_000
 """Of the draft in a refiner's prompt."""
+SHOWN_HEADINGS_CHARACTERS: Final = 6_000
+"""Of headings and first sentences of a draft in a supervisor's prompt."""
+MAX_GAP_PASSAGES: Final = 30
+"""Of pages already read, in a refiner's prompt."""
+GAP_PASSAGE_CHARACTERS: Final = 600
 REVIEWED_CHARACTERS: Final = 24_000
 """Of the draft in a reviewer's prompt."""
 SECTION_CHARACTERS: Final = 12_000
@@ -49,7 +55,9 @@ LINE_TOKENS: Final = 60
 SNIPPET_TOKENS: Final = 300
 FINDING_TOKENS: Final = 600
 """A finding with its passages, in a typical report."""
-MATERIAL: Final = {"answers", "claims", "sources", "findings", "evidence", "term_documents", "summaries"}
+MATERIAL: Final = {
+    "answers", "claims", "sources", "findings", "evidence", "term_documents", "summaries", "read_sources"
+}  # fmt: skip
 """Fields that prompts show partially, or with stored text."""
 
 
@@ -72,7 +80,7 @@ def expected_call(
         EXTRACTOR.name: source_tokens,
         SCANNER.name: min(source_tokens, SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
-        roles.REFINER.name: DRAFT_CHARACTERS,
+        REFINER.name: DRAFT_CHARACTERS,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
     }
     conversation = 5_000 if role.tools else 0
@@ -144,13 +152,21 @@ def _material_tokens(request: RoleInput) -> int:
         return _finding_tokens(request) + (_shown_characters(request.draft, SECTION_CHARACTERS) if request.draft else 0)
     if isinstance(request, BriefedInput):
         return len(request.hits) * SNIPPET_TOKENS
-    if isinstance(request, RefineInput) and request.draft is not None:
-        return DRAFT_CHARACTERS
+    if isinstance(request, RefineInput):
+        passages = min(MAX_GAP_PASSAGES, 3 * len(request.gaps)) * (GAP_PASSAGE_CHARACTERS + LINE_TOKENS)
+        return passages + _statement_tokens(request) + (DRAFT_CHARACTERS if request.draft else 0)
+    if isinstance(request, ReflectInput):
+        return _statement_tokens(request) + (SHOWN_HEADINGS_CHARACTERS if request.draft else 0)
     if isinstance(request, ClaimBatchInput):
         return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
     if isinstance(request, SummarizeInput):
         return _shown_characters(request.text, ORIGINAL_CHARACTERS)
     return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0
+
+
+def _statement_tokens(request: FindingsInput) -> int:
+    """Count the tokens of findings without their passages, one line each."""
+    return sum(LINE_TOKENS + _tokens(finding.statement) for finding in request.findings)
 
 
 def _finding_tokens(request: FindingsInput) -> int:

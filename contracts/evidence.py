@@ -40,6 +40,14 @@ class SectionHint(Contract):
     score: float = 0.0
 
 
+class SectionRef(Contract):
+    """A section of a source's stored text: `text[start:end]`."""
+
+    source_id: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
 class ReportDraft(Contract):
     """A draft in the content store. Markers are evidence ids in brackets: `[ev-…]`.
 

@@ -20,6 +20,7 @@ from contracts.roles import (
     resolved_fields,
 )
 from contracts.state import ResearchState
+from contracts.supervisor_roles import RefineInput
 from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
@@ -120,6 +121,8 @@ def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchS
     names = resolved_fields(role, request, state.resolution)
     update: dict[str, Any] = {name: fields[name].get_default() for name in names}
     update["resolved_entry"] = state.resolved_entry
+    if isinstance(request, RefineInput):
+        update["read_sources"] = [SourceExtract(entry=source.entry) for source in request.read_sources]
     if isinstance(request, AnalyzeInput):
         update["sources"] = [
             SourceExtract(

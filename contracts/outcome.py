@@ -202,17 +202,22 @@ class GateResult(Contract):
     policy: GatePolicy = GatePolicy.STRICT
 
 
+MODEL: Final = "model"
 PERSON: Final = "person"
 HOOK: Final = "hook"
-"""Origins of the guidance listed in the report."""
+"""Origins of guidance; that of people and hooks is listed in the report."""
 
 
 class Guidance(Contract):
     """A message for the next phase from a think-pause, a hook or a person."""
 
     origin: str
-    """`model`, `rules`, `hook` or `person`."""
+    """`model`, `hook` or `person`."""
     phase: str | None = None
+    role: str = ""
+    """Role that it is addressed to; empty: every role."""
+    iteration: int = 0
+    """Iteration in which a model gave it; 0 for a person or a hook, whose guidance does not expire."""
     text: str = Field(max_length=2_000)
 
 
@@ -223,6 +228,8 @@ class Pause(Contract):
     action: Action
     rationale: str = ""
     score: float = 0.0
+    issues: list[GateIssue] | None = None
+    """Of a retry: what to do differently; None: all issues of the gate."""
 
 
 INLINE_REPORT_CHARACTERS = 128_000

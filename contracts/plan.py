@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field, StringConstraints, model_validator
 
 from contracts.base import BoundedList, Contract, StrictContract
+from contracts.evidence import SectionRef
 from contracts.outlines import WrittenOutline
 from contracts.request import Constraints
 from contracts.texts import shorten
@@ -167,6 +168,8 @@ class PlanNode(Contract):
     """Source of a leaf; None for any other node."""
     task_type: str = ""
     """Task of a leaf; empty for any other node."""
+    sections: list[SectionRef] = []
+    """Sections of pages already read that answer it; if there are any, nothing is searched."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
     status_reason: str = ""

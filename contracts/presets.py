@@ -6,7 +6,7 @@ from typing import Any
 from contracts.request import Approve, Checks, Clarify, Depth, Gates, Limits, Mode, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.strategies import declaration
-from contracts.vocabulary import EngineKind, JudgeMode
+from contracts.vocabulary import EngineKind, JudgeMode, ThinkMode
 
 RESERVE_SHARE = 1 / 6
 """Share of a request's own deadline reserved for writing."""
@@ -62,7 +62,7 @@ def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
 
 def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
     """Return the strategy's gates overridden by the request's, with an author of reflections."""
-    think = JudgeMode.MODEL if engine is EngineKind.MODEL else JudgeMode.RULES
+    think = ThinkMode.AUTO if engine is EngineKind.MODEL else ThinkMode.RULES
     presets: dict[str, Any] = {"think": think, "clarify": Clarify.OFF, "approve": Approve.NONE}
     for gates in (own, asked):
         presets |= gates.model_dump(include={"think", "clarify", "approve"}, exclude_none=True)

@@ -10,7 +10,7 @@ from pydantic import Field, StringConstraints, model_validator
 from contracts import names
 from contracts.base import Contract, StrictContract
 from contracts.texts import DOMAIN, LANGUAGE, NAME, PROVIDER, REPORT_LANGUAGE, TIMEFRAME, shorten
-from contracts.vocabulary import GatePolicy, JudgeMode
+from contracts.vocabulary import GatePolicy, JudgeMode, ThinkMode
 
 Name = Annotated[str, StringConstraints(pattern=NAME.pattern)]
 
@@ -169,8 +169,8 @@ class Gates(RequestPart):
     """Checks, and questions to a person."""
 
     policy: GatePolicy = GatePolicy.STRICT
-    think: JudgeMode | None = None
-    """None: a model if the run has one, else only the gate's rules."""
+    think: ThinkMode | None = None
+    """None: `auto` if the run has a model, else only the gate's rules."""
     clarify: Clarify | None = None
     """None, here and in the next field: the strategy's preset; without one, no person is asked."""
     approve: Approve | None = None

@@ -7,25 +7,23 @@ workflow gets the answer, or its *result* if quotes and citations are first grou
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Generic, Self, TypeVar
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, SearchHit, SectionHint, SourceDetails
+from contracts.gaps import SettledGap
 from contracts.lenient import Paragraph, Sentence, UnfitAnswer, clamp, distinct, member_or, one_line, take_first
 from contracts.outcome import CallAccount, GateIssue, Guidance
 from contracts.plan import MAX_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
-from contracts.texts import shorten
 from contracts.tokens import TokenSettings, TokenShare
 from contracts.tools import ToolSpec
-from contracts.vocabulary import Action, Confidence, EngineKind, GapKind, Quality, Severity, Tier
+from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality, Tier
 
 MAX_GAPS: Final = 3
 MAX_SUGGESTIONS: Final = 3
-MAX_FOLLOW_UPS: Final = 3
-MAX_NOTES: Final = 10
 REPEATED_CHARACTERS: Final = 1_000
 """Of a source already analyzed at length for another sub-query: the parts that match this one best."""
 Priority = Annotated[int, clamp(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
@@ -203,6 +201,8 @@ class AnalyzeInput(RoleInput):
     brief: str = ""
     sub_query: PlanNode
     sources: list[SourceExtract]
+    gaps: list[Gap] = []
+    """Open gaps of the run, which the findings may answer."""
     source_count: int = 0
     high_quality_sources: int = 0
     max_findings: int = 5
@@ -241,6 +241,9 @@ class ProposedFinding(Contract):
     category: Annotated[str, one_line(80)] | None = None
     contradicts: list[int] = Field(
         default=[], description="numbers, from 1, of findings in this answer that say otherwise"
+    )
+    answers_gaps: list[str] = Field(
+        default=[], description="labels of the listed open gaps that this finding answers; usually none"
     )
 
 
@@ -285,6 +288,8 @@ class AnalyzerResult(RoleAnswer):
     evidence: list[Evidence] = []
     gaps: list[ProposedGap] = []
     quality_updates: list[QualityUpdate] = []
+    settled_gaps: list[SettledGap] = []
+    """Gaps of the request that findings answer."""
     analyzed_source_ids: list[str] | None = []
     """None: all sources of the request."""
     dropped_quotes: int = 0
@@ -350,105 +355,6 @@ class SynthesizerResult(RoleAnswer):
     draft: ReportDraft
 
 
-class RefineInput(RoleInput):
-    """Hand-off to the refiner: the gaps and figures of the run."""
-
-    gaps: list[Gap]
-    remaining_iterations: int
-    draft: DocumentRef | None = None
-    source_count: int = 0
-    finding_count: int = 0
-    high_confidence_count: int = 0
-    asked: list[str] = []
-    """Every sub-query of the run; follow-ups must not repeat them."""
-
-
-class FollowUpQuery(Contract):
-    """A follow-up query and its purpose."""
-
-    query: Annotated[str, one_line(500)]
-    expected_contribution: Paragraph = ""
-
-
-class GapAssessment(Contract):
-    """A refiner's assessment of a gap."""
-
-    gap_id: str
-    severity: Annotated[Severity, member_or(Severity, Severity.MODERATE)] = Severity.MODERATE
-    addressable: bool = True
-    follow_up_queries: list[FollowUpQuery] = []
-
-
-class Recommendation(Contract):
-    """Advice on another iteration."""
-
-    should_iterate: bool = False
-    rationale: Paragraph = ""
-    priority_gaps: list[str] = []
-
-
-class RefinerAnswer(RoleAnswer):
-    """A refinement: assessments of known gaps, new queries, and advice on another iteration."""
-
-    gap_analysis: list[GapAssessment]
-    iteration_recommendation: Recommendation
-    report_improvements: list[Paragraph] = []
-
-    def fitted(self, request: RefineInput, notes: list[str]) -> Self:
-        """Keep one assessment per gap of the request, and new follow-up queries."""
-        gap_ids = {gap.id for gap in request.gaps}
-        judged = distinct((item for item in self.gap_analysis if item.gap_id in gap_ids), lambda item: item.gap_id)
-        if len(judged) < len(self.gap_analysis):
-            notes.append("assessments of unknown gaps, or second ones, were ignored")
-        asked = list(request.asked)
-        gap_analysis = []
-        for item in judged:
-            fresh = distinct(item.follow_up_queries, lambda follow_up: follow_up.query, asked)[:MAX_FOLLOW_UPS]
-            asked += [follow_up.query for follow_up in fresh]  # nor may two gaps share a query
-            gap_analysis.append(item.model_copy(update={"follow_up_queries": fresh}))
-        advice = self.iteration_recommendation
-        priority_gaps = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in gap_ids]
-        return self.model_copy(
-            update={
-                "gap_analysis": gap_analysis,
-                "iteration_recommendation": advice.model_copy(update={"priority_gaps": priority_gaps}),
-                "report_improvements": distinct(self.report_improvements, str)[:MAX_NOTES],
-            }
-        )
-
-
-class ReflectInput(RoleInput):
-    """Hand-off to the supervisor: the reflection prompt, the phase's metrics and the gate's result."""
-
-    SUBJECT = "phase"
-
-    phase: str
-    prompt: str
-    metrics: dict[str, bool | int | float] = {}
-    gate_valid: bool
-    gate_score: float
-    open_gaps: list[str] = []
-
-
-class QualityAssessment(Contract):
-    """A supervisor's assessment of a phase."""
-
-    score: Annotated[float, clamp(1, 10)] = Field(default=5.0, json_schema_extra={"minimum": 1, "maximum": 10})
-    strengths: list[Annotated[str, one_line(1_000)]] = []
-    weaknesses: list[Annotated[str, one_line(1_000)]] = []
-
-
-class SupervisorAnswer(RoleAnswer):
-    """A reflection on a phase."""
-
-    action: Annotated[Action, member_or(Action, Action.PROCEED)]
-    rationale: Annotated[str, one_line(1_000)] = ""
-    quality_assessment: QualityAssessment = QualityAssessment()
-    guidance: Annotated[str, AfterValidator(lambda text: shorten(text.strip(), 2_000))] = Field(
-        default="", description="what the next phase should do differently"
-    )
-
-
 I = TypeVar("I", bound=RoleInput)
 O = TypeVar("O", bound=RoleAnswer)
 
@@ -504,14 +410,6 @@ ANALYZER: Final = RoleSpec(
 SYNTHESIZER: Final = RoleSpec(
     "synthesizer", "write_report", Tier.COMPLEX, WriteInput, SynthesizerAnswer, SynthesizerResult,
     share=TokenShare.SYNTHESIS, output_tokens=16_000, expected_output_tokens=5_000, work="synthesis", plain_text=True,
-)  # fmt: skip
-REFINER: Final = RoleSpec(
-    "refiner", "refine_gaps", Tier.ANALYTICAL, RefineInput, RefinerAnswer, RefinerAnswer,
-    share=TokenShare.REFINEMENT, output_tokens=3_000, expected_output_tokens=1_500, work="refinement",
-)  # fmt: skip
-SUPERVISOR: Final = RoleSpec(
-    "supervisor", "reflect_on_phase", Tier.SIMPLE, ReflectInput, SupervisorAnswer, SupervisorAnswer,
-    share=TokenShare.REFINEMENT, output_tokens=1_024, expected_output_tokens=600,
 )  # fmt: skip
 
 

@@ -25,8 +25,8 @@ from contracts.outcome import (
 )
 from contracts.plan import WITHOUT_SEARCH, Clarification, Plan, PlanNode, Waiting
 from contracts.resolved import ResolvedResearch
-from contracts.roles import ReflectInput, SupervisorAnswer
 from contracts.state_changes import pack_json, unpack_json
+from contracts.supervisor_roles import ReflectInput, SupervisorAnswer
 from contracts.tokens import MAX_SHORTENED_CALLS, CallFidelity, FidelityTotals
 from contracts.vocabulary import GapStatus, NodeKind, NodeStatus, Quality, RunStatus, SourceStatus
 
@@ -257,7 +257,9 @@ class ResearchState(BaseModel):
         Work that is not itself a search, such as an agent's task, is excluded.
         """
         planned = [
-            query for query in self.plan.sub_queries if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH
+            query
+            for query in self.plan.sub_queries
+            if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH and not query.sections
         ]
         planned_ids, by_text = {query.id for query in planned}, dict[str, list[QueryRecord]]()
         for record in self.query_ledger:

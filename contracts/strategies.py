@@ -22,11 +22,12 @@ from contracts.report_updates import REPORTER
 from contracts.request import Approve, Depth, Gates, Mode, Verify
 from contracts.research_trees import MAX_LEVELS
 from contracts.resolved import EffectiveLimits, ResolvedResearch
-from contracts.roles import ANALYZER, CLARIFIER, PLANNER, REFINER, SUPERVISOR, SYNTHESIZER, RoleSpec
+from contracts.roles import ANALYZER, CLARIFIER, PLANNER, SYNTHESIZER, RoleSpec
 from contracts.summaries import SUMMARIZER
+from contracts.supervisor_roles import REFINER, SUPERVISOR
 from contracts.tokens import TokenShare
 from contracts.tree_sizes import tree_calls
-from contracts.vocabulary import EngineKind, JudgeMode, ReportSection, Tier
+from contracts.vocabulary import EngineKind, JudgeMode, ReportSection, ThinkMode, Tier
 
 ENTRY_POINTS: Final = "durable_research.strategies"
 MAX_GAPS: Final = 30
@@ -167,19 +168,18 @@ def _steps(minimum: int, maximum: int, searches: int, reads: int) -> dict[str, i
 
 # --- supervisor ----------------------------------------------------------------------------------------------------
 REFLECTIONS_PER_ITERATION: Final = 4
-"""One after each phase but the first of a follow-up iteration, if the supervisor reflects with a model."""
+"""One after each phase but the first of a follow-up iteration, if a model reflects after every phase."""
 MIN_SUB_QUERIES: Final = 2
 
 
 def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
     rounds, questions = limits.max_iterations, limits.max_sub_queries
-    reflections = REFLECTIONS_PER_ITERATION if reflects else 0
     return {
         PLANNER.name: (1, 1),
         ANALYZER.name: (min(MIN_SUB_QUERIES, questions), rounds * questions),
         SYNTHESIZER.name: (1, rounds),
         REFINER.name: (0, rounds - 1),
-        SUPERVISOR.name: (reflections, rounds * reflections),
+        SUPERVISOR.name: (1, rounds * REFLECTIONS_PER_ITERATION) if reflects else (0, 0),
     }
 
 
@@ -373,7 +373,8 @@ def calls_by_role(
     """Return the fewest and most model calls by role of a run; `own` replaces those of its strategy."""
     strategy = declaration(resolved.strategy)
     if own is None:
-        own = strategy.expected_calls(resolved.limits, resolved.gates.think is JudgeMode.MODEL)
+        reflects = resolved.gates.think in (ThinkMode.AUTO, ThinkMode.MODEL)
+        own = strategy.expected_calls(resolved.limits, reflects)
     expected, closing = dict(own), closing_calls(resolved)
     low, high = (1, MAX_ROUNDS) if resolved.gates.clarifies else (0, 0)
     extra_low, extra_high = expected.get(strategy.clarifier.name, (0, 0))

@@ -224,9 +224,20 @@ class Action(StrEnum):
 
 
 class JudgeMode(StrEnum):
-    """Judge of a phase or a draft: a model, rules alone, or none."""
+    """Judge of a draft: a model, rules alone, or none."""
 
     MODEL = "model"
+    RULES = "rules"
+    OFF = "off"
+
+
+class ThinkMode(StrEnum):
+    """Author of the reflection after a unit of work."""
+
+    AUTO = "auto"
+    """A model where a unit leaves something to decide; else the gate's rules."""
+    MODEL = "model"
+    """A model after every unit."""
     RULES = "rules"
     OFF = "off"
 

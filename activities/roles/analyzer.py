@@ -13,6 +13,7 @@ from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from contracts.addresses import canonical_url, finding_id
 from contracts.evidence import Evidence, Finding, bounded_confidence, source_voice, supported_confidence
 from contracts.exclusions import mentions_any
+from contracts.gaps import SettledGap
 from contracts.lenient import to_line
 from contracts.recursive_roles import ExtractorAnswer, ExtractorResult, MentionedWork
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
@@ -66,12 +67,27 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         findings=_link_contradictions(list(findings.values()), contradictions),
         evidence=list(evidence.values()),
         gaps=answer.fitted(request, work.warnings).gaps,
+        settled_gaps=_settled_gaps(work, {number: name for number, name in numbered.items() if name in findings}),
         quality_updates=[item for name, item in opinions.items() if name in sources],
         analyzed_source_ids=[
             source.id for source in request.sources if source.text and work.documents.get(source.text.hash)
         ],
         dropped_quotes=dropped_quotes,
     )
+
+
+def _settled_gaps(work: Work, numbered: Mapping[int, str]) -> list[SettledGap]:
+    """Return the gaps of the request that findings answer; `numbered` are finding ids by their number in the answer."""
+    answered_by: dict[str, list[str]] = {gap.id: [] for gap in work.request.gaps}
+    for number, proposed in enumerate(work.answer.findings, start=1):
+        for name in proposed.answers_gaps:
+            if number in numbered and name in answered_by:
+                answered_by[name].append(numbered[number])
+    return [
+        SettledGap(gap_id=gap_id, answered_by=list(dict.fromkeys(names)))
+        for gap_id, names in answered_by.items()
+        if names
+    ]
 
 
 def ground_extraction(work: Work) -> ExtractorResult:

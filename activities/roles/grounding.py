@@ -132,6 +132,11 @@ def evidence_at(source_id: str, text: str, start: int, end: int) -> Evidence:
     )
 
 
+def heading_offsets(text: str) -> list[int]:
+    """Return the offsets of the headings of a text, in order."""
+    return _headings(text)[0]
+
+
 @lru_cache(maxsize=32)  # for the many passages of a page
 def _headings(text: str) -> tuple[list[int], list[str]]:
     """Return offsets and texts of the headings of a text, outside of code; at most 120 characters of each."""

@@ -18,10 +18,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from activities.reporting.references import without_markers
 from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
+from activities.roles.gap_passages import passages_of
 from activities.roles.report_writing import section_of
 from activities.roles.untrusted import break_lines, guard, guard_line, label_key, label_of, seal, wrap
 from contracts.addresses import digest
-from contracts.call_sizes import QUOTE_CHARACTERS, SECTION_CHARACTERS, max_sources
+from contracts.call_sizes import (
+    GAP_PASSAGE_CHARACTERS,
+    QUOTE_CHARACTERS,
+    SECTION_CHARACTERS,
+    SHOWN_HEADINGS_CHARACTERS,
+    max_sources,
+)
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.recursive_roles import MAX_SHOWN_LINKS
@@ -32,6 +39,7 @@ from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
 from contracts.vocabulary import Confidence, Quality
 from providers.interfaces import RenderedPrompt
+from providers.text import sentence_spans
 from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
 from providers.tokens.shortening import excerpt, shortened
 
@@ -130,6 +138,14 @@ class PromptBlock(str):
 
 
 @dataclass(frozen=True)
+class ShownPassages:
+    """Numbered lines of passages, and the numbers of those on each gap."""
+
+    lines: Sequence[PromptBlock]
+    numbers: Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
 class PromptBlocks:
     """Content of one prompt."""
 
@@ -199,6 +215,47 @@ class PromptBlocks:
         shown = [finding for finding in self.request.findings if self.levels.get(finding.id) is not Level.DROPPED]
         used = {source_id for finding in shown for source_id in finding.source_ids}
         return [source for source in self.request.sources if source.id in used]
+
+    def finding_lines(self) -> list[PromptBlock]:
+        """Return one line for each finding: label, sub-query by its number, statement, confidence."""
+        numbers = {query.id: number for number, query in enumerate(getattr(self.request, "sub_queries", ()), start=1)}
+        lines = []
+        for finding in self.request.findings:
+            number = numbers.get(finding.sub_query_id)
+            about = f" (on {number})" if number else ""
+            statement = guard_line(finding.statement, ITEM_CHARACTERS)
+            line = f"{show_label(finding.id, self)}{about}: {statement} ({finding.confidence.value} confidence)"
+            lines.append(PromptBlock(line))
+        return lines
+
+    def headings(self, reference: DocumentRef | None) -> list[PromptBlock]:
+        """Return the headings of a stored draft, each followed by the first sentence below it."""
+        text = without_markers(self.documents.get(reference.hash, "") if reference else "")
+        lines, room, is_new = list[PromptBlock](), SHOWN_HEADINGS_CHARACTERS, False
+        for line in filter(None, map(str.strip, text.splitlines())):
+            shown = ""
+            if line.startswith("#"):
+                shown, is_new = line, True
+            elif is_new:
+                first = next(iter(sentence_spans(line)), (0, len(line)))
+                shown, is_new = line[slice(*first)], False
+            if shown and len(shown) <= room:
+                room -= len(shown)
+                lines.append(PromptBlock(guard_line(shown, ITEM_CHARACTERS)))
+        return lines
+
+    def gap_passages(self) -> "ShownPassages":
+        """Return the best passages of sources already read on each gap of a refinement."""
+        found = passages_of(self.request, self.documents)
+        sources = {source.id: source for source in self.request.read_sources}
+        lines = []
+        for number, passage in enumerate(found.passages, start=1):
+            source = sources[passage.source_id]
+            stored = self.documents[source.text.hash] if source.text else ""
+            place = " › ".join(dict.fromkeys([source.title, *passage.path]))
+            text = guard_line(stored[passage.start : passage.end], GAP_PASSAGE_CHARACTERS)
+            lines.append(PromptBlock(f"{number}. ({guard_line(place, ITEM_CHARACTERS)}) {text}"))
+        return ShownPassages(lines, found.numbers)
 
     def draft(self, reference: DocumentRef | None, characters: int, cited: str = "") -> PromptBlock:
         """Return the beginning of a stored draft as an item; `cited` replaces its citation markers."""

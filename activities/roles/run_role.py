@@ -21,16 +21,17 @@ from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis, ground_extraction
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
+from activities.roles.gap_passages import ground_refinement
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
 from activities.roles.report_writing import ground_report, ground_update
 from activities.roles.turn_taking import ground_turn, render_turn
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import checking_roles, failures, recursive_roles, report_updates, roles, summaries
+from contracts import checking_roles, failures, recursive_roles, report_updates, roles, summaries, supervisor_roles
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
-from contracts.evidence import Gap
+from contracts.evidence import Finding, Gap
 from contracts.lenient import UnfitAnswer
 from contracts.notebooks import AnalysisEntry, strip_details
 from contracts.outcome import CallAccount
@@ -265,9 +266,11 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
 
 
 def _ids_by_label(request: RoleInput) -> dict[str, str]:
-    """Return the ids of an input's gaps and sources by their labels in a prompt."""
-    parts = [part for name in ("gaps", "sources", "vetted") for part in getattr(request, name, ())]
-    return label_all((part.id for part in parts if isinstance(part, (Gap, SourceExtract, VettedSource))), request)
+    """Return the ids of an input's gaps, sources and findings by their labels in a prompt."""
+    lists = (getattr(request, name, ()) for name in ("gaps", "sources", "vetted", "findings"))
+    parts = [part for items in lists if isinstance(items, list) for part in items]
+    labelled = (Gap, SourceExtract, VettedSource, Finding)
+    return label_all((part.id for part in parts if isinstance(part, labelled)), request)
 
 
 def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
@@ -300,4 +303,5 @@ GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     summaries.SUMMARIZER.name: _ground_summary,
     report_updates.REPORTER.name: ground_update,
     recursive_roles.EXTRACTOR.name: ground_extraction,
+    supervisor_roles.REFINER.name: ground_refinement,
 }

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from contracts.addresses import normalized_text
 from contracts.evidence import source_voice, supported_confidence
 from contracts.plan import OTHER_FORM
 from contracts.recursive_roles import ExtractInput, ExtractorAnswer
@@ -42,9 +43,13 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     passages = [passage for passage in ranking.passages() if passage.coverage >= COVERAGE_FLOOR]
     text = shorten(task.sub_query.text, TITLE_CHARACTERS)
     has_gap = not passages and task.sub_query.facet != OTHER_FORM
+    # Rules take a passage for an answer to a query that it matches, so also to the gap which suggested the query.
+    asked = normalized_text(task.sub_query.text)
+    gaps = [gap.id for gap in task.gaps if asked in map(normalized_text, gap.suggested_queries)]
     shown = ranking.with_neighbours(ranking.distinct(passages, task.max_findings))
+    findings = [_finding(item, ranking.text(item)) for item in shown]
     return AnalyzerAnswer(
-        findings=[_finding(item, ranking.text(item)) for item in shown],
+        findings=[finding.model_copy(update={"answers_gaps": gaps}) for finding in findings],
         gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if has_gap else [],
     )
 

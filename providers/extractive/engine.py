@@ -12,6 +12,7 @@ from contracts import reflective_roles as reflective
 from contracts import roles as inputs
 from contracts.checking_roles import ReviewInput
 from contracts.report_updates import UpdateInput
+from contracts.supervisor_roles import RefineInput, ReflectInput
 from contracts.tool_turns import ToolTurnInput, Transcript
 from contracts.vocabulary import EngineKind
 from providers.errors import InvalidCall
@@ -28,8 +29,8 @@ def _without_documents(function: Callable[[Any], inputs.RoleAnswer]) -> RoleFunc
 ROLE_FUNCTIONS: Final[Mapping[type[inputs.RoleInput], RoleFunction]] = {
     inputs.ClarifyInput: _without_documents(roles.clarify),
     inputs.PlanInput: _without_documents(roles.plan),
-    inputs.ReflectInput: _without_documents(roles.reflect),
-    inputs.RefineInput: _without_documents(roles.refine),
+    ReflectInput: _without_documents(roles.reflect),
+    RefineInput: _without_documents(roles.refine),
     reflective.ClassifyInput: _without_documents(roles.classify),
     reflective.InvestigateInput: _without_documents(roles.investigate),
     reflective.PlanStepsInput: _without_documents(roles.plan_steps),

@@ -7,7 +7,7 @@ from contracts import living_roles as living
 from contracts import orchestrator_roles as orchestrator
 from contracts import recursive_roles as recursive
 from contracts import reflective_roles as reflective
-from contracts import roles
+from contracts import roles, supervisor_roles
 from contracts.addresses import normalized_text
 from contracts.base import Contract
 from contracts.checking_roles import ReviewerAnswer, ReviewInput
@@ -91,33 +91,37 @@ def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
 
 
 # --- gates and gaps --------------------------------------------------------------------------------------------------
-def reflect(task: roles.ReflectInput) -> roles.SupervisorAnswer:
-    """Follow the gate; never loosen it."""
+def reflect(task: supervisor_roles.ReflectInput) -> supervisor_roles.SupervisorAnswer:
+    """Follow the gate; never loosen it, settle no gap and instruct no role."""
     if not task.gate_valid:
         action = Action.RETRY
     elif task.phase == Phase.SYNTHESIS:
-        action = Action.ITERATE if task.open_gaps and task.iteration < task.max_iterations else Action.COMPLETE
+        action = Action.ITERATE if task.gaps and task.iteration < task.max_iterations else Action.COMPLETE
     else:
         action = Action.PROCEED
     problems = [issue.message for issue in task.issues]
     state = "satisfied" if task.gate_valid else "not satisfied"
-    return roles.SupervisorAnswer(
+    return supervisor_roles.SupervisorAnswer(
         action=action,
         rationale=f"The gate after {task.phase} is {state} ({task.gate_score:g} of 10).",
-        quality_assessment=roles.QualityAssessment(score=min(10.0, max(1.0, task.gate_score)), weaknesses=problems),
-        guidance="" if task.gate_valid else "; ".join(problems)[:1_000],
+        quality_assessment=supervisor_roles.QualityAssessment(
+            score=min(10.0, max(1.0, task.gate_score)), weaknesses=problems
+        ),
     )
 
 
-def refine(task: roles.RefineInput) -> roles.RefinerAnswer:
-    """Recommend another iteration only for gaps with a suggested query that was not tried yet."""
+def refine(task: supervisor_roles.RefineInput) -> supervisor_roles.RefinerAnswer:
+    """Recommend another iteration only for gaps with a suggested query that was not tried yet.
+
+    Whether a finding or a passage answers a gap is not for rules to decide, so none is called answered.
+    """
     tried = {normalized_text(text) for text in (*task.asked, task.query)}
     judged = [_judge(gap, tried) for gap in sorted(task.gaps, key=lambda gap: (gap.priority, gap.id))]
     addressable = [assessment.gap_id for assessment in judged if assessment.addressable]
     should_iterate = bool(addressable) and task.remaining_iterations > 0
-    return roles.RefinerAnswer(
+    return supervisor_roles.RefinerAnswer(
         gap_analysis=judged,
-        iteration_recommendation=roles.Recommendation(
+        iteration_recommendation=supervisor_roles.Recommendation(
             should_iterate=should_iterate,
             rationale=f"{len(addressable)} of {plural(len(judged), 'open gap')} have a search that was not tried yet.",
             priority_gaps=addressable if should_iterate else [],
@@ -125,18 +129,18 @@ def refine(task: roles.RefineInput) -> roles.RefinerAnswer:
     )
 
 
-def _judge(gap: Gap, tried: set[str]) -> roles.GapAssessment:
+def _judge(gap: Gap, tried: set[str]) -> supervisor_roles.GapAssessment:
     fresh = [
         " ".join(text.split())[:QUERY_CHARACTERS]
         for text in gap.suggested_queries
         if normalized_text(text) not in tried and (len(text) >= MIN_QUERY_CHARACTERS or gap.origin == ASKED_BY_PERSON)
     ]
     tried.update(map(normalized_text, fresh))
-    return roles.GapAssessment(
+    return supervisor_roles.GapAssessment(
         gap_id=gap.id,
         severity=Severity.MODERATE if gap.priority == 1 else Severity.MINOR,
         addressable=bool(fresh),
-        follow_up_queries=[roles.FollowUpQuery(query=text) for text in fresh[:2]],
+        follow_up_queries=[supervisor_roles.FollowUpQuery(query=text) for text in fresh[:2]],
     )
 
 

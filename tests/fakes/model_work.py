@@ -90,6 +90,13 @@ def plan(prompt: str) -> dict[str, Any]:
     }
 
 
+def gaps_asked_about(prompt: str) -> list[str]:
+    """Labels of the listed gaps whose description is part of what is asked."""
+    asked = element(prompt, "sub_query") or element(prompt, "task")
+    listed = (GAP_LINE.match(line) for line in element(prompt, "gaps").splitlines())
+    return [match["id"] for match in listed if match and match["description"].strip(". ") in asked]
+
+
 def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
     """At most two sentences of each source, quoted as they stand; best match with the sub-query first."""
     wanted = {word.lower()[:5] for word in key_words(element(prompt, "sub_query") + " " + question_of(prompt))}
@@ -106,6 +113,7 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
                 "confidence": "high" if quality == "high" else "medium",
                 "quotes": [{"source_id": source_id, "quote": quote}],
                 "category": "general",
+                "answers_gaps": gaps_asked_about(prompt),
             }
             for quote in ranked[:2]
         ]

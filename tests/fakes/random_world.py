@@ -8,7 +8,8 @@ from temporalio.exceptions import ApplicationError
 
 from contracts import failures
 from contracts.addresses import digest, evidence_id, finding_id
-from contracts.evidence import Evidence, Finding, ReportDraft
+from contracts.evidence import Evidence, Finding, ReportDraft, SectionRef
+from contracts.gaps import SettledGap
 from contracts.messages import (
     ReadRecord,
     ReadRequest,
@@ -24,23 +25,27 @@ from contracts.outcome import CallAccount, Citation, ReportFiles, Usage
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
-    FollowUpQuery,
-    GapAssessment,
     PlanInput,
     PlannerAnswer,
     ProposedGap,
     QualityUpdate,
-    Recommendation,
-    RefineInput,
-    RefinerAnswer,
-    ReflectInput,
     SubQuery,
-    SupervisorAnswer,
     SynthesizerResult,
     WriteInput,
 )
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, change_between, json_digest, pack_json, unpack_json
+from contracts.supervisor_roles import (
+    FollowUpQuery,
+    GapAssessment,
+    GapReading,
+    Recommendation,
+    RefineInput,
+    RefinerResult,
+    ReflectInput,
+    RoleGuidance,
+    SupervisorAnswer,
+)
 from contracts.vocabulary import Action, Confidence, EngineKind, Quality, Severity
 from tests.fakes.host import InProcessHost
 from tests.fakes.states import EMPTY_REF, hit, record
@@ -137,6 +142,11 @@ class RandomWorld:
             findings=findings,
             evidence=evidence,
             gaps=gaps,
+            settled_gaps=[
+                SettledGap(gap_id=gap.id, answered_by=[chance.choice(findings).id])
+                for gap in request.gaps
+                if findings and chance.random() < 0.4
+            ],
             quality_updates=[QualityUpdate(source_id="src-unknown", quality=Quality.HIGH)],
             analyzed_source_ids=[source.id for source in request.sources] + ["src-unknown"],
             account=self.account(request),
@@ -154,7 +164,7 @@ class RandomWorld:
         )
         return SynthesizerResult(draft=draft, account=self.account(request))
 
-    async def refine_gaps(self, request: RefineInput) -> RefinerAnswer:
+    async def refine_gaps(self, request: RefineInput) -> RefinerResult:
         chance = self.chance("refine", request.operation)
         assessments = [
             GapAssessment(
@@ -162,18 +172,35 @@ class RandomWorld:
                 severity=chance.choice(list(Severity)),
                 addressable=chance.random() < 0.7,
                 follow_up_queries=[FollowUpQuery(query=f"follow-up {chance.randint(0, 99)} to ask")],
+                answered_by=[chance.choice([*(one.id for one in request.findings), "f-unknown"])]
+                if chance.random() < 0.2
+                else [],
+                duplicate_of=chance.choice([*(one.id for one in request.gaps), "gap-unknown"])
+                if chance.random() < 0.2
+                else "",
             )
             for gap in request.gaps
         ]
         assessments.append(GapAssessment(gap_id="gap-unknown", severity=Severity.CRITICAL, addressable=True))
         recommendation = Recommendation(should_iterate=chance.random() < 0.8)
-        return RefinerAnswer(
-            gap_analysis=assessments, iteration_recommendation=recommendation, account=self.account(request)
+        readings = [
+            GapReading(gap_id=gap.id, sections=[SectionRef(source_id=source.id, start=0, end=50)])
+            for gap in request.gaps
+            for source in request.read_sources
+            if chance.random() < 0.1
+        ]
+        return RefinerResult(
+            gap_analysis=assessments,
+            iteration_recommendation=recommendation,
+            readings=readings,
+            account=self.account(request),
         )
 
     async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
         action = self.chance("reflect", request.operation).choice(list(Action))
-        return SupervisorAnswer(action=action, guidance="look closer", account=self.account(request))
+        return SupervisorAnswer(
+            action=action, guidance=[RoleGuidance(text="look closer")], account=self.account(request)
+        )
 
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         state = self.session.state(request.change)

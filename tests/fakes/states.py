@@ -8,7 +8,7 @@ from contracts.presets import preset
 from contracts.request import Depth, Gates
 from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
 from contracts.state import ResearchState
-from contracts.vocabulary import Confidence, EngineKind, JudgeMode, NodeStatus, Quality, SourceStatus
+from contracts.vocabulary import Confidence, EngineKind, NodeStatus, Quality, SourceStatus, ThinkMode
 
 EMPTY_REF = DocumentRef(hash="sha256:" + "0" * 64)
 
@@ -22,7 +22,7 @@ def resolved(**changes: object) -> ResolvedResearch:
         providers=[ProviderChoice(name="corpus", available=True)],
         corpus=CorpusSnapshot(name="manual", files=3),
         limits=preset("supervisor", Depth.MEDIUM),
-        gates=Gates(think=JudgeMode.RULES),
+        gates=Gates(think=ThinkMode.RULES),
     )
     return base.model_copy(update=changes)
 

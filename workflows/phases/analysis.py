@@ -17,7 +17,7 @@ from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
 from workflows.phases.role_inputs import analyze_input, sources_to_analyze
 from workflows.rules import gaps
-from workflows.rules.sub_queries import queries_to_analyze
+from workflows.rules.sub_queries import queries_to_analyze, queries_to_repeat
 from workflows.run.calls import explain
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
@@ -29,12 +29,12 @@ QUALITY_STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
 async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
     """Analyze the sub-queries gathered but not analyzed yet, at most `max_parallel` at a time.
 
-    `again` repeats those of this iteration with the issues of the pause; new results replace the old ones. Finished
-    analyses are always merged; `Interrupted` or `asyncio.CancelledError` is raised after the merge.
+    `again` repeats those of this iteration that failed or found nothing, with the issues of the pause; new results
+    replace the old ones. Finished analyses are always merged; `Interrupted` or `asyncio.CancelledError` is raised
+    after the merge.
     """
     state = run.state
-    repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
-    queries = repeated if again else queries_to_analyze(state)
+    queries = queries_to_repeat(state) if again else queries_to_analyze(state)
     issues, turns = run.issues(Phase.ANALYSIS), asyncio.Semaphore(run.resolved.limits.max_parallel)
 
     async def analyze_one(query: PlanNode) -> AnalyzerResult:
@@ -112,7 +112,7 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
     cited.update(state.draft.evidence_ids if state.draft else [])
     unused = {item for finding in removed for item in finding.evidence_ids} - cited
     state.evidence = {name: item for name, item in state.evidence.items() if name not in unused}
-    state.gaps = gaps.withdraw_gaps(state.gaps, queries, state.iteration)
+    state.gaps = gaps.withdraw_gaps(state.gaps, queries, state.iteration, [finding.id for finding in removed])
 
 
 # --- new results ---------------------------------------------------------------------------------------------------
@@ -180,12 +180,13 @@ def _merge_gaps(
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
     with _record_gap_changes(run):
-        if query.gap_id and (fresh or not in_parts):
-            state.gaps = gaps.close_after_follow_up(state.gaps, query.gap_id, [finding.id for finding in fresh])
+        state.gaps = gaps.settle_gaps(state, output.settled_gaps if output else [])
+        if query.gap_id and not query.finding_count and not in_parts:
+            state.gaps = gaps.give_up_gap(state.gaps, query.gap_id)
         # A follow-up without findings must not reopen its gap in other words; a leaf reports gaps stated by its source.
         may_open = fresh or not query.gap_id or query.source_id is not None
         opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if may_open else []
-        state.gaps = [*state.gaps, *opened]
+        state.gaps = gaps.with_gaps(state, opened)
         for gap in opened:
             run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
     known = {gap.id for gap in state.gaps}

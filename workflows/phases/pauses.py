@@ -14,9 +14,9 @@ from contracts.orchestrator_roles import ASK_PERSON
 from contracts.outcome import HOOK, PERSON
 from contracts.plan import APPROVAL_PHRASE, MAX_QUESTIONS, MAX_ROUNDS, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
-from contracts.roles import SUPERVISOR
 from contracts.state import OpenPause, ResearchState
 from contracts.strategies import declaration
+from contracts.supervisor_roles import SUPERVISOR
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, RunStatus, StopReason
 from workflows.run.calls import hook_options, is_cancelled, reason_of

@@ -1,16 +1,23 @@
 """Requests to roles: projections of the state, so that no role gets all of it."""
 
+from collections.abc import Collection, Sequence
+from typing import Final
+
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MAX_SOURCES
-from contracts.evidence import Source
+from contracts.evidence import Gap, Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.strategies import declaration
-from contracts.vocabulary import NodeKind
+from contracts.vocabulary import GapStatus, NodeKind
 from workflows.rules.duplicates import protected_ids
+from workflows.rules.gaps import SEVERITY_ORDER
 from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.research_run import ResearchRun
+
+MAX_GAPS_TO_ANSWER: Final = 15
+"""Open gaps listed for one analysis."""
 
 
 def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
@@ -58,6 +65,7 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
             priority=query.priority,
         ),
         sources=[to_extract(source, again=is_seen(source)) for source in sources_to_analyze(run, query)],
+        gaps=gaps_to_answer(state.gaps, [query.gap_id]),
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
         max_findings=FINDINGS_PER_SUB_QUERY,
@@ -65,6 +73,22 @@ def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) ->
         term_documents=state.term_documents,
         issues=issues,
     )
+
+
+def gaps_to_answer(gaps: Sequence[Gap], first: Collection[str | None] = ()) -> list[Gap]:
+    """Return the open gaps that an analysis may answer: those it was made for first, then the most severe, latest ones.
+
+    Only what a reader needs is included.
+    """
+    still_open = [gap for gap in gaps if gap.status is GapStatus.OPEN]
+    order = sorted(
+        range(len(still_open)),
+        key=lambda index: (still_open[index].id in first, SEVERITY_ORDER[still_open[index].severity], index),
+        reverse=True,
+    )
+    fields = ("id", "description", "suggested_queries")
+    chosen = [still_open[index] for index in sorted(order[:MAX_GAPS_TO_ANSWER])]
+    return [Gap(**{name: getattr(gap, name) for name in fields}) for gap in chosen]
 
 
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:

@@ -33,7 +33,7 @@ from contracts.tokens import MAX_SHORTENED_CALLS, FidelityTotals
 from contracts.vocabulary import AgentRole, GapStatus, NodeKind, NodeStatus, RunStatus, SourceStatus, StopReason
 from workflows.rules.duplicates import Identities
 from workflows.rules.endings import may_be_read_later
-from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap
+from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap, with_gaps
 from workflows.rules.sub_queries import pass_over, queries_to_analyze, unread_hits
 
 MIN_SECONDS: Final = 1.0
@@ -366,7 +366,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, resul
         cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
         silent = silent_gap(node.model_copy(update=cut_short))
         state.gaps = reopen_stated(state.gaps, [silent])
-        state.gaps = [*state.gaps, *open_gaps(state, [silent], f"sub_query:{node.id}")]
+        state.gaps = with_gaps(state, open_gaps(state, [silent], f"sub_query:{node.id}"))
         stated = [gap_id(silent.description)]
     finding_ids = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
     update = {

@@ -1,25 +1,31 @@
-"""Lifecycle of gaps: opened by an analysis, an unanswered sub-query or a person; closed by later evidence. Pure."""
+"""Lifecycle of gaps: opened by an analysis, an unanswered sub-query or a person; closed as a model judges. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from contracts.addresses import gap_id
 from contracts.evidence import ASKED_BY_PERSON, Gap
+from contracts.gaps import SettledGap
 from contracts.plan import PlanNode
-from contracts.roles import GapAssessment, ProposedGap
+from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.strategies import MAX_GAPS, declaration
+from contracts.supervisor_roles import GapAssessment
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
+
+SEVERITY_ORDER: Final = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
+VISIBLE: Final = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
+"""Statuses of the gaps that a report names."""
 
 
 # --- opening -------------------------------------------------------------------------------------------------------
 def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
-    """Return the gaps that are new to the run, in order, up to the strategy's total limit."""
+    """Return the gaps that are new to the run, in order; `with_gaps` adds them."""
     known = {gap.id for gap in state.gaps}
-    limit = declaration(state.resolved.strategy).most_gaps if state.resolved else MAX_GAPS
     fresh: list[Gap] = []
     for draft in drafts:
         identity = gap_id(draft.description)
-        if not draft.description.strip() or identity in known or len(known) >= limit:
+        if not draft.description.strip() or identity in known:
             continue
         known.add(identity)
         fresh.append(
@@ -37,6 +43,21 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
     return fresh
 
 
+def with_gaps(state: ResearchState, fresh: Sequence[Gap]) -> list[Gap]:
+    """Return the gaps of a run with new ones, up to the strategy's limit.
+
+    Settled gaps give way first, then the least severe and oldest ones; requests of people do not.
+    """
+    limit = declaration(state.resolved.strategy).most_gaps if state.resolved else MAX_GAPS
+    gaps = [*state.gaps, *fresh]
+    order = sorted(range(len(gaps)), key=lambda index: (_importance(gaps[index]), index), reverse=True)
+    return [gaps[index] for index in sorted(order[:limit])]
+
+
+def _importance(gap: Gap) -> tuple[bool, bool, int]:
+    return gap.origin == ASKED_BY_PERSON, gap.status in VISIBLE, SEVERITY_ORDER[gap.severity]
+
+
 def silent_gap(query: PlanNode) -> ProposedGap:
     """Return the gap for a sub-query without findings: the question, and why it is open."""
     text, priority = query.text[:250], 1
@@ -50,15 +71,20 @@ def silent_gap(query: PlanNode) -> ProposedGap:
 
 
 # --- before and after an analysis ----------------------------------------------------------------------------------
-def withdraw_gaps(gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int) -> list[Gap]:
-    """Return the gaps before a repeated analysis: those it opened become superseded, those it closed open again."""
+def withdraw_gaps(
+    gaps: Iterable[Gap], queries: Sequence[PlanNode], iteration: int, removed: Collection[str] = ()
+) -> list[Gap]:
+    """Return the gaps before a repeated analysis: those it opened become superseded, those it closed open again.
+
+    `removed` are the ids of the findings that the repeated analysis replaces.
+    """
     origins, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
     result = []
     for gap in gaps:
         status = gap.status
         if gap.origin in origins and gap.iteration == iteration and status is GapStatus.OPEN:
             status = GapStatus.SUPERSEDED
-        elif gap.id in closed:
+        elif gap.id in closed or not set(gap.resolved_by).isdisjoint(removed):
             status = GapStatus.OPEN
         result.append(gap.model_copy(update={"status": status}))
     return result
@@ -75,20 +101,46 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
     ]
 
 
-def close_after_follow_up(gaps: Iterable[Gap], gap: str | None, finding_ids: list[str]) -> list[Gap]:
-    """Close a gap with the findings of its follow-up; without any, it becomes unaddressable."""
-    update = {"status": GapStatus.ADDRESSED if finding_ids else GapStatus.UNADDRESSABLE, "resolved_by": finding_ids}
-    return [one.model_copy(update=update) if one.id == gap and one.status is GapStatus.OPEN else one for one in gaps]
+def give_up_gap(gaps: Iterable[Gap], gap_id: str | None) -> list[Gap]:
+    """Return the gaps with an open one unaddressable, because its follow-up found nothing at all."""
+    return [
+        gap.model_copy(update={"status": GapStatus.UNADDRESSABLE})
+        if gap.id == gap_id and gap.status is GapStatus.OPEN
+        else gap
+        for gap in gaps
+    ]
+
+
+def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap]:
+    """Return the gaps of a run, with those closed that a model calls answered or repeated.
+
+    Only known findings and gaps count. A request of a person is closed by findings alone, once it was searched for.
+    """
+    result, finding_ids = {gap.id: gap for gap in state.gaps}, {finding.id for finding in state.findings}
+    searched = {node.gap_id for node in state.plan.nodes if node.gap_id and node.status is not NodeStatus.PENDING}
+    for item in settled:
+        gap = result.get(item.gap_id)
+        if gap is None or gap.status is not GapStatus.OPEN:
+            continue
+        is_request = gap.origin == ASKED_BY_PERSON
+        answered_by = [name for name in item.answered_by if name in finding_ids]
+        if answered_by and (not is_request or gap.id in searched):
+            update = {"status": GapStatus.ADDRESSED, "resolved_by": answered_by}
+            result[gap.id] = gap.model_copy(update=update)
+        elif item.duplicate_of in result and item.duplicate_of != gap.id and not is_request:
+            result[gap.id] = gap.model_copy(update={"status": GapStatus.SUPERSEDED})
+    return list(result.values())
 
 
 # --- assessments of a refiner --------------------------------------------------------------------------------------
-def apply_assessments(gaps: list[Gap], assessments: Iterable[GapAssessment]) -> list[Gap]:
-    """Apply the refiner's assessments by gap id, except to requests of people, which are always searched."""
-    result = {gap.id: gap for gap in gaps}
+def apply_assessments(state: ResearchState, assessments: Sequence[GapAssessment]) -> list[Gap]:
+    """Apply the refiner's assessments by gap id; requests of people are always searched, however they are judged."""
+    result = {gap.id: gap for gap in settle_gaps(state, assessments)}
     for assessment in assessments:
         gap = result.get(assessment.gap_id)
         if gap is not None and gap.origin != ASKED_BY_PERSON:
-            is_hopeless = gap.status is GapStatus.OPEN and not assessment.addressable
+            is_readable = assessment.addressable or bool(assessment.read_further)
+            is_hopeless = gap.status is GapStatus.OPEN and not is_readable
             status = GapStatus.UNADDRESSABLE if is_hopeless else gap.status
             result[gap.id] = gap.model_copy(update={"severity": assessment.severity, "status": status})
     return list(result.values())

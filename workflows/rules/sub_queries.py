@@ -5,12 +5,13 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.addresses import canonical_url, normalize, normalized_text, sub_query_id
-from contracts.evidence import Candidate, QueryRecord
+from contracts.evidence import Candidate, Gap, QueryRecord, SectionRef
 from contracts.exclusions import is_excluded
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
-from contracts.roles import GapAssessment, SubQuery
+from contracts.roles import SubQuery
 from contracts.state import ResearchState
+from contracts.supervisor_roles import GapAssessment, GapReading
 from contracts.vocabulary import NodeStatus
 from workflows.rules.duplicates import Identities
 
@@ -91,18 +92,29 @@ def plan_sub_queries(proposed: Sequence[SubQuery], iteration: int, limit: int) -
 
 
 def follow_ups(
-    state: ResearchState, assessments: Iterable[GapAssessment], priority_gaps: Sequence[str], limit: int
+    state: ResearchState,
+    assessments: Iterable[GapAssessment],
+    readings: Iterable[GapReading],
+    priority_gaps: Sequence[str],
+    limit: int,
 ) -> list[PlanNode]:
-    """Return at most `limit` new sub-queries for open gaps; none repeats an answered one."""
+    """Return at most `limit` new sub-queries for open gaps; none repeats an answered one.
+
+    A gap that sections of pages already read may answer (`readings`) becomes one sub-query that needs no search.
+    """
     # A sub-query whose search failed may be repeated.
     done = (query for query in state.plan.sub_queries if query.status is not NodeStatus.FAILED)
     asked = {"", *(normalized_query(query.text) for query in done)}
     nodes = {node.id: node for node in state.plan.nodes}
     by_gap = {assessment.gap_id: assessment for assessment in assessments}
+    sections = {reading.gap_id: reading.sections for reading in readings}
     order = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
     fresh: list[PlanNode] = []
     for gap in order:
         proposed = by_gap[gap.id].follow_up_queries if gap.id in by_gap else []
+        if gap.id in sections and len(fresh) < limit:
+            fresh.append(_reading_node(state, gap, sections[gap.id]))
+            continue
         texts = [(query.query, query.expected_contribution) for query in proposed]
         for text, expected in (texts or [(text, "") for text in gap.suggested_queries])[:2]:
             if len(fresh) >= limit or find_asked(state.query_ledger, text) or normalized_query(text) in asked:
@@ -125,6 +137,29 @@ def follow_ups(
     return fresh
 
 
+def _reading_node(state: ResearchState, gap: Gap, sections: Sequence[SectionRef]) -> PlanNode:
+    """Return the sub-query for sections of pages already read; it counts as searched."""
+    return PlanNode(
+        id=sub_query_id(f"{gap.id} sections {state.iteration}"),
+        text=gap.description,
+        rationale=gap.description,
+        priority=gap.priority,
+        origin=f"gap:{gap.id}",
+        sections=list(sections),
+        iteration=state.iteration + 1,
+        status=NodeStatus.COMPLETED,
+    )
+
+
+def assign_readings(state: ResearchState, nodes: Iterable[PlanNode]) -> None:
+    """Make the sources of sections that are to be read sources of their sub-queries."""
+    for node in nodes:
+        for name in dict.fromkeys(section.source_id for section in node.sections):
+            if (source := state.sources.get(name)) is not None:
+                finders = list(dict.fromkeys([*source.sub_query_ids, node.id]))
+                state.sources[name] = source.model_copy(update={"sub_query_ids": finders})
+
+
 # --- remaining work ------------------------------------------------------------------------------------------------
 def skip_unfinished(state: ResearchState, reason: str) -> None:
     """Skip the unfinished nodes because the run ends; a resumed run continues them."""
@@ -145,6 +180,12 @@ def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
         for query in state.plan.sub_queries
         if query.id not in done and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
     ]
+
+
+def queries_to_repeat(state: ResearchState) -> list[PlanNode]:
+    """Return the sub-queries of this iteration whose analysis failed or has no finding."""
+    current = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
+    return [query for query in current if query.id in state.hasty_analyses or not query.finding_count]
 
 
 def reads_left(query: PlanNode, limits: EffectiveLimits) -> int:

@@ -9,16 +9,16 @@ from typing import Any, Final, TypeVar
 from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
-from contracts.outcome import PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
+from contracts.outcome import MODEL, PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
 from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import PACKED_EVENTS, ResearchState
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, Outcome, StopReason
-from workflows.rules.gaps import open_gaps
+from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.run.host import Host, abandon, afterwards
 from workflows.run.inbox import CallNotAllowed, Inbox, Interrupted
 
@@ -27,6 +27,8 @@ T = TypeVar("T")
 MAX_DECISIONS: Final = 500
 MAX_GUIDANCE: Final = 20
 """Per run."""
+MAX_CALL_REQUESTS: Final = 6
+"""Latest requests of people shown to one call."""
 MAX_EVENTS: Final = PACKED_EVENTS
 MAX_PAGE_EVENTS: Final = 200
 EVENT_CHARACTERS: Final = 300
@@ -103,10 +105,12 @@ class RunContext:
             self.inbox.clear()
 
     # --- guidance --------------------------------------------------------------------------------------------------
-    def guide(self, origin: str, text: str, phase: str | None) -> None:
-        """Add guidance for the next phase."""
+    def guide(self, origin: str, text: str, phase: str | None, role: str = "") -> None:
+        """Add guidance for the next phase; a model addresses it to a role."""
         if text.strip():
-            guidance = Guidance(origin=origin, phase=phase, text=text.strip()[:2_000])
+            iteration = self.state.iteration if origin == MODEL else 0
+            words = shorten(text.strip(), 2_000)
+            guidance = Guidance(origin=origin, phase=phase, role=role, iteration=iteration, text=words)
             self.state.guidance = with_guidance(self.state.guidance, guidance)
             self.note("guidance.given", f"{origin}: {guidance.text}", origin=origin)
 
@@ -122,7 +126,7 @@ class RunContext:
             return  # the planner reads the guidance
         draft = ProposedGap(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
         for gap in open_gaps(state, [draft], ASKED_BY_PERSON):
-            state.gaps = [*state.gaps, gap]
+            state.gaps = with_gaps(state, [gap])
             outputs = {"status": gap.status.value}
             self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, outputs)
 
@@ -161,6 +165,8 @@ class RunContext:
         """Return why a phase is retried, from its gate or else from the reflection on it; empty the first time."""
         if not self.retries(phase) or self.state.pause is None:
             return []
+        if self.state.pause.issues is not None:
+            return self.state.pause.issues
         issues = next((gate.issues for gate in reversed(self.state.gates) if gate.phase == phase), [])
         return issues or [GateIssue(code="reflection", message=self.state.pause.rationale)]
 
@@ -360,7 +366,7 @@ class Clock:
 # --- guidance and events -------------------------------------------------------------------------------------------
 def with_guidance(known: Sequence[Guidance], new: Guidance) -> list[Guidance]:
     """Add guidance and return the latest; repeated guidance moves to the end."""
-    others = [item for item in known if (item.origin, item.text) != (new.origin, new.text)]
+    others = [item for item in known if (item.origin, item.role, item.text) != (new.origin, new.role, new.text)]
     return newest([*others, new], MAX_GUIDANCE)
 
 
@@ -368,6 +374,21 @@ def newest(known: Sequence[Guidance], limit: int) -> list[Guidance]:
     """Return at most `limit` of the latest items in order; a person's guidance is dropped last."""
     order = sorted(range(len(known)), key=lambda index: (known[index].origin == PERSON, index))
     return [known[index] for index in sorted(order[-limit:])]
+
+
+def guidance_for(known: Sequence[Guidance], role: str, iteration: int) -> list[Guidance]:
+    """Return the guidance that a call of a role is shown: what people ask for, and the newest of any other origin.
+
+    A model's guidance is left out if it addresses another role or is older than the last iteration.
+    """
+    people = newest([item for item in known if item.origin == PERSON], MAX_CALL_REQUESTS)
+    others = {
+        item.origin: item
+        for item in known
+        if item.origin != PERSON and item.role in ("", role) and not 0 < item.iteration < iteration - 1
+    }
+    chosen = [*people, *others.values()]
+    return [item for item in known if item in chosen]
 
 
 def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:

@@ -22,7 +22,6 @@ from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import (
-    SUPERVISOR,
     SYNTHESIZER,
     AnalyzeInput,
     RoleAnswer,
@@ -64,7 +63,7 @@ from workflows.run.calls import (
     spent_by,
 )
 from workflows.run.checkpoints import Checkpoints
-from workflows.run.context import Hooks, RunContext, newest
+from workflows.run.context import Hooks, RunContext, guidance_for
 from workflows.run.host import Host, run_parallel
 from workflows.run.inbox import Inbox, Interrupted
 
@@ -73,8 +72,6 @@ O = TypeVar("O", bound=RoleAnswer)
 T = TypeVar("T", bound=ToolTurnInput)
 U = TypeVar("U", bound=TurnResult)
 
-MAX_CALL_GUIDANCE: Final = 6
-"""Roughly one round of think-pause guidance."""
 MAX_UNUSABLE_ANSWERS = 2
 """After this many unusable answers, the role falls back without calling the model again."""
 REPAIRABLE_FAILURES = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
@@ -312,7 +309,7 @@ class ResearchRun(RunContext):
                 "engine": kind,
                 "date": self.state.started_at[:10],
                 "iteration": self.state.iteration,
-                "guidance": newest(self.state.guidance, MAX_CALL_GUIDANCE),
+                "guidance": guidance_for(self.state.guidance, role.name, self.state.iteration),
                 "protected_source_ids": [name for name in protected_ids(self.state).values() if name in source_ids],
                 "repair": repair,
             }
@@ -409,7 +406,7 @@ class ResearchRun(RunContext):
         """
         resolved, reservations = self.resolved, self.reservations
         wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
-        reflects_on_report = role.name == SUPERVISOR.name and self.state.phase == Phase.SYNTHESIS
+        reflects_on_report = role.name == AgentRole.SUPERVISOR and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         reserve = NOTHING if closes else self.reserved_for_report()
         while refused := self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve):

@@ -21,7 +21,7 @@ from contracts.request import Depth, ResearchRequest, Verify
 from contracts.resolved import CorpusSnapshot, EffectiveSearch, ProviderChoice, ResolvedResearch
 from contracts.strategies import declaration, list_selectable
 from contracts.tokens import TokenSettings
-from contracts.vocabulary import EngineKind, GatePolicy, JudgeMode, StopReason
+from contracts.vocabulary import EngineKind, GatePolicy, StopReason, ThinkMode
 from tests.toy.asker import ASKER, ASKING
 from tests.toy.outlining import OUTLINING, outlining_declared
 
@@ -235,7 +235,7 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert (more.limits.max_iterations, more.limits.max_sources) == (7, stored.limits.max_sources)
     without = again(stored, engine="extractive")
     assert (without.engine, without.models, without.model_host, without.egress) == EXTRACTIVE
-    assert without.gates.think is JudgeMode.RULES
+    assert without.gates.think is ThinkMode.RULES
     assert again(without) == without
     assert again(without, models={"simple": "mine"}).engine is EngineKind.MODEL
     limits = stored.limits.model_copy(update={"deadline_seconds": 77})
@@ -364,7 +364,7 @@ def test_the_defaults_are_those_in_force() -> None:
         ("limits", "max_steps", 6),
         ("search", "max_results_per_query", 5),
         ("models", "simple", "small"),
-        ("gates", "think", "model"),
+        ("gates", "think", "auto"),
     ):
         assert properties_of(made, part)[name]["default"] == value
     assert made["properties"]["mode"]["enum"] == ["auto", "deep", "quick", "direct"]

@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from activities.reporting.drafts import parse_draft
 from activities.reporting.references import KnownAddresses
 from activities.reporting.tree import heading, paragraph, write
-from contracts import orchestrator_roles, reflective_roles, roles
+from contracts import orchestrator_roles, reflective_roles, roles, supervisor_roles
 from contracts.addresses import digest
 from contracts.checking_roles import CheckerAnswer, CorrectorAnswer, ReviewerAnswer, ReviewInput
-from contracts.evidence import DocumentRef, Gap
+from contracts.evidence import DocumentRef, Finding, Gap
 from contracts.lenient import UnfitAnswer
 from contracts.living_roles import DECOMPOSER, DecomposeInput, DecomposerAnswer
 from contracts.outlines import HEADING_CHARACTERS, MAX_HEADINGS, clean_heading, fit_outline
@@ -23,7 +23,7 @@ from contracts.roles import RoleAnswer, RoleInput
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Action, Confidence, Phase, Severity
 
-REFLECT = roles.ReflectInput(phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9)
+REFLECT = supervisor_roles.ReflectInput(phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9)
 COMPARE, RESEARCH = {"title": "Compare", "step_type": "analysis"}, {"title": "Research"}
 GAPS = [Gap(id="gap-1", description="a"), Gap(id="gap-2", description="b")]
 
@@ -87,10 +87,10 @@ def test_a_person_is_asked_new_questions_only() -> None:
 
 def test_a_refinement_has_known_gaps_and_new_queries() -> None:
     """Assessments of unknown gaps go, and follow-ups that anybody asked before, in another gap too (S0-071)."""
-    request = roles.RefineInput(gaps=GAPS, remaining_iterations=1, asked=["What is vacuum?"])
+    request = supervisor_roles.RefineInput(gaps=GAPS, remaining_iterations=1, asked=["What is vacuum?"])
     follow_ups = [{"query": text} for text in ("what is vacuum", "", "new", "other", "third", "fourth")]
     answer, notes = fitted(
-        roles.RefinerAnswer,
+        supervisor_roles.RefinerAnswer,
         request,
         gap_analysis=[
             {"gap_id": "gap-1", "severity": "SPLENDID", "follow_up_queries": follow_ups},
@@ -112,11 +112,46 @@ def test_a_refinement_has_known_gaps_and_new_queries() -> None:
     assert len(notes) == 1
 
 
+def test_a_gap_that_is_none_needs_no_query() -> None:
+    """Answered by known findings, or the same as another gap: of two that name each other, the first is settled."""
+    finding = Finding(id="f-1", statement="It is so.")
+    request = supervisor_roles.RefineInput(gaps=GAPS, remaining_iterations=1, findings=[finding])
+    query = {"follow_up_queries": [{"query": "new"}], "read_further": [1]}
+    answer, _ = fitted(
+        supervisor_roles.RefinerAnswer,
+        request,
+        gap_analysis=[
+            {"gap_id": "gap-1", "answered_by": ["f-9"], "duplicate_of": "gap-2", **query},
+            {"gap_id": "gap-2", "duplicate_of": "gap-1", **query},
+        ],
+        iteration_recommendation={},
+    )
+    first, second = answer.gap_analysis
+    assert (first.answered_by, first.duplicate_of, first.follow_up_queries, first.read_further) == ([], "gap-2", [], [])
+    assert (second.duplicate_of, second.read_further, second.follow_up_queries) == ("", [1], [])
+    reflection = {"settled_gaps": [{"gap_id": "gap-1", "answered_by": ["f-1"]}, {"gap_id": "gap-2"}]}
+    reflected, _ = fitted(
+        supervisor_roles.SupervisorAnswer,
+        REFLECT.model_copy(update={"gaps": GAPS, "findings": [finding]}),
+        action="proceed",
+        guidance=[
+            {"role": "Analyzer", "text": "old"},
+            {"role": "analyzer", "text": "new"},
+            {"role": "x", "text": "all"},
+        ],
+        **reflection,
+    )
+    assert [item.gap_id for item in reflected.settled_gaps] == ["gap-1"]
+    assert [(item.role, item.text) for item in reflected.guidance] == [("analyzer", "new"), ("", "all")]
+    plain, _ = fitted(supervisor_roles.SupervisorAnswer, REFLECT, action="proceed", guidance="look closer")
+    assert [(item.role, item.text) for item in plain.guidance] == [("", "look closer")]
+
+
 def test_words_and_numbers_out_of_the_vocabulary_are_read_with_care() -> None:
     """An unknown word becomes the careful one, a number out of its range the nearest (S0-034, S0-176)."""
-    answer, _ = fitted(roles.SupervisorAnswer, REFLECT, action="splendid", quality_assessment={"score": 70})
+    answer, _ = fitted(supervisor_roles.SupervisorAnswer, REFLECT, action="splendid", quality_assessment={"score": 70})
     assert (answer.action, answer.quality_assessment.score) == (Action.PROCEED, 10)
-    assert fitted(roles.SupervisorAnswer, REFLECT, action=" Retry ")[0].action is Action.RETRY
+    assert fitted(supervisor_roles.SupervisorAnswer, REFLECT, action=" Retry ")[0].action is Action.RETRY
     found = roles.ProposedFinding.model_validate({"content": "x", "confidence": "sure", "category": None})
     assert found.confidence is Confidence.LOW
     draft = ReviewInput(draft=DocumentRef(hash=digest("")))

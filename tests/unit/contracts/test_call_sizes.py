@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.roles.prompt_rendering import prompt_of, render_role
-from contracts import roles
+from contracts import roles, supervisor_roles
 from contracts.addresses import digest
 from contracts.call_sizes import expected_call, worst_call, worst_output
 from contracts.evidence import DocumentRef, Evidence, Gap
@@ -85,12 +85,13 @@ def requests(script: str) -> list[tuple[roles.RoleSpec, roles.RoleInput]]:
             ),
         ),
         (REPORTER, UpdateInput(**common, **notes, heading=text(120), outline=[text(120)] * 12, purpose=text(400))),
-        (roles.REFINER, roles.RefineInput(**common, gaps=gaps, remaining_iterations=2, draft=stored, asked=asked)),
         (
-            roles.SUPERVISOR,
-            roles.ReflectInput(
-                **common, **reflected, phase=Phase.ANALYSIS, open_gaps=[gap.description for gap in gaps]
-            ),
+            supervisor_roles.REFINER,
+            supervisor_roles.RefineInput(**common, gaps=gaps, remaining_iterations=2, draft=stored, asked=asked),
+        ),
+        (
+            supervisor_roles.SUPERVISOR,
+            supervisor_roles.ReflectInput(**common, **reflected, phase=Phase.ANALYSIS, gaps=gaps),
         ),
     ]
 

@@ -19,7 +19,7 @@ from contracts.report import read_report
 from contracts.request import Approve, Clarify, Depth, Gates, Limits, ResearchRequest, published_between
 from contracts.roles import CLARIFIER, PlanInput
 from contracts.strategies import declaration
-from contracts.vocabulary import AgentRole, EngineKind, JudgeMode, Phase, Quality
+from contracts.vocabulary import AgentRole, EngineKind, Phase, Quality, ThinkMode
 
 
 def test_every_phase_has_its_agent() -> None:
@@ -116,9 +116,9 @@ def test_explicit_limits_win_over_the_preset() -> None:
 
 def test_a_model_thinks_only_where_a_model_works() -> None:
     """Without a model the gate's rules alone are the think-pause (X-9)."""
-    assert effective_gates(Gates(), Gates(), EngineKind.MODEL).think is JudgeMode.MODEL
-    assert effective_gates(Gates(), Gates(), EngineKind.EXTRACTIVE).think is JudgeMode.RULES
-    assert effective_gates(Gates(), Gates(think=JudgeMode.OFF), EngineKind.MODEL).think is JudgeMode.OFF
+    assert effective_gates(Gates(), Gates(), EngineKind.MODEL).think is ThinkMode.AUTO
+    assert effective_gates(Gates(), Gates(), EngineKind.EXTRACTIVE).think is ThinkMode.RULES
+    assert effective_gates(Gates(), Gates(think=ThinkMode.OFF), EngineKind.MODEL).think is ThinkMode.OFF
 
 
 def test_a_strategy_may_ask_for_an_approval_where_the_request_names_none() -> None:

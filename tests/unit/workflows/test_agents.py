@@ -25,7 +25,7 @@ from tests.toy.errand import ERRAND_LIMITS
 from tests.toy.nest import nest, nest_declared
 from tests.toy.party import party_declared
 from workflows.rules.agents import merge_agent, scoped_limits, task_result
-from workflows.rules.gaps import open_gaps
+from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.run.agents import GRACE_SECONDS, grace_seconds
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
@@ -294,8 +294,9 @@ def test_less_is_waited_for_at_each_level() -> None:
 def test_the_limit_of_gaps_is_a_matter_of_the_strategy() -> None:
     """A strategy that must lose no gap has more room than the usual thirty (S4-041)."""
     drafts = [ProposedGap(description=f"gap {number}") for number in range(100)]
-    assert len(open_gaps(state(), drafts, "sub_query:x")) == 30
-    assert len(open_gaps(state(resolved=resolved(strategy="nest")), drafts, "sub_query:x")) == 100
+    usual, nest = state(), state(resolved=resolved(strategy="nest"))
+    assert len(with_gaps(usual, open_gaps(usual, drafts, "sub_query:x"))) == 30
+    assert len(with_gaps(nest, open_gaps(nest, drafts, "sub_query:x"))) == 100
 
 
 def test_a_gap_that_a_second_start_has_closed_is_closed_in_the_run() -> None:

@@ -7,12 +7,10 @@ import pytest
 from activities.assessment.source_assessment import best_quality
 from contracts import failures
 from contracts.evidence import Source, SourceAssessment
+from contracts.gaps import SettledGap
 from contracts.plan import PlanNode
-from contracts.roles import (
-    GapAssessment,
-    ProposedGap,
-    QualityUpdate,
-)
+from contracts.roles import AnalyzerResult, ProposedGap, QualityUpdate
+from contracts.supervisor_roles import GapAssessment
 from contracts.vocabulary import (
     Completeness,
     EngineKind,
@@ -26,7 +24,8 @@ from contracts.vocabulary import (
 )
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
-from workflows.phases.analysis import update_quality, withdraw
+from tests.fakes.random_world import RandomWorld
+from workflows.phases.analysis import merge, update_quality, withdraw
 from workflows.phases.role_inputs import analyze_input
 from workflows.rules import gaps
 from workflows.rules.endings import (
@@ -131,33 +130,86 @@ def test_a_gap_is_not_opened_twice() -> None:
     assert [gap.description for gap in gaps.open_gaps(made, drafts, "analysis")] == ["And memory"]
 
 
-def test_a_follow_up_closes_its_gap_with_findings_or_without() -> None:
-    """Findings address it; one attempt without any makes it unaddressable, so it is not tried for ever (C0-25)."""
-    hole, other = states.gap("locks"), states.gap("waits")
-    addressed, untouched = gaps.close_after_follow_up([hole, other], hole.id, ["f-1"])
-    assert (addressed.status, addressed.resolved_by) == (GapStatus.ADDRESSED, ["f-1"])
-    assert untouched == other
-    assert gaps.close_after_follow_up([hole], hole.id, [])[0].status is GapStatus.UNADDRESSABLE
+def test_a_full_list_of_gaps_keeps_those_that_still_matter() -> None:
+    """New gaps are never lost for old ones: settled, minor and early gaps give way; what people asked for stays."""
+    wish = states.gap("and the locks?", origin="steer")
+    settled = [states.gap(f"settled {number}", status=GapStatus.ADDRESSED) for number in range(10)]
+    minor = [states.gap(f"minor {number}", severity=Severity.MINOR) for number in range(5)]
+    early = [states.gap(f"early {number}") for number in range(14)]
+    made = states.state(gaps=[wish, *settled, *minor, *early])
+    left = gaps.with_gaps(made, [states.gap(f"new {number}") for number in range(20)])
+    assert len(left) == 30
+    assert [gap.description for gap in left[:6]] == ["and the locks?", *(f"early {number}" for number in range(5, 10))]
+    assert [gap.description for gap in left[-20:]] == [f"new {number}" for number in range(20)]
+
+
+def test_a_gap_is_closed_by_findings_that_a_model_calls_an_answer() -> None:
+    """Only known findings count; a gap that repeats another gives way to it; nothing else changes (C0-25)."""
+    locks, waits, again = states.gap("locks"), states.gap("waits"), states.gap("which locks")
+    made = states.state(gaps=[locks, waits, again], findings=[states.finding("It locks.")])
+    known = made.findings[0].id
+    judged = [
+        SettledGap(gap_id=locks.id, answered_by=[known, "f-unknown"]),
+        SettledGap(gap_id=waits.id, answered_by=["f-unknown"], duplicate_of="gap-unknown"),
+        SettledGap(gap_id=again.id, duplicate_of=locks.id),
+        SettledGap(gap_id="gap-unknown", answered_by=[known]),
+    ]
+    result = gaps.settle_gaps(made, judged)
+    assert [(gap.status, gap.resolved_by) for gap in result] == [
+        (GapStatus.ADDRESSED, [known]),
+        (GapStatus.OPEN, []),
+        (GapStatus.SUPERSEDED, []),
+    ]
+
+
+async def test_a_finding_on_something_else_closes_no_gap() -> None:
+    """A follow-up that finds something leaves its gap open until a finding answers it; nothing at all ends it (C0-25)."""
+    gap = states.gap("same architecture")
+    query = states.sub_query("architecture of both servers", origin=f"gap:{gap.id}")
+    source = states.source("corpus:m/a", sub_query_ids=[query.id])
+    aside = states.finding("A compiler flag.", source_ids=[source.id])
+    answers = {
+        GapStatus.OPEN: AnalyzerResult(findings=[aside]),
+        GapStatus.ADDRESSED: AnalyzerResult(
+            findings=[aside], settled_gaps=[SettledGap(gap_id=gap.id, answered_by=[aside.id])]
+        ),
+        GapStatus.UNADDRESSABLE: AnalyzerResult(),
+    }
+    for status, answer in answers.items():
+        made = states.state(gaps=[gap], plan=states.plan(query), sources=states.sources(source))
+        merge(ResearchRun(made, Inbox(), RandomWorld(1).host()), query, answer)
+        assert [one.status for one in made.gaps] == [status]
 
 
 def test_the_refiner_sets_severity_and_addressability() -> None:
-    """Unknown ids change nothing (S0-075, S0-175)."""
-    hole = states.gap("locks")
+    """Unknown ids change nothing, and what is to be read further can be closed (S0-075, S0-175)."""
+    hole, listed = states.gap("locks"), states.gap("waits")
     items = [
         GapAssessment(gap_id=hole.id, severity=Severity.CRITICAL, addressable=False),
+        GapAssessment(gap_id=listed.id, severity=Severity.MINOR, addressable=False, read_further=[1]),
         GapAssessment(gap_id="gap-unknown", severity=Severity.MINOR, addressable=True),
     ]
-    result = gaps.apply_assessments([hole], items)
-    assert [(gap.severity, gap.status) for gap in result] == [(Severity.CRITICAL, GapStatus.UNADDRESSABLE)]
+    result = gaps.apply_assessments(states.state(gaps=[hole, listed]), items)
+    assert [(gap.severity, gap.status) for gap in result] == [
+        (Severity.CRITICAL, GapStatus.UNADDRESSABLE),
+        (Severity.MINOR, GapStatus.OPEN),
+    ]
 
 
 def test_what_a_person_asked_for_is_looked_for_once() -> None:
-    """A refiner cannot wave it away; one attempt without evidence ends it (C0-25)."""
+    """A refiner cannot wave it away before it was searched; one attempt without evidence ends it (C0-25)."""
     wish = states.gap("and the locks?", origin="steer")
-    kept = gaps.apply_assessments([wish], [GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False)])
-    assert kept == [wish]
-    tried = gaps.close_after_follow_up(kept, wish.id, [])
-    assert tried[0].status is GapStatus.UNADDRESSABLE
+    made = states.state(gaps=[wish], findings=[states.finding("It locks.")])
+    found = made.findings[0].id
+    for assessment in (
+        GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False),
+        GapAssessment(gap_id=wish.id, answered_by=[found]),
+    ):
+        assert gaps.apply_assessments(made, [assessment]) == [wish]
+    made.plan = states.plan(states.sub_query("the locks", origin=f"gap:{wish.id}"))
+    searched = gaps.apply_assessments(made, [GapAssessment(gap_id=wish.id, answered_by=[found])])
+    assert searched[0].status is GapStatus.ADDRESSED
+    assert gaps.give_up_gap([wish], wish.id)[0].status is GapStatus.UNADDRESSABLE
 
 
 QUESTION = "What limits the speed?"

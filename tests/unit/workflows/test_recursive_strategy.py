@@ -20,7 +20,7 @@ from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import Trial, trial_of, undisturbed
 from tests.fakes import library_work
-from tests.fakes.model_work import element, key_words
+from tests.fakes.model_work import element, gaps_asked_about, key_words
 from tests.unit.workflows.test_agents import turns
 from workflows.run.agents import grace_seconds
 from workflows.run.inbox import CallNotAllowed
@@ -221,7 +221,8 @@ def quoting_on() -> Answer:
         turn, source = next(turns_taken), library_work.analysis(prompt)["findings"][0]["quotes"][0]["source_id"]
         sentences = re.findall(r"[A-Z][^.!?\n|#>`]{30,200}[.]", element(prompt, "source"))
         quote = sentences[turn % len(sentences)]
-        finding = {"content": quote, "quotes": [{"source_id": source, "quote": quote}]}
+        finding: dict[str, Any] = {"content": quote, "quotes": [{"source_id": source, "quote": quote}]}
+        finding["answers_gaps"] = gaps_asked_about(prompt)
         question = f"What of turn {turn}, in the {key_words(quote)[0]} of it?"
         return {"findings": [finding], "follow_up_questions": [question]}
 

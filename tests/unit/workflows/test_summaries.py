@@ -10,9 +10,9 @@ import pytest
 
 from contracts.canary import STEERED_NOTE
 from contracts.evidence import Gap
-from contracts.roles import REFINER, RefineInput, RefinerAnswer
 from contracts.state import ResearchState
 from contracts.summaries import SUMMARIZER
+from contracts.supervisor_roles import REFINER, RefineInput, RefinerAnswer
 from contracts.tokens import TokenSettings
 from contracts.tools import ToolAnswer
 from contracts.vocabulary import EngineKind

@@ -9,19 +9,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contracts.evidence import SectionRef
 from contracts.outcome import GateIssue, GateResult, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Gates
 from contracts.resolved import Hook
-from contracts.roles import AnalyzeInput, AnalyzerResult, ReflectInput, SupervisorAnswer
+from contracts.roles import AnalyzeInput, AnalyzerResult
 from contracts.state import ResearchState
+from contracts.supervisor_roles import FollowUpQuery, GapAssessment, GapReading, ReflectInput, SupervisorAnswer
 from contracts.vocabulary import (
     Action,
     Confidence,
     EngineKind,
     GapStatus,
     GatePolicy,
-    JudgeMode,
     NodeStatus,
     Outcome,
     Phase,
@@ -30,6 +31,7 @@ from contracts.vocabulary import (
     Severity,
     SourceStatus,
     StopReason,
+    ThinkMode,
 )
 from tests.fakes import states
 from tests.fakes.pauses import pause_after
@@ -37,15 +39,18 @@ from tests.fakes.random_world import RandomWorld
 from tests.fakes.world import World, begin
 from workflows.driver import Driver
 from workflows.phases.pauses import state_for_hook
-from workflows.run.context import MAX_GUIDANCE, newest, with_guidance
+from workflows.rules.sub_queries import assign_readings, follow_ups, queries_to_analyze
+from workflows.run.context import MAX_CALL_REQUESTS, MAX_GUIDANCE, guidance_for, with_guidance
 from workflows.run.inbox import Inbox
-from workflows.run.research_run import MAX_CALL_GUIDANCE, ResearchRun
+from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
 from workflows.strategies.supervisor.supervisor_strategy import (
     SupervisorPosition,
     SupervisorStrategy,
+    curable_issues,
     decide,
     evaluate,
+    is_reflected_on,
     reflection_prompt,
     should_iterate,
     stop_reason_after_synthesis,
@@ -93,13 +98,13 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
 
 
 WORLDS = st.builds(RandomWorld, st.integers(0, 10**9), trouble=st.sampled_from([0.0, 0.2, 0.6]))
-THINK = st.sampled_from([JudgeMode.MODEL, JudgeMode.RULES, JudgeMode.OFF])
+THINK = st.sampled_from(list(ThinkMode))
 POLICY = st.sampled_from(list(GatePolicy))
 ITERATIONS = st.integers(1, 4)
 BOUNDED = settings(max_examples=25, deadline=None)
 
 
-def beginning(think_mode: JudgeMode, policy: GatePolicy, iterations: int) -> ResearchState:
+def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> ResearchState:
     limits = states.resolved().limits.model_copy(
         update={"max_iterations": iterations, "max_sources": 8, "max_new_sources": 4, "max_parallel": 2}
     )
@@ -180,30 +185,32 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
 
 
 class SecondThoughts(RandomWorld):
-    """The supervisor is content with everything but the first analyses, whose gate passes."""
+    """The supervisor is content with everything but the first analyses; the plan's first sub-query has no answer."""
 
-    issues: list[list[str]]
+    asked: list[tuple[str, list[str]]]
 
     async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
-        self.issues.append([issue.message for issue in request.issues])
-        return await super().analyze_sources(request)
+        self.asked.append((request.sub_query.id, [issue.message for issue in request.issues]))
+        result = await super().analyze_sources(request)
+        if request.sub_query.priority == 1 and not request.issues:
+            return AnalyzerResult(gaps=result.gaps, account=result.account)
+        return result
 
     async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
         action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
         return SupervisorAnswer(action=action, rationale="weigh both sides", account=self.account(request))
 
 
-def test_a_supervisor_who_wants_the_analysis_again_gets_another_one() -> None:
-    """Its reason is told to the analyzer, and the findings of the second analyses stand instead of the first."""
+def test_a_repeated_analysis_goes_to_those_without_findings() -> None:
+    """Those alone are told the supervisor's reason, and nobody is told to find more; the other findings stand."""
     world = SecondThoughts(1, trouble=0)
-    world.issues = []
-    state = beginning(JudgeMode.MODEL, GatePolicy.STRICT, 1)
+    world.asked = []
+    state = beginning(ThinkMode.MODEL, GatePolicy.STRICT, 1)
     conduct(world, state)
-    first, second = [told for told in world.issues if not told], [told for told in world.issues if told]
-    assert len(first) == len(second) > 0
-    assert all("weigh both sides" in told for told in second)
-    again = [operation for operation in world.paid if operation.startswith("analyze") and "again-2" in operation]
-    assert len(again) == len(second)
+    first, second = [name for name, told in world.asked if not told], [one for one in world.asked if one[1]]
+    assert len(second) < len(first)
+    assert second
+    assert all(told == ["weigh both sides"] for _, told in second)
     by_query = {query.id: [one for one in state.findings if one.sub_query_id == query.id] for query in state.plan.nodes}
     assert all(len(found) <= 5 for found in by_query.values())
     assert {query.id: query.finding_count for query in state.plan.nodes} == {
@@ -355,6 +362,60 @@ def test_a_reflection_may_only_tighten(
     assert can_change or pause.rationale.startswith("nothing_to_change")
 
 
+@pytest.mark.parametrize(
+    ("phase", "open_gaps", "valid", "asked"),
+    [
+        (Phase.PLANNING, True, True, False),
+        (Phase.PLANNING, True, False, True),
+        (Phase.GATHERING, True, True, False),
+        (Phase.ANALYSIS, False, True, True),
+        (Phase.SYNTHESIS, True, True, True),
+        (Phase.SYNTHESIS, False, True, False),
+        (Phase.SYNTHESIS, False, False, True),
+        (Phase.REFINEMENT, True, True, False),
+    ],
+)
+def test_a_model_is_asked_where_something_is_open(phase: Phase, open_gaps: bool, valid: bool, asked: bool) -> None:
+    """By default not after a satisfied plan or gathering, nor where the refiner has judged; `model` asks always."""
+    checked = gate(phase) if valid else gate(phase, "x")
+    for mode, expected in ((ThinkMode.AUTO, asked), (ThinkMode.MODEL, True), (ThinkMode.RULES, False)):
+        resolved = states.resolved(engine=EngineKind.MODEL, gates=Gates(think=mode))
+        made = states.state(resolved=resolved, gaps=[OPEN] if open_gaps else [])
+        assert is_reflected_on(made, checked) is expected
+
+
+def test_nobody_is_asked_for_more_findings_than_there_are() -> None:
+    """What was read and has no more is not read again; a failed analysis is, without a word about the failure."""
+    made = analyzed(2, Confidence.LOW)
+    made.plan = states.plan(states.sub_query("a question", finding_count=1))
+    assert curable_issues(made, evaluate(Phase.ANALYSIS, made)) == []
+    made.hasty_analyses = [made.plan.nodes[0].id]
+    checked = evaluate(Phase.ANALYSIS, made)
+    assert [issue.code for issue in curable_issues(made, checked)] == ["analyses_failed"]
+    pause = decide(made, checked, None, can_change=True)
+    assert (pause.action, pause.issues) == (Action.RETRY, [])
+
+
+def test_what_a_page_already_read_may_answer_is_not_searched_for() -> None:
+    """Its sections are analyzed for the gap in the next iteration; the search engine is not asked (C0-1)."""
+    other = states.gap("searched for")
+    source = states.source("corpus:m/a")
+    made = states.state(gaps=[OPEN, other], sources=states.sources(source))
+    reading = GapReading(gap_id=OPEN.id, sections=[SectionRef(source_id=source.id, start=5, end=90)])
+    asked = GapAssessment(gap_id=other.id, follow_up_queries=[FollowUpQuery(query="a new search for it")])
+    fresh = follow_ups(made, [asked], [reading], [], 5)
+    made.plan = states.plan(*fresh)
+    assign_readings(made, fresh)
+    assert [query.text for query in made.pending_sub_queries()] == ["a new search for it"]
+    [query] = queries_to_analyze(made)
+    assert (query.gap_id, query.sections, query.iteration) == (OPEN.id, reading.sections, 2)
+    assert query.id in made.sources[source.id].sub_query_ids
+    assert [search.text for search in made.searches()] == ["a new search for it"]
+    SupervisorPosition.of(made).recommended = True
+    made.plan = states.plan(query)
+    assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
+
+
 def test_a_gate_causes_one_retry() -> None:
     """The second time the run proceeds; an advisory gate causes none (C0-2)."""
     made = states.state()
@@ -386,7 +447,7 @@ def test_refinement_iterates_only_with_a_new_follow_up() -> None:
 
 
 # --- reflections, hooks and guidance ---------------------------------------------------------------------------------
-def thinking_run(hook: object = None, think_mode: JudgeMode = JudgeMode.OFF, **changes: object) -> ResearchRun:
+def thinking_run(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **changes: object) -> ResearchRun:
     resolved = states.resolved(
         engine=EngineKind.MODEL,
         gates=Gates(think=think_mode),
@@ -461,7 +522,7 @@ async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
     async def our_hook(*_: object) -> None:
         order.append("hook")
 
-    run = thinking_run(our_hook if hooked else None, think_mode=JudgeMode.MODEL)
+    run = thinking_run(our_hook if hooked else None, think_mode=ThinkMode.MODEL)
     host = run.host
     reflect = host.implementations["reflect_on_phase"]
 
@@ -477,26 +538,36 @@ async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
     assert actions[-1] in ("proceed", "retry")
 
 
-def said(origin: str, *texts: str) -> list[Guidance]:
-    return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text) for text in texts]
+def said(origin: str, *texts: str, role: str = "", iteration: int = 0) -> list[Guidance]:
+    return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text, role=role, iteration=iteration) for text in texts]
 
 
 def test_what_is_said_again_stands_once_and_counts_as_new() -> None:
-    """A gate that finds the same each time does not push everything else out."""
-    known = said("rules", "too few sources", "no high confidence")
-    told = with_guidance(known, *said("rules", "too few sources"))
+    """A hook that says the same each time does not push everything else out."""
+    known = said("hook", "too few sources", "no high confidence")
+    told = with_guidance(known, *said("hook", "too few sources"))
     assert [one.text for one in told] == ["no high confidence", "too few sources"]
     assert len(with_guidance(known, *said("model", "too few sources"))) == 3
 
 
 def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
-    """However much rules and models say, the wish is shown (S0-081)."""
+    """However much models and hooks say, the wish is shown (S0-081)."""
     wish = said("person", "look at the appendix")
     known = wish
     for number in range(2 * MAX_GUIDANCE):
-        known = with_guidance(known, *said("rules", f"issue {number}"))
+        known = with_guidance(known, *said("model", f"advice {number}"))
     assert (len(known), known[0]) == (MAX_GUIDANCE, wish[0])
-    shown = newest(known, MAX_CALL_GUIDANCE)
-    assert shown == [*wish, *known[-MAX_CALL_GUIDANCE + 1 :]]
-    wishes = said("person", *(f"wish {number}" for number in range(MAX_CALL_GUIDANCE + 2)))
-    assert newest([*wishes, *said("rules", "an issue")], MAX_CALL_GUIDANCE) == wishes[2:]
+    assert guidance_for(known, "analyzer", 1) == [*wish, known[-1]]
+    wishes = said("person", *(f"wish {number}" for number in range(MAX_CALL_REQUESTS + 2)))
+    assert guidance_for([*wishes, *said("hook", "look")], "analyzer", 1) == [*wishes[2:], *said("hook", "look")]
+
+
+def test_a_role_gets_the_newest_advice_that_concerns_it() -> None:
+    """One line of a model and one of a hook; advice for others and that of earlier iterations is left out (S0-081)."""
+    to_all = said("model", "the first advice")
+    to_analyzer = said("model", "quote whole sentences", role="analyzer", iteration=1)
+    to_writer = said("model", "begin with the answer", role="synthesizer", iteration=2)
+    known = [*to_all, *to_analyzer, *to_writer, *said("hook", "old"), *said("hook", "new")]
+    assert guidance_for(known, "analyzer", 2) == [*to_analyzer, *said("hook", "new")]
+    assert guidance_for(known, "synthesizer", 2) == [*to_writer, *said("hook", "new")]
+    assert guidance_for(known, "analyzer", 3) == [*to_all, *said("hook", "new")]

@@ -10,7 +10,7 @@ from contracts.texts import plural
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
 from workflows.phases.agent_reading import list_pages, page_source, unanalyzed_sources
 from workflows.phases.gathering import Gathering, read_again, withdraw_sources
-from workflows.rules.gaps import open_gaps, silent_gap
+from workflows.rules.gaps import open_gaps, silent_gap, with_gaps
 from workflows.rules.sub_queries import plan_sub_queries
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
@@ -218,6 +218,6 @@ def _state_open_questions(run: ResearchRun, position: LivingPosition) -> None:
     state = run.state
     for query in planned_queries(state) if run.resolved.engine is EngineKind.MODEL else ():
         if not query.finding_count and not query.stated_gaps:
-            state.gaps = [*state.gaps, *open_gaps(state, [silent_gap(query)], f"sub_query:{query.id}")]
+            state.gaps = with_gaps(state, open_gaps(state, [silent_gap(query)], f"sub_query:{query.id}"))
     drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
-    state.gaps = [*state.gaps, *open_gaps(state, drafts, LIVING_AGENT.name)]
+    state.gaps = with_gaps(state, open_gaps(state, drafts, LIVING_AGENT.name))

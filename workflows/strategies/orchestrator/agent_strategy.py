@@ -28,7 +28,7 @@ from workflows.phases.agent_reading import (
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import analyze_input, limit_sources, to_extract
 from workflows.rules.duplicates import Identities
-from workflows.rules.gaps import open_gaps
+from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.sub_queries import same_query, sources_left
 from workflows.run.research_run import ResearchRun, describe_call
 from workflows.strategies.orchestrator.orchestrator_strategy import answer_thought, thinks_by_itself
@@ -101,7 +101,7 @@ class AgentStrategy(ScopedStrategy):
             # The agent's open questions replace gaps from the analyses of its pages.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
             state.gaps = []
-            state.gaps = open_gaps(state, drafts, f"sub_query:{state.scope}")
+            state.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
         reason_given = f" ({position.finished})" if position.finished and position.open_questions is None else ""
         headline = state.findings[0].statement if state.findings else "nothing was found"
         return f"{_summary(state)}{reason_given}: {headline}"[:SUMMARY_CHARACTERS]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final, Self
 from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Gap
+from contracts.gaps import SettledGap
 from contracts.notebooks import add_derived_fields
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import OTHER_FORM, PlanNode
@@ -44,9 +45,9 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import merge
 from workflows.phases.drafts import take_draft
-from workflows.phases.role_inputs import to_extract, write_input
+from workflows.phases.role_inputs import gaps_to_answer, to_extract, write_input
 from workflows.phases.vetting import Vetting
-from workflows.rules.gaps import close_after_follow_up, open_gaps
+from workflows.rules.gaps import open_gaps, settle_gaps, with_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
 from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.inbox import CallNotAllowed
@@ -212,7 +213,7 @@ def _summary(state: ResearchState) -> str:
 def _add_gaps(state: ResearchState, *gaps: ProposedGap) -> list[str]:
     """Open gaps attributed to this executor; return the ids of the new ones."""
     opened = open_gaps(state, gaps, f"sub_query:{state.scope}")
-    state.gaps = [*state.gaps, *opened]
+    state.gaps = with_gaps(state, opened)
     return [gap.id for gap in opened]
 
 
@@ -315,7 +316,8 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
     results = await run.spawn(tasks, run.resolved.limits.max_parallel, caller=EXECUTOR.name)
     for node, result in zip(due.values(), results, strict=True):
         if (gap := position.gap_of.get(node.id)) and (fresh := [one for one in result.finding_ids if one not in known]):
-            run.state.gaps = close_after_follow_up(run.state.gaps, gap, fresh)
+            # The gap was the goal of this executor, which judges by itself whether its findings reach it.
+            run.state.gaps = settle_gaps(run.state, [SettledGap(gap_id=gap, answered_by=fresh)])
         position.done.append(node.id)
         position.failed += [node.id] if has_failed(result) else []
 
@@ -368,6 +370,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             task_detail=leaf.task_detail,
             sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
             sources=[to_extract(state.sources[leaf.source_id])],
+            gaps=gaps_to_answer([gap for gap in state.gaps if gap.id == position.gap_of.get(leaf.id)]),
             max_findings=FINDINGS_PER_SUB_QUERY,
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,

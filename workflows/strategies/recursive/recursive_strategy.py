@@ -18,7 +18,7 @@ from workflows.phases.analysis import analyze_without_model, withdraw
 from workflows.phases.drafts import write_draft
 from workflows.phases.scope import judge_scope
 from workflows.phases.vetting import Vetting
-from workflows.rules.gaps import open_gaps
+from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.sub_queries import sources_left
 from workflows.run.host import ended_calls, run_parallel
 from workflows.run.inbox import CallNotAllowed, Interrupted
@@ -227,7 +227,7 @@ async def _plan_trees(run: ResearchRun) -> None:
             continue
         draft = ProposedGap(description=f"No credible source was found for “{shorten(query.text, 250)}”.", priority=1)
         opened = open_gaps(state, [draft], f"sub_query:{query.id}")
-        state.gaps = [*state.gaps, *opened]
+        state.gaps = with_gaps(state, opened)
         update = {"status": NodeStatus.COMPLETED, "stated_gaps": [gap.id for gap in opened]}
         state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))
         run.note("status", f"no source was vetted: {query.text}", level="warning")

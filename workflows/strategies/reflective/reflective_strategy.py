@@ -33,14 +33,14 @@ from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural
-from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, JudgeMode, NodeStatus, Quality, StopReason
+from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import take_draft, write_draft
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import limit_sources
 from workflows.phases.searching import Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
-from workflows.rules.gaps import close_after_follow_up
+from workflows.rules.gaps import give_up_gap
 from workflows.rules.sub_queries import pass_over_unread
 from workflows.run.host import run_parallel
 from workflows.run.research_run import ResearchRun
@@ -356,7 +356,8 @@ async def _research(run: ResearchRun) -> None:
         "finding_count": sum(search.finding_count for search in searches),
     }
     state.plan = state.plan.with_nodes(step.model_copy(update=outcome))
-    state.gaps = close_after_follow_up(state.gaps, step.gap_id, [finding.id for finding in findings_of(state, step)])
+    if not outcome["finding_count"]:
+        state.gaps = give_up_gap(state.gaps, step.gap_id)
 
 
 async def _answer(run: ResearchRun) -> None:
@@ -398,7 +399,7 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
 
 async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
     think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
-    if think is JudgeMode.OFF or position.route is Mode.QUICK or len(possible_decisions(state, limits)) == 1:
+    if think is ThinkMode.OFF or position.route is Mode.QUICK or len(possible_decisions(state, limits)) == 1:
         return None
     # Best sources first, latest first among equals, because a prompt shows only the first ones.
     sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
@@ -412,7 +413,7 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
         may_adjust=_may_adjust(state, limits),
     )
     step = f"reflect/{len(position.reflections) + 1}"
-    return await run.ask(REFLECTOR, step, request, EngineKind.EXTRACTIVE if think is JudgeMode.RULES else None)
+    return await run.ask(REFLECTOR, step, request, EngineKind.EXTRACTIVE if think is ThinkMode.RULES else None)
 
 
 # --- rules ---------------------------------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 from typing import ClassVar, Final
 
 from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, source_voice, supported_confidence
-from contracts.outcome import GateIssue, GateResult, Pause, Progress, UnitProgress
+from contracts.outcome import MODEL, GateIssue, GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
-from contracts.roles import PLANNER, REFINER, PlanInput, RefineInput, ReflectInput, SupervisorAnswer
+from contracts.roles import PLANNER, PlanInput
 from contracts.state import OpenPause, Position, ResearchState, Unit
+from contracts.supervisor_roles import REFINER, RefineInput, ReflectInput, SupervisorAnswer
 from contracts.texts import plural, shorten
 from contracts.vocabulary import (
     TOP_CONFIDENCE,
@@ -16,19 +17,28 @@ from contracts.vocabulary import (
     EngineKind,
     GapStatus,
     GatePolicy,
-    JudgeMode,
     NodeStatus,
     Phase,
-    Severity,
     StopReason,
+    ThinkMode,
 )
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import write_draft
 from workflows.phases.gathering import Gathering
 from workflows.phases.pauses import call_hook
+from workflows.phases.role_inputs import to_extract
 from workflows.rules.endings import report_issues
-from workflows.rules.gaps import apply_assessments
-from workflows.rules.sub_queries import follow_ups, pass_over_unread, plan_sub_queries, unread_candidates, unread_hits
+from workflows.rules.gaps import SEVERITY_ORDER, apply_assessments, settle_gaps
+from workflows.rules.sub_queries import (
+    assign_readings,
+    follow_ups,
+    pass_over_unread,
+    plan_sub_queries,
+    queries_to_analyze,
+    queries_to_repeat,
+    unread_candidates,
+    unread_hits,
+)
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.units import carry_out, unit_mark
@@ -46,10 +56,13 @@ MIN_SOURCES = 3
 MIN_COMPLETION = 0.5
 """Required share of completed sub-queries."""
 MIN_FINDINGS = 2
+MAX_TITLES: Final = 60
+"""Titles of new pages shown to the supervisor after the gathering."""
+ANALYSES_FAILED: Final = "analyses_failed"
+"""Code of the issue that calls of the analyzer failed."""
 MIN_COVERAGE = 0.3
 """Required share of analyzed sources cited by findings."""
 
-SEVERITY_ORDER = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
 NEXT_PHASES = {
     Phase.PLANNING: Phase.GATHERING,
     Phase.GATHERING: Phase.ANALYSIS,
@@ -110,16 +123,8 @@ class SupervisorStrategy(Strategy):
         messages = [issue.message for issue in curable_issues(state, gate)]
         text = f"quality check of the {phase}: {'; '.join(messages)}" if messages and not gate.valid else ""
         run.note("gate.evaluated", text, phase=phase, valid=gate.valid, score=gate.quality_score, issues=messages)
-        if run.resolved.gates.think is JudgeMode.MODEL:
-            question = ReflectInput(
-                phase=phase,
-                prompt=reflection_prompt(phase, state),
-                metrics=gate.metrics,
-                gate_valid=gate.valid,
-                gate_score=gate.quality_score,
-                open_gaps=[gap.description for gap in state.unaddressed_gaps()],
-                issues=gate.issues,
-            )
+        if is_reflected_on(state, gate):
+            question = reflection_input(phase, state, gate)
         return OpenPause(unit=unit, gate=gate, question=question)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
@@ -128,7 +133,9 @@ class SupervisorStrategy(Strategy):
             raise ValueError("this strategy opens no pause without a gate")
         phase = Phase(opened.unit.name)
         if (reflection := opened.reflection) is not None:
-            run.guide("model", reflection.guidance, phase)
+            for item in reflection.guidance:
+                run.guide(MODEL, item.text, phase, item.role)
+            _settle_gaps(run, reflection)
             assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.iteration}
             outputs = {
                 "action": reflection.action.value,
@@ -137,9 +144,6 @@ class SupervisorStrategy(Strategy):
                 "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
             }
             run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs)
-        elif run.resolved.gates.think is JudgeMode.RULES:
-            for issue in opened.gate.issues:
-                run.guide("rules", issue.message, phase)
         await call_hook(run, phase, reflection_prompt(phase, run.state))
         pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
         _note_issues(run, opened, opened.gate, pause)
@@ -205,7 +209,8 @@ class SupervisorStrategy(Strategy):
 
     async def _gather(self, run: ResearchRun) -> Unit:
         state = run.state
-        repeated = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
+        searched = [query for query in state.plan.sub_queries if not query.sections]
+        repeated = [query for query in searched if query.iteration == state.iteration]
         queries = state.pending_sub_queries() or (repeated if run.retries(Phase.GATHERING) else [])
         number = run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(queries)})
         source_count = len(state.readable_sources())
@@ -215,7 +220,8 @@ class SupervisorStrategy(Strategy):
 
     async def _analyze(self, run: ResearchRun) -> Unit:
         await analyze(run, again=run.retries(Phase.ANALYSIS))
-        return Unit(name=Phase.ANALYSIS, can_change=run.resolved.engine is EngineKind.MODEL)
+        can_change = run.resolved.engine is EngineKind.MODEL and bool(queries_to_repeat(run.state))
+        return Unit(name=Phase.ANALYSIS, can_change=can_change)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
         await write_draft(run)
@@ -233,10 +239,11 @@ class SupervisorStrategy(Strategy):
             finding_count=len(state.findings),
             high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings),
             asked=[query.text for query in state.plan.sub_queries],
-            term_documents=state.term_documents,
+            findings=state.findings,
+            read_sources=[to_extract(source, to_search=False) for source in state.readable_sources()],
         )
         output = await run.ask(REFINER, "refine", request)
-        state.gaps = apply_assessments(state.gaps, output.gap_analysis)
+        state.gaps = apply_assessments(state, output.gap_analysis)
         state.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
         is_requested = any(gap.origin == ASKED_BY_PERSON for gap in state.unaddressed_gaps())
@@ -245,7 +252,8 @@ class SupervisorStrategy(Strategy):
         fresh: list[PlanNode] = []
         if position.recommended and should_iterate(state):
             limit = run.resolved.limits.max_sub_queries
-            fresh = follow_ups(state, output.gap_analysis, advice.priority_gaps, limit)
+            fresh = follow_ups(state, output.gap_analysis, output.readings, advice.priority_gaps, limit)
+            assign_readings(state, fresh)
         state.plan = state.plan.with_nodes(*fresh)
         # A repeated sub-query whose search failed before is analyzed again.
         again = {query.id for query in fresh}
@@ -254,9 +262,9 @@ class SupervisorStrategy(Strategy):
         reviewed = {item.gap_id for item in output.gap_analysis}
         for gap in state.gaps:
             pursued, inputs = [query.id for query in fresh if query.gap_id == gap.id], {"gap_id": gap.id}
-            if gap.status is GapStatus.UNADDRESSABLE and gap.id in reviewed:
-                status = {"status": gap.status.value}
-                run.decide(AgentRole.REFINER, "gap_unaddressable", gap.description, inputs, status)
+            if gap.status is not GapStatus.OPEN and gap.id in reviewed:
+                status = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
+                run.decide(AgentRole.REFINER, f"gap_{gap.status.value}", gap.description, inputs, status)
             elif pursued:
                 run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": pursued})
         run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
@@ -270,8 +278,18 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
         Phase.GATHERING: f"{plural(len(state.readable_sources()), 'source')} read",
         Phase.ANALYSIS: f"{plural(len(state.findings), 'finding')}, {plural(len(state.unaddressed_gaps()), 'gap')}",
         Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
-        Phase.REFINEMENT: plural(len(state.pending_sub_queries()), "follow-up query"),
+        Phase.REFINEMENT: plural(len(open_follow_ups(state)), "follow-up query"),
     }[phase]
+
+
+def _settle_gaps(run: ResearchRun, reflection: SupervisorAnswer) -> None:
+    """Close the gaps that the supervisor calls answered or repeated, and record each."""
+    statuses = {gap.id: gap.status for gap in run.state.gaps}
+    run.state.gaps = settle_gaps(run.state, reflection.settled_gaps)
+    for gap in run.state.gaps:
+        if gap.status is not statuses[gap.id]:
+            outputs = {"status": gap.status.value, "resolved_by": gap.resolved_by}
+            run.decide(AgentRole.SUPERVISOR, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
 
 
 # --- records -------------------------------------------------------------------------------------------------------
@@ -371,8 +389,10 @@ def _check_findings(state: ResearchState) -> Check:
     coverage = len(cited) / max(1, len(analyzed))
     # Another analysis cannot raise a finding's confidence above what its sources support.
     may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
+    failed = [query for query in state.plan.sub_queries if query.id in state.hasty_analyses]
     low = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%} needed"
     issues = _issues(
+        (bool(failed), ANALYSES_FAILED, f"{len(failed)} of the analyses failed"),
         (count < MIN_FINDINGS, "too_few_findings", f"too few findings: {count}, at least {MIN_FINDINGS} needed"),
         (not high and may_be_high, "no_high_confidence", "no finding is of high confidence"),
         (coverage < MIN_COVERAGE, "low_coverage", low),
@@ -405,6 +425,54 @@ def _check_gaps(state: ResearchState) -> Check:
     message = f"open after the last iteration: {plural(count, 'gap')}"
     issues = _issues((count > 0 and is_last, "open_gaps", message))
     return issues, 10.0 - min(10.0, 2.0 * count), {"unaddressed_gaps": count}
+
+
+SCORE_RULES: Final = {
+    Phase.PLANNING: "2.5 points for each sub-query, at most 10",
+    Phase.GATHERING: "1.5 points for each page read, at most 10",
+    Phase.ANALYSIS: "2 points for each finding, and 1 more if its confidence is high, at most 10",
+    Phase.SYNTHESIS: "1 point for every 500 characters of the report, at most 10",
+    Phase.REFINEMENT: "10 points, less 2 for each open gap",
+}
+"""Rules by which the gates compute their scores."""
+
+
+def is_reflected_on(state: ResearchState, gate: GateResult) -> bool:
+    """Return true if a model is to reflect on a phase.
+
+    By default it does so where something is left to decide: after an analysis, before another iteration, and where a
+    gate is not satisfied. After a refinement, the refiner has just judged the gaps.
+    """
+    think = state.resolution.gates.think
+    if think is not ThinkMode.AUTO:
+        return think is ThinkMode.MODEL
+    if gate.phase == Phase.REFINEMENT:
+        return False
+    is_open = gate.phase == Phase.ANALYSIS or (gate.phase == Phase.SYNTHESIS and should_iterate(state))
+    return is_open or not gate.valid
+
+
+def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> ReflectInput:
+    """Return the request to the supervisor: the results of a phase, not only their numbers."""
+    has_findings = phase in (Phase.ANALYSIS, Phase.SYNTHESIS, Phase.REFINEMENT)
+    fresh = [source for source in state.readable_sources() if source.iteration == state.iteration]
+    return ReflectInput(
+        phase=phase,
+        prompt=reflection_prompt(phase, state),
+        metrics=gate.metrics,
+        gate_valid=gate.valid,
+        gate_score=gate.quality_score,
+        score_rule=SCORE_RULES[phase],
+        sub_queries=[
+            PlanNode(id=query.id, text=query.text, status=query.status, finding_count=query.finding_count)
+            for query in state.plan.sub_queries
+        ],
+        findings=state.findings if has_findings else [],
+        titles=[source.title for source in fresh][:MAX_TITLES] if phase is Phase.GATHERING else [],
+        gaps=[Gap(id=gap.id, description=gap.description, severity=gap.severity) for gap in state.unaddressed_gaps()],
+        draft=state.draft.document if state.draft and phase is Phase.SYNTHESIS else None,
+        issues=gate.issues,
+    )
 
 
 def reflection_prompt(phase: Phase, state: ResearchState) -> str:
@@ -448,11 +516,15 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     is_retried, is_strict = was_retried(state, gate.phase, state.iteration), gate.policy is GatePolicy.STRICT
     rationale = reflection.rationale if reflection else "the gate is satisfied"
     reasons = "; ".join(issue.message for issue in gate.issues) or rationale
-    wants_retry = reflection is not None and reflection.action is Action.RETRY
-    retry_is_due = wants_retry or (is_strict and bool(curable_issues(state, gate)))
-    action = Action.PROCEED
+    wants_retry, issues = reflection is not None and reflection.action is Action.RETRY, curable_issues(state, gate)
+    retry_is_due = wants_retry or (is_strict and bool(issues))
+    action, repeated_for = Action.PROCEED, None
     if retry_is_due and gate.phase != Phase.REFINEMENT and not is_retried and can_change:
         action, rationale = Action.RETRY, reasons
+        # A failed call is repeated as it was: that it failed says nothing to a model.
+        repeated_for = [issue for issue in issues if issue.code != ANALYSES_FAILED]
+        if reflection is not None and wants_retry:
+            repeated_for.append(GateIssue(code="reflection", message=reflection.rationale))
     elif gate.phase == Phase.SYNTHESIS:
         completes = reflection is not None and reflection.action is Action.COMPLETE and gate.valid
         action, gaps = Action.COMPLETE, actionable_gaps(state)
@@ -463,7 +535,7 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
         else:
             action, rationale = Action.ITERATE, f"gaps that matter: {len(gaps)}; an iteration is left"
     elif gate.phase == Phase.REFINEMENT:
-        action, pending = Action.COMPLETE, [query for query in state.pending_sub_queries() if query.gap_id]
+        action, pending = Action.COMPLETE, open_follow_ups(state)
         if SupervisorPosition.read(state).recommended is False:
             rationale = "more searching would not help"
         elif not pending or not should_iterate(state):
@@ -473,25 +545,29 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     elif retry_is_due or not gate.valid:
         obstacle = "nothing_to_change" if is_strict else "the gate is advisory"
         rationale = f"{'the one retry is used' if is_retried else obstacle}: {reasons}"
-    return Pause(phase=gate.phase, action=action, rationale=rationale[:500], score=gate.quality_score)
+    rationale = shorten(rationale, 500)
+    return Pause(phase=gate.phase, action=action, rationale=rationale, score=gate.quality_score, issues=repeated_for)
 
 
 def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
     """Return the issues that a retry might resolve; only these cause retries and notes.
 
-    Ordinary sites are never of high quality; without such a source no finding has high confidence; a folder with all
-    hits read has no more sources; and rules find the same findings in the same pages.
+    Ordinary sites are never of high quality; a folder with all hits read has no more sources; and pages that were read
+    have no more in them because somebody counts: that nothing was found is an answer, and a reader who is asked for
+    more findings invents some.
     """
-    hopeless = set()
-    if state.engine_by_role.get(AgentRole.ANALYZER) == EngineKind.EXTRACTIVE and state.findings:
-        hopeless |= {"too_few_findings", "low_coverage", "no_high_confidence"}
+    hopeless = {"too_few_findings", "low_coverage", "no_high_confidence"}
     if state.resolution.web:
         hopeless.add("no_high_quality_source")
     elif len(state.readable_sources()) == len(state.fetched_sources()) and not unread_hits(state):
         hopeless.add("too_few_sources")
-    if not state.high_quality_sources():
-        hopeless.add("no_high_confidence")
     return [issue for issue in gate.issues if issue.code not in hopeless]
+
+
+def open_follow_ups(state: ResearchState) -> list[PlanNode]:
+    """Return the follow-up queries that are to be searched for or, from pages already read, to be analyzed."""
+    pending = {query.id for query in (*state.pending_sub_queries(), *queries_to_analyze(state))}
+    return [query for query in state.plan.sub_queries if query.gap_id and query.id in pending]
 
 
 def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:

@@ -12,7 +12,7 @@ from contracts.presets import preset
 from contracts.request import Depth, Gates
 from contracts.resolved import CorpusSnapshot, ResolvedResearch, SkippedFile
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, JudgeMode, NodeStatus, Phase, Quality, SourceStatus
+from contracts.vocabulary import AgentRole, EngineKind, GapStatus, NodeStatus, Phase, Quality, SourceStatus, ThinkMode
 from tests.unit.activities.scripted import MemoryStore, finding, passage
 
 STATEMENT = "Every table must be vacuumed at least once every two billion transactions."
@@ -85,7 +85,7 @@ def make_resolved(**changes: object) -> ResolvedResearch:
             name="manual", title="The manual", digest=digest("manual")[:19], files=1173, skipped=1
         ),
         "limits": preset("supervisor", Depth.LIGHT),
-        "gates": Gates(think=JudgeMode.RULES),
+        "gates": Gates(think=ThinkMode.RULES),
         "product_version": "0.1.0",
     }
     return ResolvedResearch.model_validate(fields | changes)

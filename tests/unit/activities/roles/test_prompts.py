@@ -7,7 +7,7 @@ import pytest
 
 from activities.roles.prompt_rendering import load_prompt, prompt_of, render_role
 from activities.roles.untrusted import break_lines, label_key, label_of
-from contracts import roles
+from contracts import roles, supervisor_roles
 from contracts.evidence import Gap
 from contracts.living_roles import DECOMPOSER
 from contracts.outcome import GateIssue, Guidance
@@ -237,13 +237,56 @@ def test_a_later_draft_shows_new_passages_and_sources_alone() -> None:
 
 def test_refiner_and_supervisor_see_gaps_figures_and_checks() -> None:
     """Gaps with id and priority, earlier queries, draft, budget; reflection and gate (S0-035, S0-037, S0-079, C0-9)."""
-    refining = prompt_for(roles.REFINER, REFINING)
-    assert "gap-1: measured costs (moderate, priority 1, open)\n  suggested: cost of freezing" in refining
+    refining = prompt_for(supervisor_roles.REFINER, REFINING)
+    assert "gap-1: measured costs (moderate, priority 1)\n  suggested: cost of freezing" in refining
     for words in ("remaining: 2", "Sources examined: 9", "Findings: 6, of high confidence: 3", "# Draft"):
         assert words in refining
-    reflecting = prompt_for(roles.SUPERVISOR, REFLECTING, open_gaps=["costs"])
-    for words in ("Gathering ended with 7 sources.", "- source_count: 7", "not passed, 6.5 of 10", "- costs"):
+    gaps = [Gap(id="gap-1", description="costs")]
+    reflecting = prompt_for(supervisor_roles.SUPERVISOR, REFLECTING, gaps=gaps, score_rule="1.5 for each page")
+    checked = "not passed, 6.5 of 10 (1.5 for each page)"
+    for words in ("Gathering ended with 7 sources.", "- source_count: 7", checked, "gap-1: costs"):
         assert words in reflecting
+
+
+def test_the_supervisor_sees_what_it_judges() -> None:
+    """Sub-queries, titles of new pages, a line for each finding, headings and first sentences of the report (S0-035)."""
+    report = "# Freezing\n\n## Summary\n\nVacuum freezes rows [ev-1]. It costs time.\n\n## Details\n\nNothing else."
+    fields = REFLECTING | {
+        "sub_queries": [PlanNode(id="sq-0", text="what it is"), PlanNode(id="sq-1", text="what vacuum does")],
+        "titles": ["Routine vacuuming"],
+        "findings": [finding("Vacuum prevents wraparound.", QUOTE).model_copy(update={"sub_query_id": "sq-1"})],
+        "draft": reference(report),
+    }
+    request = supervisor_roles.SUPERVISOR.input(**common(**fields))
+    documents = {reference(report).hash: report, reference(TEXT).hash: TEXT}
+    prompt = unmarked(render_role(supervisor_roles.SUPERVISOR, request, documents).prompt)
+    label = label_of(fields["findings"][0].id, label_key(request))
+    for words in (
+        "2. what vacuum does (pending, findings: 0)",
+        "- Routine vacuuming",
+        f"{label} (on 2): Vacuum prevents wraparound. (",
+        "# Freezing\n## Summary\nVacuum freezes rows.\n## Details\nNothing else.\n",
+    ):
+        assert words in prompt
+    assert "It costs time" not in prompt
+
+
+def test_the_refiner_sees_the_best_passages_of_pages_already_read() -> None:
+    """Each gap names the numbers of its passages, which say where they stand; no gap has more than three."""
+    page = "# Manual\n\n## Costs\n\nFreezing measured rows costs one write each.\n\n## Other\n\nApples are red.\n"
+    gaps = [
+        Gap(id="gap-1", description="What the measured costs of freezing are is not stated."),
+        Gap(id="gap-2", description="Whether tigers swim."),
+    ]
+    sources = [source(reference(page)).model_copy(update={"title": "A manual"})]
+    fields = REFINING | {"gaps": gaps, "read_sources": sources}
+    request = supervisor_roles.REFINER.input(**common(**fields))
+    documents = {reference(page).hash: page, reference("# Draft").hash: "# Draft"}
+    prompt = unmarked(render_role(supervisor_roles.REFINER, request, documents).prompt)
+    assert "1. (A manual › Manual › Costs) Freezing measured rows costs one write each." in prompt
+    assert "is not stated. (moderate, priority 1; passages 1)" in prompt
+    assert "Whether tigers swim. (moderate, priority 1)" in prompt
+    assert "Apples" not in prompt
 
 
 # --- words from outside ----------------------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from contracts.living_roles import DecomposeInput
 from contracts.orchestrator_roles import IntakeInput
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import QuestionRound
-from contracts.roles import PLANNER, ClarifyInput, PlanInput, RefineInput, ReflectInput, RoleInput
+from contracts.roles import PLANNER, ClarifyInput, PlanInput, RoleInput
+from contracts.supervisor_roles import RefineInput, ReflectInput
 from contracts.tool_turns import Transcript
 from contracts.vocabulary import Action, EngineKind
 from providers.errors import InvalidCall
@@ -79,7 +80,7 @@ def test_a_person_is_asked_only_without_a_subject_or_on_demand(changes: dict[str
         ({"gate_valid": False}, Action.RETRY),
         ({"phase": "gathering"}, Action.PROCEED),
         ({"phase": "synthesis"}, Action.COMPLETE),
-        ({"phase": "synthesis", "open_gaps": ["g"], "max_iterations": 2}, Action.ITERATE),
+        ({"phase": "synthesis", "gaps": [Gap(id="gap-1", description="g")], "max_iterations": 2}, Action.ITERATE),
     ],
 )
 def test_a_reflection_does_what_the_gate_says(changes: dict[str, Any], action: Action) -> None:

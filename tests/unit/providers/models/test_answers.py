@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from contracts.outcome import Usage
-from contracts.roles import PLANNER, SUPERVISOR, SYNTHESIZER, PlanInput, PlannerAnswer, RoleSpec, SynthesizerAnswer
+from contracts.roles import PLANNER, SYNTHESIZER, PlanInput, PlannerAnswer, RoleSpec, SynthesizerAnswer
+from contracts.supervisor_roles import SUPERVISOR
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput

@@ -11,20 +11,8 @@ from activities.roles.prompt_rendering import render_role
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.resolved import ModelPrice
-from contracts.roles import (
-    ANALYZER,
-    PLANNER,
-    REFINER,
-    SUPERVISOR,
-    SYNTHESIZER,
-    AnalyzeInput,
-    PlanInput,
-    RefineInput,
-    ReflectInput,
-    RoleInput,
-    RoleSpec,
-    WriteInput,
-)
+from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, AnalyzeInput, PlanInput, RoleInput, RoleSpec, WriteInput
+from contracts.supervisor_roles import REFINER, SUPERVISOR, RefineInput, ReflectInput
 from contracts.vocabulary import Phase
 from providers.errors import (
     AnswerCut,

@@ -1,0 +1,83 @@
+"""Passages of the sources already read that may answer open gaps, as shown to the refiner under numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from activities.roles.grounding import RoleWork, heading_offsets
+from contracts.call_sizes import MAX_GAP_PASSAGES
+from contracts.evidence import Gap, SectionRef
+from contracts.supervisor_roles import GapReading, RefineInput, RefinerAnswer, RefinerResult
+from providers.extractive.lookup import FoundPassage, find_passages
+
+PASSAGES_PER_GAP: Final = 3
+SECTION_CHARACTERS: Final = 6_000
+"""Up to this length, the section around a passage is read whole; of a longer one, what lies around the passage."""
+MAX_SECTIONS: Final = 4
+"""Sections read for one gap."""
+
+
+@dataclass(frozen=True)
+class GapPassages:
+    """The passages of one call, numbered from 1, and their numbers by gap."""
+
+    passages: Sequence[FoundPassage]
+    numbers: Mapping[str, Sequence[int]]
+
+
+def passages_of(request: RefineInput, documents: Mapping[str, str]) -> GapPassages:
+    """Return the best passages for each gap, each listed once; `documents` are stored texts by hash."""
+    texts = {
+        source.id: documents[source.text.hash]
+        for source in request.read_sources
+        if source.text is not None and source.text.hash in documents
+    }
+    found = find_passages(texts, [_question(gap) for gap in request.gaps], request.language, PASSAGES_PER_GAP)
+    listed: dict[FoundPassage, int] = {}
+    numbers: dict[str, list[int]] = {gap.id: [] for gap in request.gaps}
+    # The best passage of every gap comes before the second one of any.
+    for rank in range(PASSAGES_PER_GAP):
+        for gap, passages in zip(request.gaps, found, strict=True):
+            if rank < len(passages) and (passages[rank] in listed or len(listed) < MAX_GAP_PASSAGES):
+                numbers[gap.id].append(listed.setdefault(passages[rank], len(listed) + 1))
+    return GapPassages(list(listed), numbers)
+
+
+def _question(gap: Gap) -> str:
+    return " ".join([gap.description, *gap.suggested_queries[:1]])
+
+
+def ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerResult:
+    """Return the refinement, with the passages to read further as sections of their sources."""
+    answer = work.answer.fitted(work.request, work.warnings)
+    passages = passages_of(work.request, work.documents).passages
+    sources = {source.id: source for source in work.request.read_sources}
+    readings, is_unknown = list[GapReading](), False
+    for item in answer.gap_analysis:
+        sections: dict[tuple[str, int], SectionRef] = {}
+        for number in item.read_further:
+            if not 1 <= number <= len(passages):
+                is_unknown = True
+                continue
+            passage = passages[number - 1]
+            text = sources[passage.source_id].text
+            section = section_around(passage, work.documents[text.hash] if text else "")
+            sections.setdefault((section.source_id, section.start), section)
+        if sections:
+            readings.append(GapReading(gap_id=item.gap_id, sections=list(sections.values())[:MAX_SECTIONS]))
+    if is_unknown:
+        work.warnings.append("numbers of passages that are not listed were ignored")
+    return RefinerResult.model_validate({**dict(answer), "readings": readings})
+
+
+def section_around(passage: FoundPassage, text: str) -> SectionRef:
+    """Return the section of a passage, from its heading to the next one; of a long section, the part around it."""
+    offsets = [*heading_offsets(text), len(text)]
+    start = max((offset for offset in offsets if offset <= passage.start), default=0)
+    end = next(offset for offset in offsets if offset >= passage.end)
+    if end - start > SECTION_CHARACTERS:
+        half = SECTION_CHARACTERS // 2
+        earliest, latest = max(start, passage.start - half), min(end, passage.end + half)
+        start = start if earliest == start else text.find("\n", earliest, passage.start) + 1 or passage.start
+        end = end if latest == end else text.rfind("\n", passage.end, latest) + 1 or passage.end
+    return SectionRef(source_id=passage.source_id, start=start, end=end)
