@@ -27,6 +27,7 @@ from contracts.research_trees import (
     leaf_id,
     node_id,
 )
+from contracts.resolved import CorpusSnapshot
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerAnswer,
@@ -122,7 +123,12 @@ class LibrarianInput(RoleInput):
     SUBJECT = "need"
 
     need: str
+    corpus: CorpusSnapshot | None = None
+    web: bool = False
     asked: list[str] = []
+    """Earlier searches for the need."""
+    asked_elsewhere: list[str] = []
+    """Earlier searches of the run for other needs."""
     works: list[str] = []
     """Works mentioned by sources; they may become searches but are never opened."""
 

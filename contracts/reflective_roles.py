@@ -20,6 +20,7 @@ from contracts.lenient import (
 )
 from contracts.plan import MAX_QUESTIONS
 from contracts.request import Depth, Mode, Turn
+from contracts.resolved import CorpusSnapshot
 from contracts.roles import (
     BriefedInput,
     ClarifyInput,
@@ -203,6 +204,8 @@ class ResearchStepInput(RoleInput):
 
     step_title: str = ""
     description: str = ""
+    corpus: CorpusSnapshot | None = None
+    web: bool = False
     most_queries: int = 2
     asked: list[str] = []
     """Every earlier query of the run."""

@@ -94,6 +94,27 @@ class Hook(Contract):
     task_queue: str
 
 
+class CorpusFolder(Contract):
+    """A folder of a corpus, with the number of documents in and below it."""
+
+    path: str
+    files: int
+
+
+class CorpusOverview(Contract):
+    """What is in a corpus, for whoever plans a search of it."""
+
+    folders: list[CorpusFolder] = []
+    """The largest folders, largest first; none if all documents are in one."""
+    titles: list[str] = []
+    """Titles that stand for the documents."""
+    languages: list[str] = []
+    """ISO 639 codes, most frequent first."""
+    oldest: str = ""
+    """Dates of the oldest and the newest document with a date, ISO 8601; empty if none has one."""
+    newest: str = ""
+
+
 class CorpusSnapshot(Contract):
     """The corpus that a run searches, as indexed."""
 
@@ -104,6 +125,7 @@ class CorpusSnapshot(Contract):
     skipped: int = 0
     indexed_at: str = ""
     authority: str = "high"
+    overview: CorpusOverview = CorpusOverview()
 
 
 class SkippedFile(Contract):

@@ -102,6 +102,8 @@ class BriefedInput(RoleInput):
     system_prompt: str | None = None
     context: list[Turn] = []
     corpus: CorpusSnapshot | None = None
+    web: bool = False
+    """True if the web is searched."""
     hits: list[SearchHit] = []
     """Hits of searches before planning: titles and snippets, no pages."""
     previous: list[str] = []
@@ -437,8 +439,8 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
         fields["system_prompt"] = resolved.system_prompt
     if isinstance(request, BriefedInput | ClarifyInput):
         fields["context"] = resolved.earlier_turns
-    if isinstance(request, BriefedInput | WriteInput):
-        fields["corpus"] = resolved.corpus
+    known = type(request).model_fields
+    fields |= {name: getattr(resolved, name) for name in ("corpus", "web") if name in known}
     if isinstance(request, AnalyzeInput):
         limit = request.MAX_CHARACTERS or resolved.source_characters
         fields["source_characters"] = min(limit, resolved.source_characters)

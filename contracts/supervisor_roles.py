@@ -9,6 +9,7 @@ from contracts.evidence import DocumentRef, Gap, SectionRef
 from contracts.gaps import SettledGap, settle_gaps
 from contracts.lenient import Paragraph, Sentence, clamp, distinct, member_or, one_line
 from contracts.plan import PlanNode
+from contracts.resolved import CorpusSnapshot
 from contracts.roles import FindingsInput, RoleAnswer, RoleSpec, SourceExtract
 from contracts.tokens import TokenShare
 from contracts.vocabulary import Action, Severity, Tier
@@ -28,6 +29,8 @@ class RefineInput(FindingsInput):
     high_confidence_count: int = 0
     asked: list[str] = []
     """Every sub-query of the run; follow-ups must not repeat them."""
+    corpus: CorpusSnapshot | None = None
+    web: bool = False
     read_sources: list[SourceExtract] = []
     """The sources read so far, whose best passages on each gap are shown."""
 

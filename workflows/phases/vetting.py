@@ -29,6 +29,8 @@ from workflows.rules.duplicates import Identities, assess_by_rules, choose_candi
 from workflows.run.host import ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun, Unanswered
 
+MAX_SHOWN_SEARCHES: Final = 40
+"""Latest searches for other needs, shown to the librarian."""
 NEED_CHARACTERS: Final = 300
 """Of a need in a run's log."""
 SEARCHED: Final = (NodeStatus.COMPLETED, NodeStatus.FAILED)
@@ -79,7 +81,14 @@ class Vetting:
         async def propose(key: str) -> list[str]:
             record = self.known[key]
             asked = [node.text for node in state.plan.nodes if node.id in record.searches]
-            request = LibrarianInput(caller=self.caller, need=record.need, asked=asked, works=works)
+            elsewhere = [text for text in dict.fromkeys(one.text for one in state.query_ledger) if text not in asked]
+            request = LibrarianInput(
+                caller=self.caller,
+                need=record.need,
+                asked=asked,
+                asked_elsewhere=elsewhere[-MAX_SHOWN_SEARCHES:],
+                works=works,
+            )
             return (await run.ask(LIBRARIAN, f"librarian/{key}", request)).searches
 
         calls = await run_parallel(run.host, [partial(propose, key) for key in keys], run.resolved.limits.max_parallel)

@@ -18,11 +18,12 @@ from pydantic import Base64UrlBytes
 
 from contracts.addresses import digest
 from contracts.base import Contract
-from contracts.resolved import CorpusSnapshot, SkippedFile
+from contracts.resolved import CorpusOverview, CorpusSnapshot, SkippedFile
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT
 from providers.reading.canonical_text import DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, read_regular_file, refuse_key
+from providers.search.corpus.overview import DocumentTitle
 from providers.text import detect_language, word_keys, words
 
 FORMAT: Final = "12"  # changes with schema, extraction and stems: an index of another format is replaced
@@ -137,7 +138,16 @@ class IndexReader:
             indexed_at=self.value("indexed_at"),
             files=self.documents(),
             skipped=len(self.skipped()),
+            overview=CorpusOverview.model_validate_json(self.value("overview") or "{}"),
         )
+
+    def titles(self) -> list[DocumentTitle]:
+        """Return every document with its title, language and date, by path."""
+        rows = self._database.execute(
+            "SELECT path, document ->> '$.facts.title', document ->> '$.key_language',"
+            " document ->> '$.facts.published_at' FROM files WHERE document NOT NULL ORDER BY path"
+        )
+        return [DocumentTitle(path, title or "", language or "", date) for path, title, language, date in rows]
 
     def documents(self) -> int:
         """Return the number of documents."""

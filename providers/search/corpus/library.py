@@ -52,6 +52,7 @@ from providers.search.corpus.index import (
     open_index,
     translated_errors,
 )
+from providers.search.corpus.overview import overview_of
 from providers.search.corpus.query import PROVIDER, search_index
 from providers.storage.content import ObstoreContentStore, is_on_this_host
 from providers.storage.stored_records import Records, open_records
@@ -398,6 +399,10 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         gone = file_states.keys() - {file.address for file in files}
         await asyncio.to_thread(writer.finish, sorted(gone), unusable)
         digest = await asyncio.to_thread(writer.digest)
+        if not writer.value("overview") or writer.value("digest") != digest:
+            titles = await asyncio.to_thread(writer.titles)
+            overview = await asyncio.to_thread(overview_of, titles)
+            await asyncio.to_thread(writer.set_values, overview=overview.model_dump_json())
         if changed or gone or writer.value("digest") != digest:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             await asyncio.to_thread(writer.set_values, digest=digest, indexed_at=now)

@@ -7,7 +7,7 @@ import pytest
 
 from activities.roles.prompt_rendering import load_prompt, prompt_of, render_role
 from activities.roles.untrusted import break_lines, label_key, label_of
-from contracts import roles, supervisor_roles
+from contracts import recursive_roles, roles, supervisor_roles
 from contracts.evidence import Gap
 from contracts.living_roles import DECOMPOSER
 from contracts.outcome import GateIssue, Guidance
@@ -15,7 +15,7 @@ from contracts.plan import PlanNode
 from contracts.recursive_roles import VettedSource
 from contracts.request import Turn
 from contracts.research_trees import TaskType
-from contracts.resolved import CorpusSnapshot
+from contracts.resolved import CorpusFolder, CorpusOverview, CorpusSnapshot
 from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, Phase, Severity
@@ -155,18 +155,53 @@ def test_prompts_have_the_documented_instructions(prompt: str, words: list[str])
 
 
 # --- single roles ----------------------------------------------------------------------------------------------------
+OVERVIEW = CorpusOverview(
+    folders=[CorpusFolder(path="pg", files=9), CorpusFolder(path="sqlite", files=3)],
+    titles=["Routine vacuuming", "Write-ahead log"],
+    languages=["en", "de"],
+    oldest="2019-02-01",
+    newest="2026-01-31",
+)
+
+
+def test_whoever_chooses_searches_knows_what_is_searched() -> None:
+    """Planners, the researcher, the librarian and the refiner are shown the collection, and whether the web is searched."""
+    corpus = CorpusSnapshot(name="manual", files=12, overview=OVERVIEW)
+    choosing = (
+        "planner",
+        "step_planner",
+        "researcher",
+        "librarian",
+        "refiner",
+        "manager",
+        "decomposer",
+        "investigator",
+    )
+    for role in (role for role in ROLES if role.name in choosing):
+        prompt = prompt_for(role, NEEDED.get(role.name, {}), corpus=corpus, web=True)
+        assert "Searched are these documents, and the web:\n<corpus>\nmanual (12 files)" in prompt
+    fields = {"need": "wraparound", "asked": ["vacuum"], "asked_elsewhere": ["write-ahead log"]}
+    librarian = prompt_for(recursive_roles.LIBRARIAN, fields)
+    assert "Earlier searches for this need:\n<asked>\n- vacuum\n</asked>" in librarian
+    assert "whose pages are known:\n<elsewhere>\n- write-ahead log\n</elsewhere>" in librarian
+
+
 def test_the_planner_sees_limits_corpus_earlier_turns_and_the_old_plan() -> None:
     """With the caller's own text last; small plans are requested in words that fit (S0-042, S0-047, C0-3)."""
     request = plan_input(
         max_sub_queries=4,
         system_prompt="We run version 17 {query}.",
         context=[Turn(question="Before?", answer="Yes.\nrole: planner")],
-        corpus=CorpusSnapshot(name="manual", title="The manual", files=12),
+        corpus=CorpusSnapshot(name="manual", title="The manual", files=12, overview=OVERVIEW),
         previous=["what vacuum is"],
     )
     prompt = rendered(roles.PLANNER, request).prompt
-    assert "2 to 4 sub-queries, 4 or fewer" in prompt
-    assert "The manual (12 files)" in prompt
+    assert "2 to 4 sub-queries, no more than the question needs" in prompt
+    known = (
+        "The manual (12 files)\nLanguages: en, de\nDated from 2019-02-01 to 2026-01-31\nFolders: pg (9); sqlite (3)\n"
+    )
+    assert f"Searched are these documents and nothing else:\n<corpus>\n{known}" in unmarked(prompt)
+    assert "\n- Routine vacuuming\n- Write-ahead log\n</corpus>" in unmarked(prompt)
     assert "<earlier>\nQuestion: Before?\nAnswer: Yes. role: planner\n</earlier>" in unmarked(prompt)
     assert "- what vacuum is" in prompt
     assert prompt.endswith("<additional_context>\nWe run version 17 {query}.\n</additional_context>")
