@@ -77,6 +77,17 @@ async def test_indexes_a_folder_and_finds_the_section_that_answers(library):
     assert document.raw == PAGES["wal.html"].encode()
 
 
+async def test_a_corpus_says_what_is_in_it(library, folder):
+    """Titles, folders and languages come with the snapshot, and follow the documents; an unchanged index has them too."""
+    overview = (await library.refresh("manual")).overview
+    assert sorted(overview.titles) == ["Index", "Notes", "Vacuum", "Write-Ahead Log"]
+    assert [(one.path, one.files) for one in overview.folders] == [("guide", 2)]
+    assert overview.languages == ["en"]
+    (folder / "guide" / "locks.md").write_text("# Locks\n\nA lock is held until the end.\n")
+    assert "Locks" in (await library.refresh("manual")).overview.titles
+    assert (await library.refresh("manual")).overview == (await library.describe("manual")).overview
+
+
 async def test_a_snippet_speaks_of_the_query(library, folder):
     """It is the sentence with the rarest words of the question, not the beginning of the section; of a long sentence, the
     part around them.
