@@ -42,9 +42,9 @@ class CleanDraft:
 
     blocks: Blocks
     unresolved: list[str]
+    copied: list[str]
+    """Names and elements of the prompt that were in the text."""
     foreign_urls: list[str]
-    copied: bool
-    """True if names or elements of the prompt were removed from sentences."""
     unquoted: int
     """Block quotes that became plain text, because they are not verbatim in their cited passages."""
 
@@ -65,7 +65,7 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     blocks = parse(text, marks, registry.filter(foreign))
     blocks, unquoted = unquote_inexact_quotes(without_source_lists(blocks), quotes, registry)
     unresolved, addresses = list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign))
-    return CleanDraft(blocks, unresolved, addresses, marks.copied, unquoted)
+    return CleanDraft(blocks, unresolved, list(dict.fromkeys(marks.copied)), addresses, unquoted)
 
 
 def parse_draft(markdown: str) -> Blocks:

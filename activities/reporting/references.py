@@ -66,10 +66,13 @@ SQUARE_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
 PROMPT_TEXT: Final = re.compile(
-    r"\s?</?[a-z_]{4,20}-[0-9a-f]{10}\b[^<>]{0,80}>"
-    r"|\s?[\[(]?(?<![\w/-])(?:src|ev|f|gap|sq)-[0-9a-f]{10}(?:[0-9a-f]{22})?(?![\w-])[\])]?"
+    r"</?[a-z_]{4,20}-[0-9a-f]{10}\b[^<>]{0,80}>|(?<![\w/-])(?:src|ev|f|gap|sq)-[0-9a-f]{10}(?:[0-9a-f]{22})?(?![\w-])"
 )
 """Elements and ids of a prompt, which mean nothing to a reader."""
+REMOVED_NAMES: Final = re.compile(
+    r"[ \t]?[\[(]\s?\0(?:\s?[,;]?\s?(?:and )?\0)*\s?[\])]|[ \t]?\0(?:\s?[,;]\s?(?:and )?\0|\s?\0)*"
+)
+"""Places of removed names, with the brackets around them and the commas between them."""
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------
@@ -204,14 +207,17 @@ class DraftMarks:
     """The pass that recognises the citations of a draft.
 
     `passages` has evidence ids by lower-case names. With `exact`, only square brackets count: the writer was a program.
-    Unknown names are removed and noted; in a quotation they stay text.
+    Unknown names are removed and noted; in a quotation they stay text, unless they are names or elements of the prompt
+    that no cited page has.
     """
 
     passages: Mapping[str, Sequence[str]]
     exact: bool = True
+    quotes: Sequence[str] = ()
+    """The words of passages, in which something that looks like a name of the prompt is text."""
     unresolved: list[str] = field(default_factory=list)
-    copied: bool = False
-    """True if names or elements of the prompt were in the sentences."""
+    copied: list[str] = field(default_factory=list)
+    """Names and elements of the prompt that were removed."""
 
     def __call__(self, inlines: list[Inline], quoted: bool) -> list[Inline]:
         """Replace groups of names by citations, and merge neighbouring citations."""
@@ -224,22 +230,14 @@ class DraftMarks:
                 changed += self._read(Run(f"[{inline.text.strip('[]')}]"), quoted=quoted)
             else:
                 changed += self._read(inline, quoted=quoted)
-        if not self.exact and not quoted:
+        if not self.exact:
             changed = [self._without_prompt_text(inline) if isinstance(inline, Run) else inline for inline in changed]
         return _merge_neighbours(changed)
 
     def _without_prompt_text(self, run: Run) -> Run:
-        """Remove and note names that a writer copied from its prompt, except in quotations, which are page text."""
-        quotes = _quoted_offsets(run.text)
-
-        def remove(match: re.Match[str]) -> str:
-            if match.start() in quotes:
-                return match[0]
-            self.unresolved.append(match[0].strip())
-            self.copied = True
-            return ""
-
-        return replace(run, text=PROMPT_TEXT.sub(remove, run.text))
+        """Remove and note names that a writer copied from its prompt."""
+        shown = without_prompt_text(run.text, self.quotes, self.copied)
+        return run if shown == run.text else replace(run, text=shown)
 
     def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
         quotes = _quoted_offsets(run.text)
@@ -312,9 +310,23 @@ def without_source_lists(blocks: Blocks) -> Blocks:
     return tuple(remaining)
 
 
+def without_prompt_text(text: str, quotes: Iterable[str] = (), removed: list[str] | None = None) -> str:
+    """Return a text without names and elements of a prompt, and without the brackets and commas around them.
+
+    What one of the `quotes` has stays. Removed names are added to `removed`.
+    """
+    names = dict.fromkeys(PROMPT_TEXT.findall(text))
+    foreign = [name for name in names if not any(name in quote for quote in quotes)]
+    if not foreign:
+        return text
+    if removed is not None:
+        removed += foreign
+    return REMOVED_NAMES.sub("", PROMPT_TEXT.sub(lambda match: "\0" if match[0] in foreign else match[0], text))
+
+
 def without_markers(text: str) -> str:
     """Return a text as shown to a reader, without citations and other names of a prompt."""
-    return PROMPT_TEXT.sub("", re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text))
+    return without_prompt_text(re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text))
 
 
 def with_escaped_markers(text: str) -> str:

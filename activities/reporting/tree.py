@@ -401,14 +401,15 @@ def clean_characters(text: str) -> str:
 
 # --- writing ---------------------------------------------------------------------------------------------------------
 SIGN: Final = re.compile(
-    r"[\\`*\[\]<>|~&]|(?<![^\W_])_|_(?![^\W_])|[!#]\Z"
+    r"[\\`*\[\]<~]|&(?=#?\w{1,40};)|(?<![^\W_])_|_(?![^\W_])|[!#&]\Z"
     r"|(?<=[^\W_])\.(?=(?:[a-z]{2}|com|org|net|edu|gov|info|name|shop|app|dev|xn--[\w-]++)(?![\w-]))",
     re.IGNORECASE,
 )
-"""Signs that Markdown may read as markup, except an underscore within a word. The dot of a bare host name is escaped,
-too, because some renderers link `example.com`."""
-LINE_START: Final = re.compile(r"^(?:[0-9]{1,9}(?=[.)](?:\s|$))|(?=[-+=#](?:[-+=#\s]|$)))")
-"""Start of a line that looks like a list, a heading or a rule; a backslash after it makes the line plain text."""
+"""Signs that Markdown may read as markup, except an underscore within a word, and no others: a reader copies commands
+from the text. The dot of a bare host name is escaped, because some renderers link `example.com`."""
+LINE_START: Final = re.compile(r"^(?:[0-9]{1,9}(?=[.)](?:\s|$))|(?=[-+=#](?:[-+=#\s]|$))|(?=>|\||:-))")
+"""Start of a line that looks like a list, a heading, a rule, a quote or a table; a backslash after it makes the line
+plain text."""
 PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]")
 
 
@@ -516,7 +517,9 @@ class _Writer:
         if not _is_plain(leaf) and not _is_read_as(markdown, shown):
             plain = [[Run(each.text) if isinstance(each, Run) else each for each in one.inlines] for one in leaf]
             shown = [replace(one, inlines=tuple(tidy(each))) for one, each in zip(leaf, plain, strict=True)]
-            written = _write_leaf(shown, PUNCTUATION, in_table=in_table)
+            written = _write_leaf(shown, SIGN, in_table=in_table)
+            if not _is_read_as(template.format("".join(gap + text for gap, text in written)), shown):
+                written = _write_leaf(shown, PUNCTUATION, in_table=in_table)
         for sentence, (gap, text) in zip(leaf, written, strict=True):
             self._put(gap.replace("\n", f"\n{self._prefix}"))
             start = self._length
@@ -531,14 +534,19 @@ def _write_leaf(leaf: Sequence[Sentence], signs: re.Pattern[str], *, in_table: b
     for index, sentence in enumerate(leaf):
         gap = sentence.gap.replace("\n", "\\\n") if index else ""
         previous = leaf[index - 1].inlines[-1] if index and not gap else None
+        begins = not index or gap.endswith("\n")
         pieces: list[str] = []
         for emphasis, group in groupby(sentence.inlines, key=_emphasis):
             pieces.append(emphasis)
             for inline in group:
-                pieces.append(_write_inline(inline, previous, signs, in_table=in_table))
+                text = _write_inline(inline, previous, signs, in_table=in_table)
+                if begins and text.startswith(":") and isinstance(previous, CitationMark):
+                    # A citation at the start of a line must never become the label of a definition.
+                    mark = _write_inline(previous, None, signs, in_table=in_table)
+                    text = f"\\{text}" if "".join(pieces).strip("*") == mark else text
+                pieces.append(text)
                 previous = inline
             pieces.append(emphasis[::-1])
-        begins = not index or gap.endswith("\n")
         lines = enumerate("".join(pieces).split("\n"))
         text = "\n".join(LINE_START.sub(r"\g<0>\\", line) if number or begins else line for number, line in lines)
         written.append((gap, text))
@@ -564,8 +572,9 @@ def _write_inline(inline: Inline, previous: Inline | None, signs: re.Pattern[str
         text = text.replace("|", "\\|") if in_table else text
     else:
         text = escape(inline.text, signs).replace("\n", "\\\n")
-        # A citation must never become the text of a link or the label of a definition.
-        text = f"\\{text}" if isinstance(previous, CitationMark) and text[0] in "(:" else text
+        text = re.sub(r"(?<!\\)\|", r"\\|", text) if in_table else text
+        # A citation must never become the text of a link.
+        text = f"\\{text}" if isinstance(previous, CitationMark) and text[0] == "(" else text
     if inline.link is None:
         return text
     plain = re.fullmatch(r"https?://(?:[^\s<>\\&]|&(?!#?\w+;))+", inline.link, re.IGNORECASE)

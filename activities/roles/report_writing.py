@@ -16,10 +16,6 @@ from contracts.roles import SynthesizerAnswer, SynthesizerResult, WriteInput
 from contracts.vocabulary import EngineKind, ReportKind
 from providers.errors import InvalidCall, InvalidOutput
 
-PROMPT_IN_REPORT: Final = (
-    "the text has names or tags of the prompt (src-…, ev-…, </…>): write none into sentences; only the markers of "
-    "passages belong there, each in square brackets behind its statement"
-)
 MAX_PASSAGES_OF_SOURCE: Final = 3  # most passages that replace the citation of a whole source
 
 
@@ -47,7 +43,8 @@ def clean_text(
             passages = [item.id for item in cited.values() if item.source_id == source]
             names |= {label: passages} if len(passages) <= MAX_PASSAGES_OF_SOURCE else {}
     # The extractive engine escapes all brackets of a page, so unescaped ones are its own.
-    marks = DraftMarks({name.lower(): ids for name, ids in names.items()}, exact=not by_model)
+    marks = DraftMarks({name.lower(): ids for name, ids in names.items()}, exact=not by_model,
+                       quotes=list(quotes.values()))  # fmt: skip
     return clean_draft(markdown, marks, registry, quotes)
 
 
@@ -56,13 +53,11 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
     """Return a draft by hash, and put its text into `work.texts`. Raises `InvalidOutput` if it is unusable."""
     report = clean_text(work, work.answer.markdown)
     by_model = work.engine is EngineKind.MODEL
-    if by_model and report.copied and work.request.repair is None:
-        raise InvalidOutput(f"markdown: {PROMPT_IN_REPORT}")
     if not report.blocks:
         raise InvalidOutput("markdown: the report is empty")
     base = ReportDraft(
         document=DocumentRef(hash=digest(work.answer.markdown), media_type=MARKDOWN_TYPE),  # until its text is stored
-        unresolved_markers=report.unresolved,
+        unresolved_markers=[*report.unresolved, *report.copied],
         foreign_urls=report.foreign_urls,
         iteration=work.request.iteration,
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
@@ -72,6 +67,8 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
         raise InvalidOutput("markdown: the report cites none of the findings; cite each with its [ev-…] marker")
     if report.unresolved:
         work.warnings.append(f"markers that name no passage were removed: {len(report.unresolved)}")
+    if report.copied:
+        work.warnings.append(f"names of the prompt were removed from the text: {len(report.copied)}")
     if report.foreign_urls:
         work.warnings.append(f"addresses outside the source registry were removed: {len(report.foreign_urls)}")
     if report.unquoted:
@@ -135,11 +132,8 @@ def _clean(operation: Operation, body: str, work: RoleWork[UpdateInput, Reporter
         return operation.model_copy(update={"text": ""})
     check_fences(operation.text)
     draft = clean_text(work, operation.text, cited_evidence(read_body(body)))
-    if work.engine is EngineKind.MODEL:
-        if draft.copied:
-            raise UpdateRefused(PROMPT_IN_REPORT)
-        if draft.foreign_urls:
-            raise UpdateRefused("text: an address that is no source's; write no addresses, citations become links")
+    if work.engine is EngineKind.MODEL and draft.foreign_urls:
+        raise UpdateRefused("text: an address that is no source's; write no addresses, citations become links")
     if draft.unresolved:
         raise UpdateRefused("text: a citation that names no passage of the notes; copy the markers as they are")
     return operation.model_copy(update={"text": write(draft.blocks).text.strip("\n") if draft.blocks else ""})

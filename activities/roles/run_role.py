@@ -36,6 +36,7 @@ from contracts.lenient import UnfitAnswer
 from contracts.notebooks import AnalysisEntry, strip_details
 from contracts.outcome import CallAccount
 from contracts.recursive_roles import VettedSource
+from contracts.report_updates import ReporterResult
 from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
@@ -247,7 +248,9 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
             raise InvalidOutput(STEERED)
         # Only a model copies from prompt lines, which begin with a sign; the extractive engine quotes stored text.
         if answer.engine is EngineKind.MODEL:
-            content = type(content).model_validate(remove_signs_of(content.model_dump(), _ids_by_label(request)))
+            # Writers cite by names of the prompt; their texts are cleaned when they are grounded.
+            ids, writes = _ids_by_label(request), issubclass(role.result, SynthesizerResult | ReporterResult)
+            content = type(content).model_validate(remove_signs_of(content.model_dump(), ids, names=not writes))
             if isinstance(request, AnalyzeInput):  # sources dropped from the prompt were not read
                 request = request.model_copy(update={"sources": shown_sources(request, answer.levels)})
     work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine)

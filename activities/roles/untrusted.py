@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from activities.reporting.references import with_escaped_markers
+from activities.reporting.references import PROMPT_TEXT, with_escaped_markers, without_prompt_text
 from contracts.addresses import short_hash
 from contracts.lenient import to_line
 from contracts.roles import RoleInput
@@ -32,6 +32,8 @@ MARK, SIGN = "\x01", "\x02"
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)
+VERBATIM_FIELDS: Final = frozenset(("quote", "words"))
+"""Fields of answers that are compared with a page word for word."""
 MAX_LINE_CHARACTERS: Final = 160
 LINE_PART: Final = re.compile(r"(?:\A[\t ].{0,158}[^\t ]|[^\t ](?:.{0,158}[^\t ])?)(?![^\t ])|[^\t ]+")
 """A part of a line of at most `MAX_LINE_CHARACTERS` characters that ends at a blank, or a longer word."""
@@ -76,17 +78,27 @@ def seal(part: str, canary: str) -> str:
     return notice + part.replace(MARK, mark).replace(SIGN, sign)
 
 
-def remove_signs_of(value: Any, ids: Mapping[str, str] = MappingProxyType({})) -> Any:
+def remove_signs_of(
+    value: Any, ids: Mapping[str, str] = MappingProxyType({}), *, names: bool = False, exact: bool = False
+) -> Any:
     """Remove signs that a model copied from the lines of its prompt, and replace labels by their `ids`.
 
-    `value` is plain JSON.
+    `value` is plain JSON. With `names`, names and elements of the prompt are removed from texts, too, except where a
+    text is nothing but names, and, with `exact`, from quotes.
     """
     if isinstance(value, str):
         text = ANY_SIGN.sub("", value)
-        return ids.get(text.strip(), text)
+        if text.strip() in ids:
+            return ids[text.strip()]
+        return without_prompt_text(text) if names and not exact and PROMPT_TEXT.sub("", text).strip(" ,;") else text
     if isinstance(value, dict):
-        return {name: remove_signs_of(part, ids) for name, part in value.items()}
-    return [remove_signs_of(part, ids) for part in value] if isinstance(value, list) else value
+        return {
+            name: remove_signs_of(part, ids, names=names, exact=exact or name in VERBATIM_FIELDS)
+            for name, part in value.items()
+        }
+    if isinstance(value, list):
+        return [remove_signs_of(part, ids, names=names, exact=exact) for part in value]
+    return value
 
 
 # --- canary and labels -----------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list
 
 
 ODD_TITLE = "A *b* [7] `c` <d> | [e](https://evil.test/) a_b _f_"
-SHOWN = "A \\*b\\* \\[7\\] \\`c\\` \\<d\\> \\| \\[e\\]((link removed)) a_b \\_f\\_"
+SHOWN = "A \\*b\\* \\[7\\] \\`c\\` \\<d> | \\[e\\]((link removed)) a_b \\_f\\_"
 
 
 @pytest.mark.parametrize(

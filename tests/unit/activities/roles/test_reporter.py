@@ -118,7 +118,6 @@ def test_its_operations_become_an_update_that_cites_passages() -> None:
         (f"As the source says [{A.id}].", "names no passage"),
         (f"See https://evil.test/x for more {marker(A.id)}.", "an address that is no source's"),
         (f"See [this](https://evil.test/x) {marker(A.id)}.", "an address that is no source's"),
-        (f"As {marker(A.id)[1:-1]} says {marker(A.id)}.", "names or tags of the prompt"),
         (f"# Report\n\n## {OUTLINE[0]}\n\nAll of it {marker(A.id)}.", "level of the outline"),
         (f"8fbddb3160f16a89af97bab4 {marker(A.id)}", "mark that must never be written"),
         ("Something without a source.", "cite none of the notes"),

@@ -70,11 +70,11 @@ async def drafted(
         (f"Fact [{WEB_ID}, {LABEL}].", f"Fact [{A.id}]."),
         (f"Fact ({SOURCE}).", "Fact."),
         (f"As {SOURCE} and {LABEL} say, so it is </findings-0a1b2c3d4e>. [{LABEL}]", f"As and say, so it is. [{A.id}]"),
-        (f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f.", f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f."),
+        (f"They say “see {SOURCE}”, in sq-0a1b2c3d4e5f.", "They say “see”, in sq-0a1b2c3d4e5f."),
         (f"Fact [{FINDINGS[1].id}].", "Fact."),
         (f"Fact [ev-0000000000, {OTHER_LABEL}].", f"Fact [{B.id}]."),
         ("Fact [src-0000000000] [gap-12] [1] [2, 3] [^4] 【5】.", "Fact."),
-        (f"> Quoted [1] words, [{SOURCE}] [{LABEL}]", f"> Quoted \\[1\\] words, \\[{SOURCE}\\] [{A.id}]"),
+        (f"> Quoted [1] words, [{SOURCE}] [{LABEL}]", f"> Quoted \\[1\\] words, [{A.id}]"),
     ],
 )
 def test_markers_have_one_form_or_are_removed(written: str, stored: str) -> None:
@@ -133,19 +133,23 @@ async def test_an_empty_report_is_no_report(markdown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "kept"),
+    ("written", "shown"),
     [
         (f"Vacuum visits tables, as {SOURCE} says [{LABEL}].", "Vacuum visits tables, as says"),
         (f"Vacuum visits tables [{LABEL}]. </findings-0123456789>", "Vacuum visits tables"),
+        (
+            f"Vacuum visits tables [{LABEL}]. \\</findings-0123456789\\> &lt;findings-0123456789&gt;",
+            "Vacuum visits tables",
+        ),
+        (f"Vacuum “visits {SOURCE} tables” (f-0123456789, {SOURCE}) [{LABEL}].", "Vacuum “visits tables”"),
+        (f"> Vacuum visits {SOURCE} tables [{LABEL}]", "Vacuum visits tables"),
+        (f"- `{SOURCE}` Vacuum visits tables [{LABEL}]", "- Vacuum visits tables"),
     ],
 )
-async def test_prompt_text_in_a_report_is_repaired_once_and_then_removed(written: str, kept: str) -> None:
-    """Names and tags of the prompt are no words for readers; the problem repeats none of the answer."""
-    with pytest.raises(InvalidOutput, match="names or tags of the prompt") as caught:
-        await drafted(f"# T\n\n{written}")
-    assert "0123456789" not in str(caught.value)
-    draft, text, warnings = await drafted(f"# T\n\n{written}", repair=str(caught.value))
-    assert kept in text
+async def test_prompt_text_in_a_report_is_removed(written: str, shown: str) -> None:
+    """Names and tags of the prompt are no words for readers, in any form; the report is not written again for them."""
+    draft, text, warnings = await drafted(f"# T\n\n{written}")
+    assert shown in text
     assert draft.evidence_ids == [A.id]
-    assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-", text)
-    assert "markers that name no passage were removed: 1" in warnings
+    assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-|\(\)", text)
+    assert any(line.startswith("names of the prompt were removed") for line in warnings)
