@@ -7,12 +7,12 @@ Navigation, scripts, hidden text and invisible characters are removed; NFC; `\n`
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from email.utils import parsedate
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from contracts.addresses import normalize, truncate_marks
 
@@ -34,6 +34,10 @@ PAGE_MARK: Final = "\ue000{page_num}\ue000"
 
 TEXT_LIMIT: Final = 2_000_000  # characters of a document's text; whole blocks beyond it are dropped
 MAX_LIST_DEPTH: Final = 5
+ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split())
+MAX_FACT_LENGTH: Final = 300
+MAX_NAME_LENGTH: Final = 70
+"""Limits in characters: these statements are invisible, so a message to a model must not pass for a name."""
 
 MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
 LINE: Final = re.compile(
@@ -44,6 +48,7 @@ LINE: Final = re.compile(
     r"|(?P<indent> *+)(?P<item>[-*+]|\d{1,9}[.)])[ ]+(?P<words>.*)"
 )
 RULE_OF_TABLE: Final = re.compile(r"\|[\s:|-]*-[\s:|-]*")
+BAR: Final = r"\|"
 CELL_END: Final = re.compile(r"(?<!\\)\|")
 INLINE: Final = re.compile(
     r"(?P<code>(?P<ticks>`+)(?!`).{1,300}?(?<!`)(?P=ticks)(?!`))"
@@ -91,6 +96,55 @@ class DocumentFacts:
 NO_FACTS: Final = DocumentFacts()
 
 
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of level 1 to 6."""
+
+    text: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph; line ends in it are those of its author."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """An item of a list, with the number before it, such as `3.`, or `-`; `depth` 0 is the outermost list."""
+
+    text: str
+    depth: int = 0
+    mark: str = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """The cells of a row; the first row after any other block is the head of its table."""
+
+    cells: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Lines of code or program output."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The beginning of a page or slide, counted from 1."""
+
+    number: int
+
+
+Block: TypeAlias = Heading | Paragraph | Item | TableRow | Code | Page
+"""A piece of a document as its reader found it, without marks of emphasis."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Extraction(DocumentFacts):
     """The canonical text of a document, and its facts."""
@@ -108,11 +162,27 @@ def canonical_text(
     """
     writer = _Writer(limit, escaped=escaped)
     writer.write(markdown)
+    return _extraction(writer, media_type, facts)
+
+
+def text_of_blocks(
+    blocks: Iterable[Block], media_type: str, *, limit: int = TEXT_LIMIT, facts: DocumentFacts = NO_FACTS
+) -> Extraction:
+    """Write blocks as canonical text; those beyond the limit are not asked for."""
+    writer = _Writer(limit, escaped=False)
+    for block in blocks:
+        writer.write_block(block)
+        if writer.cut:
+            break
+    return _extraction(writer, media_type, facts)
+
+
+def _extraction(writer: "_Writer", media_type: str, facts: DocumentFacts) -> Extraction:
     text = "".join(writer.parts)
     fields = facts.facts() | {"media_type": media_type, "pages": writer.pages}
     fields["title"] = facts.title or next((text[block.start : block.end] for block in writer.blocks if block.level), "")
     if writer.cut:
-        fields["warnings"] = [cut_warning(text)]
+        fields["warnings"] = [*facts.warnings, cut_warning(text)]
     return Extraction(text=text, blocks=writer.blocks, **fields)
 
 
@@ -184,6 +254,37 @@ class _Writer:
                 break
         self._close()
 
+    def write_block(self, block: Block) -> None:
+        """Write one block."""
+        if not isinstance(block, TableRow):
+            self._in_table = False
+        match block:
+            case Heading():
+                self._add(one_line(clean(block.text)), prefix="#" * block.level + " ", level=block.level)
+            case Paragraph() | Item():
+                text = MARKUP.sub(r"\\\1", "\n".join(filter(None, map(one_line, clean(block.text).split("\n")))))
+                is_item = isinstance(block, Item)
+                prefix = f"{'  ' * min(block.depth, MAX_LIST_DEPTH)}{block.mark} " if isinstance(block, Item) else ""
+                self._add(text, prefix=prefix, close=is_item and self._after_item)
+                self._after_item = is_item
+            case TableRow():
+                self._write_row([one_line(clean(cell)) for cell in block.cells])
+            case Code():
+                self._write_code(clean(block.text))
+            case Page():
+                start = self._length + 2 if self.blocks else 0
+                self.pages += [start] * (block.number - len(self.pages))
+
+    def _write_row(self, cells: list[str]) -> None:
+        """Write a row, and the rule of a table after its first one."""
+        if not any(cells):
+            return
+        is_head, blocks = not self._in_table, len(self.blocks)
+        self._add(f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |", close=self._in_table)
+        self._in_table = len(self.blocks) > blocks
+        if is_head and self._in_table:
+            self._append("\n|" + " --- |" * len(cells))
+
     def _line(self, lines: Iterator[str], match: re.Match[str]) -> None:
         """Write a line that is a block, or starts a list item or a fenced block."""
         if match["fence"]:
@@ -244,6 +345,10 @@ class _Writer:
         mark, indent = fence.strip(), len(fence) - len(fence.lstrip())
         block = takewhile(lambda line: line.lstrip("> ").rstrip() != mark, lines)
         code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in block)
+        self._write_code(code)
+
+    def _write_code(self, code: str) -> None:
+        """Write code between fences that are longer than any in it."""
         code = code.strip("\n").rstrip()
         longest = max(map(len, re.findall("`+", code)), default=0)
         own_fence = "`" * max(3, longest + 1)
@@ -268,6 +373,36 @@ class _Writer:
     def _append(self, part: str) -> None:
         self.parts.append(part)
         self._length += len(part)
+
+
+def language_code(value: str | None) -> str | None:
+    """Return the two or three letters of a language tag such as `de-AT`, or None."""
+    code = re.split("[-_]", (value or "").strip().lower())[0]
+    return code if code.isascii() and code.isalpha() and len(code) in {2, 3} else None
+
+
+def is_name(text: str) -> bool:
+    """Return whether a text can be a name, or a list of names, rather than a message."""
+    parts = text.replace(";", ",").split(",")
+    return bool(text) and max(map(len, parts)) <= MAX_NAME_LENGTH and len(text) <= MAX_FACT_LENGTH and "://" not in text
+
+
+def stated_facts(
+    title: str | None, authors: Iterable[str | None], date: str | None, language: str | None = None
+) -> DocumentFacts:
+    """Return what a document states about itself, without what cannot be a title or a name."""
+    names = (one_line(clean(name or "")) for name in authors)
+    return DocumentFacts(
+        title=one_line(clean(title or ""))[:MAX_FACT_LENGTH],
+        language=language_code(language),
+        authors=list(filter(is_name, names)),
+        published_at=iso_date(date),
+    )
+
+
+def raised(text: str) -> str:
+    """Return a superscript as text: `^32`; ordinals such as `1st` have no mark."""
+    return text if not text.strip() or text.strip().lower() in ORDINALS else f"^{text}"
 
 
 # --- dates as documents write them, as far as they go: `2024`, `2024-05`, `2024-05-17` --------------------------------

@@ -1,18 +1,15 @@
 """Kinds of documents, recognised by their bytes, their name and the declared type."""
 
-import codecs
 import re
 import zipfile
-from contextlib import suppress
+import zlib
 from enum import StrEnum
 from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Final
 
-import webencodings  # type: ignore[import-untyped]
-from charset_normalizer import from_bytes
-
 from providers.errors import SourceUnreadable
+from providers.reading.character_sets import BYTE_ORDER_MARKS
 
 
 class DocumentKind(StrEnum):
@@ -76,20 +73,15 @@ BINARY_MAGICS: Final = (
     b"\x89PNG", b"GIF8", b"\xff\xd8\xff", b"RIFF", b"\x7fELF", b"MZ", b"Rar!", b"7z\xbc\xaf", b"BZh", b"\x1f\x8b",
 )  # fmt: skip
 """Magic numbers of files that may contain few control characters."""
-BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 HTML_OPENING: Final = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
 MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+", re.IGNORECASE)
 CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IGNORECASE)
-META_CHARSET: Final = re.compile(
-    rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE
-)
 MAX_FILE_BYTES: Final = 20_000_000  # no larger file is opened
 OPENING_BYTES: Final = 1_024  # bytes of a body that are compared with the declared type
 WINDOW_BYTES: Final = 4_096
-CHARSET_WINDOW_BYTES: Final = 65_536
 MISMATCH: Final = "the content is not of the type that the server declares"
 
 
@@ -148,24 +140,6 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
     return media_type, charset[1].lower() if charset else None
 
 
-def decode(raw: bytes, *, charset: str | None) -> str:
-    """Decode text: byte order mark, UTF-8, declared character set, then a guess. Undecodable bytes become U+FFFD."""
-    if raw.startswith(BYTE_ORDER_MARKS):
-        return str(webencodings.decode(raw, "utf-8", "replace")[0])
-    meta = META_CHARSET.search(raw[:WINDOW_BYTES])
-    for label in ("utf-8", charset, meta and meta[1].decode("ascii")):
-        encoding = webencodings.lookup(label) if label else None
-        # A page whose declaration is readable as ASCII is not UTF-16, whatever it declares.
-        if encoding is not None and (b"\0" in raw or not encoding.name.startswith("utf-16")):
-            with suppress(UnicodeDecodeError, LookupError):
-                return str(webencodings.decode(raw, encoding, "strict")[0])
-    utf8 = raw.decode("utf-8", "replace")
-    if 4 * utf8.count("\ufffd") < len(utf8) - len(utf8.encode("ascii", "ignore")):
-        return utf8  # UTF-8 with some damage: most of its part beyond ASCII is valid
-    guess = from_bytes(raw[:CHARSET_WINDOW_BYTES]).best()
-    return raw.decode(guess.encoding if guess else "windows-1252", "replace")
-
-
 def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
     """Return the kind of a PDF or an archive; None for anything else. Raises `SourceUnreadable`."""
     if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
@@ -176,14 +150,23 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
         raise _not_read(suffix)
     if not raw.startswith(ZIP_MAGIC):
         return None
-    if not zipfile.is_zipfile(BytesIO(raw)):
-        raise SourceUnreadable("malformed", "a damaged archive")
-    import kreuzberg  # noqa: PLC0415  the fetching process does without it
+    try:
+        with zipfile.ZipFile(BytesIO(raw)) as archive:
+            stated = next((part for part in archive.infolist() if part.filename == "mimetype"), None)
+            media_type = archive.read(stated).decode("ascii", "replace").strip() if stated and _is_short(stated) else ""
+    except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError, zlib.error) as error:
+        raise SourceUnreadable("malformed", "a damaged archive") from error
+    if media_type not in ARCHIVES:
+        import kreuzberg  # noqa: PLC0415  the fetching process does without it
 
-    media_type = kreuzberg.detect_mime_type(raw)
+        media_type = kreuzberg.detect_mime_type(raw)
     if media_type not in ARCHIVES:
         raise _not_read(suffix)
     return DocumentKind(media_type)
+
+
+def _is_short(part: zipfile.ZipInfo) -> bool:
+    return part.file_size <= OPENING_BYTES
 
 
 def _not_read(suffix: str) -> SourceUnreadable:
@@ -198,5 +181,5 @@ def _is_notebook(raw: bytes) -> bool:
 def _is_binary(raw: bytes) -> bool:
     """Return true for a binary signature, or if over 2 % of the first bytes are control characters."""
     window = raw[:WINDOW_BYTES]
-    controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x1b" for byte in window)
+    controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x0e\x0f\x1b" for byte in window)
     return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(BYTE_ORDER_MARKS))

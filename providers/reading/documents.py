@@ -4,16 +4,23 @@
 rewrites it. All functions raise `SourceUnreadable`.
 """
 
+import csv
+import json
 import os
 import re
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from email.utils import parseaddr
-from io import BytesIO
+from html import escape
+from io import BytesIO, StringIO
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
+from zipfile import BadZipFile
 
 import kreuzberg
 import pypdfium2  # type: ignore[import-untyped]
@@ -27,16 +34,32 @@ from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
     PAGE_MARK,
     TEXT_LIMIT,
+    Block,
     DocumentFacts,
     Extraction,
+    TableRow,
     canonical_text,
     clean,
     cut_warning,
-    iso_date,
-    one_line,
+    stated_facts,
+    text_of_blocks,
 )
-from providers.reading.document_kinds import BINARY, HTML, PDF, TEXT, DocumentKind, decode, kind_of_page, sniff
-from providers.reading.html_page import is_name, language_code, read_html
+from providers.reading.character_sets import decode
+from providers.reading.document_kinds import (
+    ARCHIVES,
+    BINARY,
+    HTML,
+    PDF,
+    TEXT,
+    DocumentKind,
+    kind_of_page,
+    sniff,
+)
+from providers.reading.html_page import read_html
+from providers.reading.mail import read_mail
+from providers.reading.office import checked_archive, read_presentation, read_workbook
+from providers.reading.opendocument import read_opendocument
+from providers.reading.word import read_word
 from providers.text import KNOWN_LANGUAGES, detect_language, is_wrapped
 
 PAGE_BYTES: Final = 3_000_000  # limit of a page of HTML or Markdown; other documents have 20 MB
@@ -66,9 +89,22 @@ def _keep_lines(state: StateCore) -> None:
 for parser in (MARKDOWN, PLAIN_TEXT):
     parser.core.ruler.push("keep_lines", _keep_lines)
 
+SEPARATORS: Final = ("\t", ";", ",", "|")
+SEPARATOR_SAMPLE: Final = 10_000  # characters used to detect the separator
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n){0,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 LANGUAGE_SAMPLE: Final = 4_000  # characters used to detect the language
 MIN_LANGUAGE_CHARACTERS: Final = 200  # below that the page's own statement is more reliable
+
+
+OWN_READERS: Final[dict[DocumentKind, Callable[[bytes], tuple[Iterable[Block], DocumentFacts]]]] = {
+    DocumentKind.DOCX: read_word,
+    DocumentKind.ODT: read_opendocument,
+    DocumentKind.PPTX: read_presentation,
+    DocumentKind.XLSX: read_workbook,
+}
+"""Readers that return blocks."""
+DAMAGE: Final = (AttributeError, BadZipFile, KeyError, OSError, SyntaxError, TypeError, ValueError, zlib.error)
+"""Errors that the libraries of these readers raise for damaged documents; those of XML are `SyntaxError`."""
 
 
 def extract(raw: bytes, name: str) -> Extraction:
@@ -104,11 +140,25 @@ def web_addresses(links: list[str], url: str) -> list[str]:
 def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limit: int = TEXT_LIMIT) -> Extraction:
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
         raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
-    if kind in BINARY:
+    if kind is DocumentKind.MAIL:
+        html, facts = read_mail(raw, PLAIN_TEXT)
+        extraction = _from_clean_html(html, kind, limit, facts)
+    elif kind in OWN_READERS:
+        extraction = _read_blocks(raw, kind, limit)
+    elif kind in BINARY:
         extraction = _convert(_without_invisible_text(raw) if kind is PDF else raw, kind, limit)
     else:
         extraction = _extract_text(decode(raw, charset=charset), kind, limit)
     return replace(extraction, language=_language(extraction.text, extraction.language))
+
+
+def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of the libraries, about parts that they do not know
+            blocks, facts = OWN_READERS[kind](checked_archive(raw) if kind in ARCHIVES else raw)
+            return text_of_blocks(blocks, kind, limit=limit, facts=facts)
+    except DAMAGE as error:
+        raise SourceUnreadable("malformed", "the document is damaged") from error
 
 
 def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
@@ -127,12 +177,57 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
     if kind is DocumentKind.LOG:
         fence = "`" * 40
         return canonical_text(f"{fence}\n{clean(text)}\n{fence}", kind, escaped=True, limit=limit)
+    if kind is DocumentKind.CSV:
+        return text_of_blocks(_rows(clean(text)), kind, limit=limit)
+    if kind is DocumentKind.NOTEBOOK:
+        return _read_html(_notebook(text), kind, limit)
     return _convert(clean(text).encode("utf-8"), kind, limit)
 
 
+def _rows(text: str) -> Iterator[Block]:
+    """Yield the rows of a table of separated values; the separator is the one that its first lines have most alike."""
+    lines = [line for line in text[:SEPARATOR_SAMPLE].split("\n") if line.strip()][:20]
+    counts = {separator: sorted(line.count(separator) for line in lines) for separator in SEPARATORS}
+    separator = max(SEPARATORS, key=lambda each: (counts[each][len(lines) // 4] if lines else 0, sum(counts[each])))
+    csv.field_size_limit(max(len(text), 1))
+    yield from map(TableRow, csv.reader(StringIO(text), delimiter=separator))
+
+
+def _notebook(text: str) -> str:
+    """Return a notebook as HTML: text cells, and code with its output. Raises `SourceUnreadable` malformed."""
+    try:
+        notebook = json.loads(text)
+        sheets = [notebook, *notebook.get("worksheets", ())]  # format 3 has its cells in sheets
+        cells = (cell for sheet in sheets for cell in sheet.get("cells", ()))
+        return "\n".join(part for cell in cells for part in _cell(cell))
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise SourceUnreadable("malformed", "the notebook is damaged") from error
+
+
+def _cell(cell: dict[str, Any]) -> Iterator[str]:
+    source = _joined(cell.get("source") or cell.get("input") or "")
+    kind = cell.get("cell_type")
+    if kind == "markdown":
+        yield MARKDOWN.render(clean(source))
+    elif kind == "heading":
+        yield f"<h{cell['level']:d}>{escape(source)}</h{cell['level']:d}>"
+    else:
+        yield f"<pre>{escape(source)}</pre>"
+    for output in cell.get("outputs") or ():
+        failure = ": ".join(filter(None, (output.get("ename"), output.get("evalue"))))
+        shown = output.get("text") or (output.get("data") or {}).get("text/plain") or failure
+        yield f"<pre>{escape(_joined(shown))}</pre>"
+
+
+def _joined(lines: str | list[str]) -> str:
+    """Return a text that a notebook may write as lines, with or without their ends."""
+    return lines if isinstance(lines, str) else "\n".join(line.removesuffix("\n") for line in lines)
+
+
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
-    is_tabs = kind is DocumentKind.CSV and raw.count(b"\t", 0, 4_096) > raw.count(b",", 0, 4_096)
-    document = _markdown(raw, "text/tab-separated-values" if is_tabs else kind)
+    document = _markdown(raw, kind)
+    if kind is DocumentKind.EPUB:
+        return _read_html(document.content, kind, limit, _facts_of(document))
     result = canonical_text(clean(document.content), kind, escaped=True, limit=limit, facts=_facts_of(document))
     if kind is PDF:
         return replace(result, pages=_page_offsets(result.text, [page["content"] for page in document.pages or []]))
@@ -141,8 +236,11 @@ def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
 
 def _read_html(markup: str, kind: DocumentKind, limit: int, stated: DocumentFacts | None = None) -> Extraction:
     html, facts = read_html(markup)
+    return _from_clean_html(html, kind, limit, facts if stated is None else replace(stated, links=facts.links))
+
+
+def _from_clean_html(html: str, kind: DocumentKind, limit: int, facts: DocumentFacts) -> Extraction:
     markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
-    facts = facts if stated is None else replace(stated, links=facts.links)
     return canonical_text(markdown, kind, escaped=False, limit=limit, facts=facts)
 
 
@@ -151,18 +249,15 @@ def _facts_of(document: Any) -> DocumentFacts:
     metadata = document.metadata
     names = metadata.get("authors") or [parseaddr(metadata.get("from_email") or "")[0]]
     title = metadata.get("title") or (metadata.get("subject") if metadata.get("format_type") == "email" else "")
-    return DocumentFacts(
-        title=one_line(clean(title or ""))[:300],
-        language=language_code(metadata.get("language")),
-        authors=[name for name in (one_line(clean(name)) for name in names) if is_name(name)],
-        published_at=iso_date(metadata.get("created_at") or metadata.get("modified_at")),
+    return stated_facts(
+        title, names, metadata.get("created_at") or metadata.get("modified_at"), metadata.get("language")
     )
 
 
 def _markdown(raw: bytes, media_type: str) -> Any:
-    """Convert a document to Markdown with the library."""
+    """Convert a document with the library: books to HTML, whose emphasis has no marks, and all else to Markdown."""
     config = kreuzberg.ExtractionConfig(
-        output_format="markdown",
+        output_format="html" if media_type == DocumentKind.EPUB else "markdown",
         use_cache=False,
         enable_quality_processing=False,
         ocr=None,

@@ -11,13 +11,27 @@ from typing import Any, Final, TypeAlias
 from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import LITERAL_MARK, TERM_MARK, DocumentFacts, clean, iso_date, one_line
+from providers.reading.canonical_text import (
+    LITERAL_MARK,
+    MAX_FACT_LENGTH,
+    TERM_MARK,
+    DocumentFacts,
+    clean,
+    is_name,
+    iso_date,
+    language_code,
+    one_line,
+    raised,
+)
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
 MAX_TAGS: Final = 200_000
 MAX_ATTRIBUTES: Final = 1_000
-"""Per tag. Source of these figures and the next: reliability-and-security 2.2, before any parser."""
+"""Per tag, before the parser, which compares each with all others of its tag. Source of these figures and the next:
+reliability-and-security 2.2."""
+MAX_QUESTIONS: Final = 50
+"""Scripts and the like that may look like such a tag; the page before each is parsed to ask."""
 MAX_DEPTH: Final = 512
 TAG: Final = re.compile(r"<[a-zA-Z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
 QUOTED: Final = re.compile(r"\"[^\"]*+\"|'[^']*+'")
@@ -25,13 +39,13 @@ ATTRIBUTE: Final = re.compile(r"[\s/=][^\s/=]")
 
 HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 DROPPED: Final = frozenset(
-    """script style noscript template svg iframe object embed applet canvas audio video map nav footer button input
+    """script style noscript template svg iframe object embed applet canvas audio video map nav footer input
     select textarea datalist dialog menu head title meta link base img hr annotation annotation-xml wbr""".split()
 )
 KEPT: Final = frozenset("p ul ol li dl dt dd pre code table tr td th".split()).union(HEADINGS)
 BLOCKS: Final = frozenset(
     """address article aside blockquote body center details div fieldset figcaption figure form frameset header hgroup
-    html legend main search section summary tbody tfoot thead""".split()
+    button html legend main search section summary tbody tfoot thead""".split()
 )
 """Written as `div`."""
 RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code"}
@@ -46,17 +60,23 @@ LAYOUT: Final = ("table", "h1", "h2", "h3", "h4", "pre", "dl", "section", "artic
 PARTS_OF_TABLES: Final = frozenset(("table", "thead", "tbody", "tfoot", "tr", "td", "th"))
 MAX_CELL_LENGTH: Final = 1_500  # in a table without headers, where longer cells are columns of a page
 
-NAVIGATION_ROLES: Final = frozenset("navigation banner contentinfo search menu menubar dialog alertdialog".split())
+NAVIGATION_ROLES: Final = frozenset("navigation contentinfo search menu menubar dialog alertdialog".split())
 NAVIGATION: Final = frozenset(
     """navheader navfooter navbar navigation breadcrumb breadcrumbs fancy_toc toc table-of-contents skip-link skiplink
     skip-links headerlink anchorjs-link mw-editsection mw-jump-link printfooter catlinks navbox cookie-banner
     cookie-notice cookiebanner sphinxsidebar toctree-wrapper edit-this-page pagination""".split()
 )
-"""Classes and ids of navigation, wherever they are used."""
+"""Classes of navigation. An element of such a class or id is dropped if it is mostly links, or has no sentence."""
+MAX_LABELS: Final = 12
+"""Words of an element without a heading that can be labels of navigation."""
 PERHAPS_NAVIGATION: Final = frozenset(
     "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
 )
-"""Parts of classes and ids that mean navigation if the element is mostly links."""
+"""Parts of classes and ids that mean navigation if the element is mostly links; an element `header` is such, too."""
+OPENERS: Final = ("aria-expanded", "aria-controls", "popovertarget")
+"""Attributes of buttons that open content: their text is its heading."""
+MIN_BUTTON_WORDS: Final = 4
+"""Words of a button that is more than the name of an action."""
 MOSTLY_LINKS: Final = 0.5  # share of the words that belong to links
 CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
 BOXES: Final = frozenset(
@@ -68,12 +88,8 @@ TITLES: Final = frozenset(("fancy_title", "page-title", "pagetitle", "doc-title"
 MIN_MAIN_CHARACTERS: Final = 200
 READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
 FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
-ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split())
 
-MAX_FACT_LENGTH: Final = 300
 MAX_LINK_LENGTH: Final = 500
-MAX_NAME_LENGTH: Final = 70
-"""Limits in characters: these statements are invisible, so a message to a model must not pass for a name."""
 MAX_AUTHORS: Final = 20
 AUTHORS: Final = ("author", "citation_author", "dc.creator", "dcterms.creator")
 PUBLISHERS: Final = ("og:site_name", "citation_publisher", "dc.publisher", "publisher")
@@ -88,13 +104,14 @@ def read_html(markup: str) -> tuple[str, DocumentFacts]:
     """Return a page's content as clean HTML, and its facts; links as written. Raises `SourceUnreadable`."""
     check_size(markup)
     data = clean(markup).encode("utf-8")
-    parser = etree.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, encoding="utf-8")
     try:
-        root = etree.fromstring(data, parser) if data.strip() else None
+        root = etree.fromstring(data, _parser()) if data.strip() else None
     except etree.XMLSyntaxError as error:
         raise SourceUnreadable("malformed", "the page is no HTML") from error
     if root is None:
         return "", DocumentFacts()
+    if sum(1 for _ in root.iter()) > MAX_TAGS:
+        raise SourceUnreadable("too_large", f"the page has more than {MAX_TAGS} elements")
     facts, body = _facts(root), root.find("body")
     if body is None:
         return "", facts
@@ -108,15 +125,26 @@ def read_html(markup: str) -> tuple[str, DocumentFacts]:
 
 
 def check_size(markup: str) -> None:
-    """Refuse markup that hangs parsers. Raises `SourceUnreadable` too_large."""
-    tags = 0
-    for match in TAG.finditer(markup):
-        tags += 1
-        size = match.end() - match.start()
-        if size > MAX_ATTRIBUTES and len(ATTRIBUTE.findall(QUOTED.sub("=", match.group()))) > MAX_ATTRIBUTES:
+    """Refuse tags with so many attributes that they hang the parser. Raises `SourceUnreadable` too_large."""
+    position, asked = 0, 0
+    while (match := TAG.search(markup, position)) is not None:
+        position, size = match.end(), match.end() - match.start()
+        if size <= MAX_ATTRIBUTES or len(ATTRIBUTE.findall(QUOTED.sub("=", match.group()))) <= MAX_ATTRIBUTES:
+            continue
+        asked += 1
+        if asked > MAX_QUESTIONS or _is_tag(markup, match.start()):
             raise SourceUnreadable("too_large", f"a tag has more than {MAX_ATTRIBUTES} attributes")
-    if tags > MAX_TAGS:
-        raise SourceUnreadable("too_large", f"the page has more than {MAX_TAGS} tags")
+        position = match.start() + 1
+
+
+def _is_tag(markup: str, position: int) -> bool:
+    """Return whether a tag can begin at a position: not in a script, a comment and the like. The parser decides."""
+    root = etree.fromstring((markup[:position] + "<x-probe>").encode("utf-8"), _parser())
+    return root is not None and root.find(".//x-probe") is not None
+
+
+def _parser() -> Any:
+    return etree.HTMLParser(remove_comments=True, remove_pis=True, huge_tree=True, no_network=True, encoding="utf-8")
 
 
 class _Writer:
@@ -160,21 +188,26 @@ class _Writer:
     def _child(self, element: Element, depth: int) -> tuple[int, int]:
         """Write an element, unless it is invisible or navigation; return its words and those of links."""
         tag = element.tag
-        if not isinstance(tag, str) or (tag in DROPPED and not _is_button_of_heading(element)) or is_hidden(element):
+        if not isinstance(tag, str) or tag in DROPPED or is_hidden(element):
+            return 0, 0
+        if tag == "button" and not _is_content_button(element):
             return 0, 0
         if tag == "caption" and element.getparent().tag == "table":  # already written above it
             return 0, 0
         names = f"{element.get('class', '')} {element.get('id', '')}".lower().split()
         role, may_be_dropped = element.get("role"), tag not in CONTENT
-        if may_be_dropped and (role in NAVIGATION_ROLES or not NAVIGATION.isdisjoint(names)):
+        if may_be_dropped and role in NAVIGATION_ROLES:
             return 0, 0
         start, characters, titles = len(self._parts), self._characters, self._titles
-        self._titles += tag == "h1"
+        self._titles += tag in HEADINGS
         words, linked = self._element(element, depth, names)
-        is_navigation = linked >= max(1, MOSTLY_LINKS * words) and any(
-            part in PERHAPS_NAVIGATION for name in names for part in name.replace("_", "-").split("-")
-        )
-        if (may_be_dropped and is_navigation) or (tag == "header" and titles == self._titles):
+        mostly_links = linked >= max(1, MOSTLY_LINKS * words)
+        if NAVIGATION.isdisjoint(names):
+            parts = (part for name in names for part in name.replace("_", "-").split("-"))
+            is_navigation = mostly_links and (tag == "header" or not PERHAPS_NAVIGATION.isdisjoint(parts))
+        else:
+            is_navigation = mostly_links or (titles == self._titles and words <= MAX_LABELS)
+        if may_be_dropped and is_navigation:
             del self._parts[start:]
             while self._links and self._links[-1][0] >= start:
                 self._links.pop()
@@ -243,15 +276,13 @@ class _Writer:
                 self._parts.append("</p>")
 
     def _script(self, element: Element, depth: int) -> tuple[int, int]:
-        """Write a superscript or subscript as text: `^32`, `_i`. Footnote marks are dropped, ordinals unchanged."""
+        """Write a raised or subscript as text: `^32`, `_i`. Footnote marks are dropped, ordinals unchanged."""
         start = len(self._parts)
         words, linked = self.write(element, depth)
         inner = "".join(self._parts[start:]).strip()
         del self._parts[start:]
         if inner and not (linked and FOOTNOTE.fullmatch(inner)):
-            is_raised = element.tag == "sup"
-            mark = "" if is_raised and inner.lower() in ORDINALS else "^" if is_raised else "_"
-            self._parts.append(mark + inner)
+            self._parts.append(raised(inner) if element.tag == "sup" else f"_{inner}")
         return words, linked
 
     def _text(self, text: str | None) -> int:
@@ -273,9 +304,10 @@ class _Writer:
 
 
 def is_hidden(element: Element) -> bool:
-    """Return whether an element hides itself: by `hidden`, or by a style."""
+    """Return whether an element hides itself: by a style, or by `hidden`, unless browsers find its text."""
     style = element.get("style", "").lower().replace("!important", "")
-    return element.get("hidden") is not None or any(map(_hides, style.split(";")))
+    hidden = element.get("hidden")
+    return (hidden is not None and hidden.strip().lower() != "until-found") or any(map(_hides, style.split(";")))
 
 
 def _hides(declaration: str) -> bool:
@@ -286,9 +318,12 @@ def _hides(declaration: str) -> bool:
     return (name, value) in {("display", "none"), ("visibility", "hidden")}
 
 
-def _is_button_of_heading(element: Element) -> bool:
-    """Return whether an element is the button that opens the text below a heading: its text is the heading."""
-    return element.tag == "button" and next(element.iterancestors(*HEADINGS, "dt", "summary"), None) is not None
+def _is_content_button(button: Element) -> bool:
+    """Return whether the text of a button is content: it opens the text below it, or is longer than an action."""
+    if next(button.iterancestors(*HEADINGS, "dt", "summary"), None) is not None:
+        return True
+    words = " ".join(button.itertext()).split()
+    return any(button.get(name) is not None for name in OPENERS) or len(words) >= MIN_BUTTON_WORDS
 
 
 def _is_data(table: Element) -> bool:
@@ -322,15 +357,3 @@ def _facts(root: Element) -> DocumentFacts:
         publisher=next(filter(is_name, values(*PUBLISHERS)), None),
         published_at=next(filter(None, map(iso_date, values(*DATES))), None),
     )
-
-
-def language_code(value: str | None) -> str | None:
-    """Return the two or three letters of a language tag such as `de-AT`, or None."""
-    code = re.split("[-_]", (value or "").strip().lower())[0]
-    return code if code.isascii() and code.isalpha() and len(code) in {2, 3} else None
-
-
-def is_name(text: str) -> bool:
-    """Return whether a text can be a name, or a list of names, rather than a message."""
-    parts = text.replace(";", ",").split(",")
-    return bool(text) and max(map(len, parts)) <= MAX_NAME_LENGTH and len(text) <= MAX_FACT_LENGTH and "://" not in text

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import canonical_text, clean, iso_date
-from providers.reading.document_kinds import decode, kind_of_page
+from providers.reading.character_sets import decode
+from providers.reading.document_kinds import kind_of_page
 from providers.reading.documents import extract, read_page
 from tests.fakes.hostile_pages import pdf
 from tests.fakes.office_documents import (

@@ -171,3 +171,46 @@ def test_reading_takes_time_in_proportion(name: str) -> None:
             read_page(PUMPS[name](size).encode()[:size], HTML, None, "https://a.test/x")
         seconds.append(time.process_time() - begun)
     assert seconds[-1] <= MOST_GROWTH * LARGE / SMALL * min(seconds[:2]) + NOISE_SECONDS, seconds
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "<script>for (i = 0; i<n.length && i {}</script>",
+        "<script>x = '</b>'; for (i = 0; i<n.length && i {}</script>",
+        "<style>a<b {}</style>",
+        "<!-- i<n {} -->",
+        "<textarea>a<b {}</textarea>",
+        "<script type='application/json'>a<b {}",
+    ],
+)
+def test_the_parser_decides_what_is_a_tag(raw: str) -> None:
+    """A script that compares two numbers is no tag with a thousand attributes; a tag with them is refused after it."""
+    many = " ".join(f"/a{number}" for number in range(1_500))
+    page = f"{raw.format(many)}{'' if raw.endswith('{}') else WORDS}"
+    tail = "" if raw.endswith("{}") else f"<p {many}>"
+    assert read(WORDS + page).text
+    if tail:
+        with pytest.raises(SourceUnreadable):
+            read(page + tail)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept", "dropped"),
+    [
+        (f"<section id=navigation><h2>Navigation</h2>{WORDS}</section>", "Navigation", "\0"),
+        (f"<div class=pagination><p>{WORDS} {WORDS}</p></div>", WORDS, "\0"),
+        (f"<div class=pagination><a href=a>one</a> <a href=b>two</a></div>{WORDS}", WORDS, "one"),
+        (f"<div class=pagination>Page 2 of 9</div>{WORDS}", WORDS, "of 9"),
+        (f"<article><header><p>Valid from 4 May 2021</p></header>{WORDS}</article>", "4 May 2021", "\0"),
+        (f"<header><a href=a>Home</a> <a href=b>News</a></header>{WORDS}", WORDS, "Home"),
+        (f"<button aria-expanded=false>Can I bring a dog?</button><div>{WORDS}</div>", "Can I bring a dog?", "\0"),
+        (f"<button>Copy link</button>{WORDS}<button>A fee of 40 euro applies</button>", "40 euro", "Copy link"),
+        (f"<div hidden=until-found>Dogs are welcome.</div><div hidden>unseen</div>{WORDS}", "Dogs are", "unseen"),
+    ],
+)
+def test_content_is_not_dropped_for_its_name(body: str, kept: str, dropped: str) -> None:
+    """Names of ids, `header` and buttons say little: navigation is mostly links, or a few labels."""
+    found = read(body).text
+    assert kept in found
+    assert dropped not in found

@@ -1,0 +1,123 @@
+"""Text from bytes: the character set that is declared or that fits."""
+
+import codecs
+import re
+from contextlib import suppress
+from typing import Final
+
+import webencodings  # type: ignore[import-untyped]
+from charset_normalizer import from_bytes
+
+BYTE_ORDER_MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+META_CHARSET: Final = re.compile(
+    rb"""<(?:meta|\?xml)[^>]{0,300}?(?:charset|encoding)\s*+=\s*+["']?\s*+([A-Za-z0-9_:.-]{1,40})""", re.IGNORECASE
+)
+META_WINDOW_BYTES: Final = 4_096
+SAMPLE_BYTES: Final = 65_536
+LATIN_SHARE: Final = 0.45
+"""Least share of bytes beyond ASCII among the letters of a text in another script; Latin texts have under a third."""
+SEVEN_BITS: Final = ("iso2022_jp_2", "iso2022_kr", "hz")
+"""Sets whose bytes are all ASCII, by their most general codecs; they are recognised by their escapes."""
+ESCAPES: Final = {
+    "iso2022_kr": re.compile(rb"\x1b\$\)C"), "iso2022_jp_2": re.compile(rb"\x1b(?:\$[@BA]|\([JI]|\$\([CD])"),
+}  # fmt: skip
+UNSAFE_CODECS: Final = frozenset(("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "utf_7"))
+"""Codecs of Python that are no character sets of texts, or take quadratic time."""
+SUPERSETS: Final = {
+    "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "cp950",
+    "iso2022_jp": "iso2022_jp_2",
+}  # fmt: skip
+"""Codec of a declared set → that of the larger one which programs use under its name."""
+MULTIPLE_BYTES: Final = frozenset(
+    ("gb18030", "cp949", "cp932", "cp950", "big5", "big5hkscs", "euc_jp", "euc_jis_2004", "johab", *SEVEN_BITS)
+)
+
+ALPHABETS: Final = (
+    ("cp1252", "äöüßéàçè"),  # German
+    ("cp1252", "àâæçéèêëîïôœùûüÿ"),  # French
+    ("cp1252", "áéíóúüñçºª¿¡"),  # Spanish
+    ("cp1252", "àáâãçéêíóôõúü"),  # Portuguese
+    ("cp1252", "àèéìíîòóùú"),  # Italian
+    ("cp1252", "åäöæøéèêàüáó"),  # Nordic
+    ("cp1252", "ëïéèêöüáóíçàâ"),  # Dutch
+    ("cp1252", "àèéíïòóúüç·"),  # Catalan
+    ("cp1252", "äöüõšžå"),  # Finnish, Estonian
+    ("cp1254", "çğıöşüİâîû"),  # Turkish
+    ("cp1250", "áčďéěíňóřšťúůýž"),  # Czech
+    ("cp1250", "ąćęłńóśźż"),  # Polish
+    ("cp1250", "áéíóöőúüű"),  # Hungarian
+    ("cp1250", "áäčďéíĺľňóôŕšťúýž"),  # Slovak
+    ("cp1250", "čćđšž"),  # Croatian, Slovene
+    ("cp1250", "ăâîşţ"),  # Romanian
+    ("cp1257", "ąčęėįšųūž"),  # Lithuanian
+    ("cp1257", "āčēģīķļņšūž"),  # Latvian
+    ("cp1252", "áðéíóúýþæö"),  # Icelandic
+)
+"""Letters of languages beyond ASCII, and the character set of Windows for them; Western Europe first."""
+KANA: Final = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+KANA_SHARE: Final = 0.15  # of the bytes beyond ASCII, of which a letter has two; no other language has any
+WORD_SIGNS: Final = re.compile(r"(?<=[^\W\d_])[^\sA-Za-z0-9](?=[^\W\d_])")
+"""A sign between two letters."""
+SIGNS_IN_WORDS: Final = frozenset("-'’‑–—…/.,:;_@&+*·|()[]“”„«»\"”`´=<>\\€$#~^!?°")
+
+
+def decode(raw: bytes, *, charset: str | None) -> str:
+    """Decode text: byte order mark, UTF-8, declared character set, then a guess. Undecodable bytes become U+FFFD."""
+    if raw.startswith(BYTE_ORDER_MARKS):
+        return str(webencodings.decode(raw, "utf-8", "replace")[0])
+    for codec, escape in ESCAPES.items():
+        if escape.search(raw):
+            with suppress(UnicodeDecodeError):
+                return raw.decode(codec)
+    meta = META_CHARSET.search(raw[:META_WINDOW_BYTES])
+    for label in ("utf-8", charset, meta and meta[1].decode("ascii")):
+        encoding = webencodings.lookup(label) if label else None
+        # A page whose declaration is readable as ASCII is not UTF-16, whatever it declares.
+        if encoding is not None and (b"\0" in raw or not encoding.name.startswith("utf-16")):
+            with suppress(UnicodeDecodeError, LookupError):
+                return str(webencodings.decode(raw, encoding, "strict")[0])
+    utf8 = raw.decode("utf-8", "replace")
+    if 4 * utf8.count("\ufffd") < len(utf8) - len(utf8.encode("ascii", "ignore")):
+        return utf8  # UTF-8 with some damage: most of its part beyond ASCII is valid
+    return raw.decode(_likely_set(raw[:SAMPLE_BYTES]), "replace")
+
+
+def decode_declared(raw: bytes, charset: str | None) -> str:
+    """Decode the text of a mail: a declared set of several bytes a letter decides, whatever else its bytes fit."""
+    with suppress(LookupError, UnicodeError):
+        codec = codecs.lookup(charset or "").name
+        codec = SUPERSETS.get(codec, codec)
+        if codec in MULTIPLE_BYTES:
+            return raw.decode(codec)
+    text = decode(raw, charset=charset)
+    if "\ufffd" in text:
+        with suppress(LookupError, UnicodeError):
+            codec = codecs.lookup(charset or "").name
+            if codec.replace("-", "_") not in UNSAFE_CODECS:
+                return raw.decode(codec)
+    return text
+
+
+def _likely_set(sample: bytes) -> str:
+    """Return the likely character set of a text that declares none: of another script, or of a Latin one."""
+    beyond = sum(byte > 127 for byte in sample)
+    letters = beyond + sum(chr(byte).isalpha() for byte in sample if byte < 128)
+    if beyond >= LATIN_SHARE * letters:
+        for codec in ("euc_jp", "cp932"):
+            if len(KANA.findall(sample.decode(codec, "replace"))) > KANA_SHARE * beyond:
+                return codec
+        guess = from_bytes(sample).best()
+        return guess.encoding if guess else "cp1252"
+    for codec, alphabet in ALPHABETS:
+        if _fits(sample.decode(codec, "replace"), alphabet):
+            return codec
+    return "cp1252"
+
+
+def _fits(text: str, alphabet: str) -> bool:
+    """Return whether all letters beyond ASCII are of an alphabet, and no signs are where letters belong."""
+    signs = {sign for sign in WORD_SIGNS.findall(text) if not sign.isascii() and not sign.isalpha()}
+    if "\ufffd" in text or not signs <= SIGNS_IN_WORDS:
+        return False
+    letters = {character.lower() for character in text if character.isalpha() and not character.isascii()}
+    return letters <= {*alphabet, *(letter.lower() for letter in alphabet), "ª", "º", "µ", "ƒ"}

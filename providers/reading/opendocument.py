@@ -1,0 +1,273 @@
+"""Texts of OpenDocument as blocks: one walk over `content.xml`.
+
+Notes, annotations, deleted text and the marks of all of them are not read.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Final, TypeAlias
+from zipfile import ZipFile
+
+from lxml import etree  # type: ignore[import-untyped]
+
+from providers.reading.canonical_text import (
+    Block,
+    DocumentFacts,
+    Heading,
+    Item,
+    Paragraph,
+    TableRow,
+    stated_facts,
+)
+from providers.reading.word import block_text, written_number
+
+Element: TypeAlias = Any  # an element of lxml, which has no type stubs
+
+OPEN: Final = "urn:oasis:names:tc:opendocument:xmlns"
+SPACES: Final = {
+    **{name: f"{OPEN}:{name}:1.0" for name in ("office", "text", "table", "style", "meta")},
+    "draw": f"{OPEN}:drawing:1.0",
+    "svg": f"{OPEN}:svg-compatible:1.0",
+    "dc": "http://purl.org/dc/elements/1.1/",
+}
+
+
+def _name(name: str) -> str:
+    prefix, _, local = name.partition(":")
+    return f"{{{SPACES[prefix]}}}{local}"
+
+
+SKIPPED: Final = frozenset(
+    map(
+        _name,
+        """text:note office:annotation office:annotation-end text:tracked-changes text:ruby-text office:forms
+        text:sequence-decls text:variable-decls text:user-field-decls draw:image draw:object table:table-columns
+        table:table-column table:shapes svg:title svg:desc""".split(),
+    )
+)
+SIGNS: Final = {_name("text:tab"): "\t", _name("text:line-break"): "\n"}
+SPACE, HEADING, PARAGRAPH, LIST = (_name(f"text:{name}") for name in ("s", "h", "p", "list"))
+TABLE, ROW = _name("table:table"), _name("table:table-row")
+CELLS: Final = frozenset((_name("table:table-cell"), _name("table:covered-table-cell")))
+BOXES: Final = frozenset((_name("draw:text-box"), _name("draw:custom-shape"), _name("draw:rect")))
+ITEMS: Final = frozenset((_name("text:list-item"), _name("text:list-header")))
+MAX_LEVELS: Final = 10
+MAX_REPEATED: Final = 64
+"""Cells or rows that a repeated one with words may stand for; some programs repeat the last one a million times."""
+FORMS: Final = {"1": "decimal", "a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+
+
+def read_opendocument(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
+    """Return the blocks of a text, and its facts."""
+    with ZipFile(BytesIO(raw)) as archive:
+        names = set(archive.namelist())
+        content, styles, meta = (
+            _parsed(archive.read(name)) if name in names else None for name in ("content.xml", "styles.xml", "meta.xml")
+        )
+    if content is None:
+        raise ValueError("an archive without content")
+    roots = [root for root in (styles, content) if root is not None]
+    body = content.find(f".//{_name('office:text')}")
+    return _Reader(roots).blocks(body if body is not None else content), _facts(meta)
+
+
+def _parsed(raw: bytes) -> Element:
+    return etree.fromstring(raw, etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=True))
+
+
+def _facts(meta: Element | None) -> DocumentFacts:
+    if meta is None:
+        return DocumentFacts()
+
+    def text(*names: str) -> str | None:
+        found = (meta.findtext(f".//{_name(name)}") for name in names)
+        return next(filter(None, found), None)
+
+    author = text("meta:initial-creator", "dc:creator")
+    return stated_facts(text("dc:title"), [author], text("meta:creation-date", "dc:date"), text("dc:language"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """How one level of a list is numbered: bullets have no form."""
+
+    form: str
+    prefix: str
+    suffix: str
+    shown: int
+    """Levels of which the number is shown: 2 for `3.1`."""
+    start: int
+
+
+class _Reader:
+    def __init__(self, roots: list[Element]) -> None:
+        self._lists: dict[str, dict[int, _Level]] = {}
+        self._headings: dict[int, _Level] = {}
+        self._hidden: set[str] = set()
+        self._raised: dict[str, str] = {}
+        """Sign of superscripts and subscripts by style."""
+        self._numbers: dict[int, int] = {}
+        """Numbers that the headings have reached by level."""
+        self._reached: dict[str, int] = {}
+        """Numbers that the lists have reached, by style, or by id."""
+        for root in roots:
+            for style in root.iter(_name("text:list-style")):
+                self._lists[style.get(_name("style:name"), "")] = _levels(style)
+            for style in root.iter(_name("text:outline-style")):
+                self._headings = _levels(style)
+            for style in root.iter(_name("style:style")):
+                name, properties = style.get(_name("style:name"), ""), style.find(_name("style:text-properties"))
+                if properties is None or style.get(_name("style:family")) != "text":
+                    continue
+                if properties.get(_name("text:display")) == "none":
+                    self._hidden.add(name)
+                place = properties.get(_name("style:text-position"), "").split(" ")[0]
+                if place and place.strip("0%"):
+                    self._raised[name] = "_" if place.startswith(("sub", "-")) else "^"
+
+    def blocks(self, parent: Element, depth: int = 0) -> Iterator[Block]:
+        """Yield the blocks of the text, a section, a cell or a text box."""
+        for element in parent:
+            tag = element.tag
+            if tag in {HEADING, PARAGRAPH}:
+                yield from self._paragraph(element)
+            elif tag == LIST:
+                yield from self._list(element, depth, None)
+            elif tag == TABLE:
+                yield from self._table(element)
+            elif isinstance(tag, str) and tag not in SKIPPED:
+                yield from self.blocks(element, depth)
+
+    def _paragraph(self, paragraph: Element, mark: str = "", depth: int = 0) -> Iterator[Block]:
+        """Yield a paragraph, and then the text boxes that are anchored in it."""
+        boxes: list[Element] = []
+        text = "".join(self._words(paragraph, boxes)).strip()
+        if text and paragraph.tag == HEADING:
+            level = _integer(paragraph, "text:outline-level", 1)
+            yield Heading(f"{self._heading_number(paragraph, level)} {text}", min(max(level, 1), 6))
+        elif text and mark:
+            is_simple = mark == "-" or (mark[:-1].isdecimal() and mark[-1] in ".)")
+            yield Item(text, depth, mark) if is_simple else Paragraph(f"{mark} {text}")
+        elif text:
+            yield Paragraph(text)
+        for box in boxes:
+            yield from self.blocks(box)
+
+    def _list(self, element: Element, depth: int, outer: str | None) -> Iterator[Block]:
+        style = element.get(_name("text:style-name")) or outer or ""
+        level = self._lists.get(style, {}).get(depth, _Level("", "", "", 1, 1))
+        continued = element.get(_name("text:continue-list"))
+        key = f"{style} {depth}"
+        number = level.start - 1
+        if continued is not None:
+            number = self._reached.get(f"#{continued} {depth}", number)
+        elif element.get(_name("text:continue-numbering")) == "true":
+            number = self._reached.get(key, number)
+        name = element.get("{http://www.w3.org/XML/1998/namespace}id", "")
+        for item in element:
+            if item.tag not in ITEMS:
+                continue
+            is_item = item.tag != _name("text:list-header")
+            number = _integer(item, "text:start-value", number + 1) if is_item else number
+            self._reached[key] = self._reached[f"#{name} {depth}"] = number
+            mark = _mark(level, number, self._outer_numbers(style, depth, level)) if is_item else ""
+            for child in item:
+                if child.tag == LIST:
+                    yield from self._list(child, depth + 1, style)
+                elif child.tag in {PARAGRAPH, HEADING}:
+                    yield from self._paragraph(child, mark, depth)
+                    mark = ""
+                elif isinstance(child.tag, str) and child.tag not in SKIPPED:
+                    yield from self.blocks(child, depth)
+
+    def _outer_numbers(self, style: str, depth: int, level: _Level) -> str:
+        """Return the numbers of the levels above that a level shows."""
+        above = range(max(0, depth + 1 - level.shown), depth)
+        return "".join(f"{self._reached.get(f'{style} {each}', 1)}." for each in above)
+
+    def _heading_number(self, heading: Element, level: int) -> str:
+        form = self._headings.get(level - 1)
+        if heading.get(_name("text:is-list-header")) == "true" or form is None or not form.form:
+            return ""
+        self._numbers[level] = self._numbers.get(level, form.start - 1) + 1
+        for deeper in [each for each in self._numbers if each > level]:
+            del self._numbers[deeper]
+        above = range(max(1, level + 1 - form.shown), level)
+        return _mark(form, self._numbers[level], "".join(f"{self._numbers.get(each, 1)}." for each in above))
+
+    def _table(self, table: Element) -> Iterator[Block]:
+        rows = []
+        for row in _descendants(table, ROW):
+            cells = [text for cell in row if cell.tag in CELLS for text in self._cell(cell)]
+            while cells and not cells[-1]:
+                cells.pop()
+            times = _integer(row, "table:number-rows-repeated", 1)
+            rows += [cells] * (min(times, MAX_REPEATED) if any(cells) else 0)
+        if max(map(len, rows), default=0) > 1:
+            yield from map(TableRow, rows)
+        else:  # a frame around a text
+            for row in _descendants(table, ROW):
+                for cell in (cell for cell in row if cell.tag in CELLS):
+                    yield from self.blocks(cell)
+
+    def _cell(self, cell: Element) -> list[str]:
+        text = " ".join(filter(None, block_text(self.blocks(cell))))
+        return [text] * min(max(_integer(cell, "table:number-columns-repeated", 1), 1), MAX_REPEATED)
+
+    def _words(self, parent: Element, boxes: list[Element]) -> Iterator[str]:
+        """Yield the text within a paragraph; note the text boxes on the way."""
+        yield _spaced(parent.text)
+        for element in parent:
+            tag, style = element.tag, element.get(_name("text:style-name"), "")
+            if tag in SIGNS:
+                yield SIGNS[tag]
+            elif tag == SPACE:
+                yield " " * min(_integer(element, "text:c", 1), MAX_REPEATED)
+            elif tag in BOXES:
+                boxes.append(element)
+            elif isinstance(tag, str) and tag not in SKIPPED and style not in self._hidden:
+                inner = "".join(self._words(element, boxes))
+                yield f"{self._raised[style]}{inner}" if style in self._raised and inner.strip() else inner
+            yield _spaced(element.tail)
+
+
+def _spaced(text: str | None) -> str:
+    """Return a text with its line ends as spaces: only elements end lines."""
+    return (text or "").replace("\n", " ")
+
+
+def _descendants(parent: Element, tag: str) -> Iterator[Element]:
+    """Yield the rows of a table, also those of its head and its groups, but not of tables in its cells."""
+    for element in parent:
+        if element.tag == tag:
+            yield element
+        elif isinstance(element.tag, str) and element.tag not in CELLS:
+            yield from _descendants(element, tag)
+
+
+def _levels(style: Element) -> dict[int, _Level]:
+    levels = {}
+    for level in style:
+        number = _integer(level, "text:level", 1) - 1 if isinstance(level.tag, str) else MAX_LEVELS
+        if number < MAX_LEVELS:
+            levels[number] = _Level(
+                level.get(_name("style:num-format"), ""),
+                level.get(_name("style:num-prefix"), ""),
+                level.get(_name("style:num-suffix"), ""),
+                _integer(level, "text:display-levels", 1),
+                _integer(level, "text:start-value", 1),
+            )
+    return levels
+
+
+def _mark(level: _Level, number: int, above: str) -> str:
+    """Return what stands before an item: `-`, `3.`, `(a)`."""
+    if not level.form:
+        return "-"
+    return f"{level.prefix}{above}{written_number(number, FORMS.get(level.form, 'decimal'))}{level.suffix}".strip()
+
+
+def _integer(element: Element, name: str, default: int) -> int:
+    written = element.get(_name(name), "")
+    return int(written[:9]) if written.isdecimal() and written.isascii() else default

@@ -1,0 +1,363 @@
+"""Word documents as blocks: one walk over the parts that `python-docx` opens.
+
+The library's own paragraphs lack inserted and moved text, content controls, text boxes and the numbers of lists, so the
+walk reads the elements. Deleted text, hidden text, comments, footnotes and endnotes are not read.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from io import BytesIO
+from typing import Any, Final, TypeAlias
+
+import docx
+from docx.oxml.ns import nsmap, qn
+from lxml import etree  # type: ignore[import-untyped]
+
+from providers.reading.canonical_text import (
+    Block,
+    DocumentFacts,
+    Heading,
+    Item,
+    Paragraph,
+    TableRow,
+    raised,
+    stated_facts,
+)
+
+Element: TypeAlias = Any  # an element of lxml, which has no type stubs
+
+SPACES: Final = {
+    **{prefix: nsmap[prefix] for prefix in ("w", "wp", "m")},
+    "mc": "http://schemas.openxmlformats.org/markup-compatibility/2006",
+}
+
+
+def _names(*names: str) -> frozenset[str]:
+    split = (name.split(":") for name in names)
+    return frozenset(f"{{{SPACES[prefix]}}}{name}" for prefix, name in split)
+
+
+SKIPPED: Final = _names(
+    *("w:del", "w:moveFrom", "w:rPr", "w:pPr", "w:instrText", "w:delText", "w:delInstrText", "w:rt", "w:sectPr"),
+    *("w:tblPr", "w:trPr", "w:tcPr", "w:sdtPr", "w:sdtEndPr", "w:customXmlPr", "w:smartTagPr", "mc:Fallback"),
+    *("w:footnoteReference", "w:endnoteReference", "w:annotationRef", "w:binData"),
+)
+"""Elements without words of the text: what was deleted or moved away, properties, codes of fields, readings."""
+SIGNS: Final = {
+    qn("w:tab"): "\t", qn("w:ptab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-",
+}  # fmt: skip
+"""Elements that stand for one character. The hyphen that does not break is a hyphen to who searches for it."""
+TEXTS: Final = _names("w:t", "m:t")
+PARAGRAPH, TABLE, ROW, CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
+RUN, BOX, SYMBOL, ALTERNATIVES = qn("w:r"), qn("w:txbxContent"), qn("w:sym"), next(iter(_names("mc:AlternateContent")))
+VALUE: Final = qn("w:val")
+PRIVATE_USE: Final = range(0xE000, 0xF900)
+MAX_LEVELS: Final = 9
+MAX_STYLES: Final = 20  # styles that a style may be based on, one on another
+ROMAN: Final = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
+                (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
+OFF: Final = frozenset(("0", "false", "off", "none"))
+
+
+def read_word(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
+    """Return the blocks of a document, its page headers first and its page footers last, and its facts."""
+    document = docx.Document(BytesIO(raw))
+    properties = document.core_properties
+    date = properties.created or properties.modified
+    facts = stated_facts(properties.title, [properties.author], date and date.isoformat(), properties.language)
+    return _Reader(document).blocks(), facts
+
+
+@dataclass(slots=True)
+class _Style:
+    """What matters of a paragraph style, with all that it is based on."""
+
+    heading: int = 0
+    """Level of the headings of this style, or 0."""
+    number: Element | None = None
+    """`w:numPr` of the style."""
+
+
+@dataclass(slots=True)
+class _Level:
+    """How one level of a list is numbered."""
+
+    form: str = "decimal"
+    text: str = ""
+    start: int = 1
+    legal: bool = False
+
+
+@dataclass(slots=True)
+class _List:
+    """A numbering that lists share: its levels and the numbers that they have reached."""
+
+    levels: dict[int, _Level] = field(default_factory=dict)
+    reached: Counter[int] = field(default_factory=Counter)
+
+
+class _Reader:
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._styles = _styles(document.styles.element)
+        self._default = _find(document.styles.element, "./w:style[@w:type='paragraph'][@w:default='1']/@w:styleId")
+        numbering = [
+            part.element if hasattr(part, "element") else None
+            for part in (relation.target_part for relation in document.part.rels.values() if not relation.is_external)
+            if part.partname == "/word/numbering.xml" or part.content_type.endswith("numbering+xml")
+        ]
+        self._numbering = _Numbering(numbering[0] if numbering else None)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the blocks: page headers, the text, page footers; equal headers of several sections once."""
+        headers, footers = dict[str, None](), dict[str, None]()
+        for section in self._document.sections:
+            kinds = ["{}"]
+            if section.different_first_page_header_footer:
+                kinds.append("first_page_{}")
+            if self._document.settings.odd_and_even_pages_header_footer:
+                kinds.append("even_page_{}")
+            for name, texts in (("header", headers), ("footer", footers)):
+                for part in (getattr(section, kind.format(name)) for kind in kinds):
+                    if not part.is_linked_to_previous:
+                        texts.update(dict.fromkeys(block_text(self._blocks(part._element))))  # noqa: SLF001  no public name
+        yield from map(Paragraph, headers)
+        yield from self._blocks(self._document.element.body)
+        yield from map(Paragraph, footers)
+
+    def _blocks(self, parent: Element) -> Iterator[Block]:
+        """Yield the blocks of the body, a cell, a text box or a header."""
+        for element in parent:
+            if element.tag == PARAGRAPH:
+                yield from self._paragraph(element)
+            elif element.tag == TABLE:
+                yield from self._table(element)
+            elif isinstance(element.tag, str) and element.tag not in SKIPPED:  # content controls and the like
+                yield from self._blocks(element)
+
+    def _paragraph(self, paragraph: Element) -> Iterator[Block]:
+        """Yield a paragraph, and then the text boxes that are anchored in it."""
+        boxes: list[Element] = []
+        text = "".join(_words(paragraph, boxes)).strip()
+        properties = paragraph.find(qn("w:pPr"))
+        named = None if properties is None else properties.find(qn("w:pStyle"))
+        name = named.get(VALUE) if named is not None else next(iter(self._default), "")
+        style = self._styles.get(name, _Style())
+        heading, number = style.heading, style.number
+        if properties is not None:
+            outline, own = properties.find(qn("w:outlineLvl")), properties.find(qn("w:numPr"))
+            heading = _heading_level(outline) if outline is not None else heading
+            number = own if own is not None else number
+        if text:
+            depth, label = self._numbering.next(number) if number is not None else (0, "")
+            if heading:
+                yield Heading(f"{label} {text}", heading)
+            elif label == "-" or (label[:-1].isdecimal() and label[-1] in ".)"):
+                yield Item(text, depth, label)
+            else:
+                yield Paragraph(f"{label} {text}")
+        for box in boxes:
+            yield from self._blocks(box)
+
+    def _table(self, table: Element) -> Iterator[Block]:
+        rows = [row for row in _children(table, ROW) if not _find(row, "./w:trPr/w:del")]
+        cells = [list(_children(row, CELL)) for row in rows]
+        if max(map(len, cells), default=0) <= 1:  # a frame around a text
+            for cell in (cell for row in cells for cell in row):
+                yield from self._blocks(cell)
+            return
+        for row in cells:
+            yield TableRow([text for cell in row for text in self._cell(cell)])
+
+    def _cell(self, cell: Element) -> list[str]:
+        """Return the text of a cell, and empty ones for the other columns that it spans."""
+        merged = _find(cell, "./w:tcPr/w:vMerge[not(@w:val) or @w:val='continue']")
+        text = "" if merged else " ".join(block_text(self._blocks(cell)))
+        span = next(iter(_find(cell, "./w:tcPr/w:gridSpan/@w:val")), "1")
+        return [text, *[""] * (min(int(span), 64) - 1)] if span.isdecimal() else [text]
+
+
+@cache
+def _path(path: str) -> etree.XPath:
+    return etree.XPath(path, namespaces=SPACES)
+
+
+def _find(element: Element, path: str) -> Any:
+    return _path(path)(element)
+
+
+def block_text(blocks: Iterable[Block]) -> Iterator[str]:
+    """Yield the words of blocks, with the numbers of lists."""
+    for block in blocks:
+        match block:
+            case Item(mark=mark) if mark != "-":
+                yield f"{mark} {block.text}"
+            case TableRow():
+                yield " ".join(filter(None, block.cells))
+            case Heading() | Paragraph() | Item():
+                yield block.text.strip()
+
+
+def _children(parent: Element, tag: str) -> Iterator[Element]:
+    """Yield the rows of a table, or the cells of a row, also those in content controls."""
+    for element in parent:
+        if element.tag == tag:
+            yield element
+        elif isinstance(element.tag, str) and element.tag not in SKIPPED:
+            yield from _children(element, tag)
+
+
+def _words(parent: Element, boxes: list[Element]) -> Iterator[str]:
+    """Yield the text within a paragraph; note the text boxes on the way."""
+    for element in parent:
+        tag = element.tag
+        if tag in SKIPPED or not isinstance(tag, str):
+            continue
+        if tag in TEXTS:
+            yield (element.text or "").replace("\n", " ")
+        elif tag in SIGNS:
+            yield SIGNS[tag]
+        elif tag == BOX:
+            boxes.append(element)
+        elif tag == RUN:
+            yield from _run(element, boxes)
+        elif tag == SYMBOL:
+            yield _symbol(element.get(qn("w:char"), ""))
+        elif tag == ALTERNATIVES:  # the first choice is what current programs show; the fallback says it again
+            yield from _words(element[:1] if element[0].tag not in SKIPPED else element[0], boxes)
+        else:
+            yield from _words(element, boxes)
+
+
+def _run(run: Element, boxes: list[Element]) -> Iterator[str]:
+    properties = run.find(qn("w:rPr"))
+    hidden = None if properties is None else properties.find(qn("w:vanish"))
+    if hidden is not None and hidden.get(VALUE) not in OFF:
+        return
+    text = "".join(_words(run, boxes))
+    place = None if properties is None else properties.find(qn("w:vertAlign"))
+    match None if place is None else place.get(VALUE):
+        case "superscript":
+            yield raised(text)
+        case "subscript":
+            yield f"_{text}"
+        case _:
+            yield text
+
+
+def _symbol(code: str) -> str:
+    """Return the character of a symbol; those of symbol fonts stand for pictures."""
+    try:
+        number = int(code, 16)
+    except ValueError:
+        return ""
+    return "" if number in PRIVATE_USE or number > 0xFFFF else chr(number)
+
+
+def _heading_level(outline: Element) -> int:
+    level = outline.get(VALUE, "")
+    return min(int(level) + 1, 6) if level.isdecimal() and int(level) < MAX_LEVELS else 0
+
+
+def _styles(root: Element) -> dict[str, _Style]:
+    """Return the paragraph styles by id."""
+    elements = {style.get(qn("w:styleId")): style for style in _find(root, "./w:style[@w:type='paragraph']")}
+    styles: dict[str, _Style] = {}
+    for name, style in elements.items():
+        found, current = _Style(), style
+        for _ in range(MAX_STYLES):
+            outline, number = _find(current, "./w:pPr/w:outlineLvl"), _find(current, "./w:pPr/w:numPr")
+            found.heading = found.heading or (_heading_level(outline[0]) if outline else 0)
+            title = (_find(current, "string(./w:name/@w:val)") or "").lower()
+            if not found.heading and (title == "title" or title.startswith("heading ")):
+                level = title.removeprefix("heading ")
+                found.heading = min(int(level), 6) if level.isdecimal() and int(level) else 1
+            found.number = number[0] if number and found.number is None else found.number
+            current = elements.get(_find(current, "string(./w:basedOn/@w:val)"))
+            if current is None:
+                break
+        styles[name] = found
+    return styles
+
+
+class _Numbering:
+    """The lists of a document: each paragraph in turn takes the next number of its list."""
+
+    def __init__(self, root: Element | None) -> None:
+        self._lists: dict[str, _List] = {}
+        self._by_number: dict[str, str] = {}
+        self._restarts: dict[str, dict[int, int]] = {}
+        """Numbers that restart a list when they are first used, by the number of the list and the level."""
+        if root is None:
+            return
+        for abstract in _find(root, "./w:abstractNum"):
+            levels = {int(level.get(qn("w:ilvl"), "0")): _level(level) for level in _find(abstract, "./w:lvl")}
+            self._lists[abstract.get(qn("w:abstractNumId"), "")] = _List(levels)
+        for number in _find(root, "./w:num"):
+            name = number.get(qn("w:numId"), "")
+            self._by_number[name] = _find(number, "string(./w:abstractNumId/@w:val)")
+            for override in _find(number, "./w:lvlOverride"):
+                start, level = _find(override, "string(./w:startOverride/@w:val)"), override.get(qn("w:ilvl"), "0")
+                if start.isdecimal() and level.isdecimal():
+                    self._restarts.setdefault(name, {})[int(level)] = int(start)
+
+    def next(self, number: Element) -> tuple[int, str]:
+        """Return the level of the next paragraph of a list, and what stands before it: `-`, `3.`, `2.1`, or nothing."""
+        name, written = _find(number, "string(./w:numId/@w:val)"), _find(number, "string(./w:ilvl/@w:val)")
+        level = min(int(written), MAX_LEVELS - 1) if written.isdecimal() else 0
+        shared = self._lists.get(self._by_number.get(name, ""))
+        if shared is None or name == "0":
+            return 0, ""
+        for each, start in self._restarts.pop(name, {}).items():
+            shared.reached[each] = start - 1
+            for deeper in range(each + 1, MAX_LEVELS):
+                del shared.reached[deeper]
+        own = shared.levels.get(level, _Level(form="bullet"))
+        shared.reached[level] = shared.reached[level] + 1 if level in shared.reached else own.start
+        for deeper in range(level + 1, MAX_LEVELS):
+            del shared.reached[deeper]
+        return level, _label(shared, own)
+
+
+def _level(level: Element) -> _Level:
+    start = _find(level, "string(./w:start/@w:val)")
+    return _Level(
+        form=_find(level, "string(./w:numFmt/@w:val)") or "decimal",
+        text=_find(level, "string(./w:lvlText/@w:val)"),
+        start=int(start) if start.isdecimal() else 1,
+        legal=bool(_find(level, "./w:isLgl")),
+    )
+
+
+def _label(shared: _List, own: _Level) -> str:
+    """Return what stands before a paragraph of a level."""
+    if own.form == "bullet":
+        return "-"
+    label = own.text
+    for place in range(MAX_LEVELS):
+        if f"%{place + 1}" in label:
+            level = shared.levels.get(place, _Level())
+            number = shared.reached.get(place, level.start)
+            label = label.replace(f"%{place + 1}", written_number(number, "decimal" if own.legal else level.form))
+    return " ".join(label.split())
+
+
+def written_number(number: int, form: str) -> str:
+    """Write a number in a form of numbering; forms of other scripts become decimal ones."""
+    match form:
+        case "none":
+            return ""
+        case "decimalZero":
+            return f"{number:02}"
+        case "lowerLetter" | "upperLetter" if number > 0:
+            letters = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 9)
+            return letters.upper() if form.startswith("upper") else letters
+        case "lowerRoman" | "upperRoman" if 0 < number < 4000:
+            written = ""
+            for value, letters in ROMAN:
+                written += letters * (number // value)
+                number %= value
+            return written.upper() if form.startswith("upper") else written
+    return str(number)

@@ -1,0 +1,152 @@
+"""Mails as a mail program shows them, and texts in the character sets of the world."""
+
+import json
+from email.message import EmailMessage
+
+import pytest
+
+from providers.errors import SourceUnreadable
+from providers.reading.character_sets import decode
+from providers.reading.documents import extract
+from tests.fakes.office_documents import chapter, epub, mail
+
+TEXTS = {
+    "iso-2022-jp": "会費は三月に支払う。", "euc-jp": "会費は三月に支払う。", "shift_jis": "会費は三月に支払う。",
+    "gb2312": "会费在三月支付。", "gb18030": "会费在三月支付。", "big5": "會費在三月支付。", "euc-kr": "회비는 삼월에 낸다.",
+    "iso-2022-kr": "회비는 삼월에 낸다.", "hz-gb-2312": "会费在三月支付。", "koi8-r": "Взнос в марте.", "windows-1256": "رسوم في مارس",
+    "tis-620": "ค่าสมาชิกเดือนมีนาคม", "windows-1252": "It’s €40 – no more.", "utf-8": "Grüße",
+}  # fmt: skip
+"""A sentence in each declared character set."""
+
+
+def read(message: EmailMessage | bytes) -> str:
+    return extract(bytes(message), "a.eml").text
+
+
+def body(text: str) -> str:
+    return text.rpartition("Date: Fri, 17 May 2024 09:30:00 +0200")[2].strip()
+
+
+def raw_mail(charset: str, encoding: str, content: bytes, subject: str = "Backups") -> bytes:
+    return (
+        f"Subject: {subject}\nFrom: ada@site.test\nDate: Fri, 17 May 2024 09:30:00 +0200\nMIME-Version: 1.0\n"
+        f'Content-Type: text/plain; charset="{charset}"\nContent-Transfer-Encoding: {encoding}\n\n'
+    ).encode() + content
+
+
+@pytest.mark.parametrize("charset", TEXTS)
+def test_a_mail_is_read_in_its_declared_character_set(charset: str) -> None:
+    """Whether its bytes are written as they are or in base64, and also where they would fit another set."""
+    import base64
+
+    content = TEXTS[charset].encode(charset)
+    assert body(read(raw_mail(charset, "8bit", content))) == TEXTS[charset]
+    assert body(read(raw_mail(charset, "base64", base64.encodebytes(content)))) == TEXTS[charset]
+
+
+def test_headers_are_read_as_they_are_written() -> None:
+    """Encoded words are decoded in their set; an address that is also a name stays; a broken header is not lost."""
+    subject = "=?iso-2022-jp?B?GyRCMnFIcRsoQg==?= =?utf-8?q?_caf=C3=A9?="
+    found = extract(raw_mail("utf-8", "8bit", b"Words.", subject), "a.eml")
+    assert found.title == "会費 café"
+    odd = b"Subject: =?gb2312?B?!!?=\nFrom: ada@site.test <bob@site.test>\n\nWords."
+    assert read(odd).split("\n\n") == ["Subject: =?gb2312?B?!!?=", "From: ada@site.test <bob@site.test>", "Words."]
+
+
+def test_the_better_alternative_of_a_mail_is_read() -> None:
+    """HTML, which programs show, also with its pictures; plain text where there is no HTML."""
+    message = mail("This mail needs an HTML viewer.")
+    message.add_alternative("<p>The <b>regatta</b> starts at eleven.</p>", subtype="html")
+    assert body(read(message)) == "The regatta starts at eleven."
+    message.get_payload()[1].add_related(b"GIF8", "image", "gif", cid="<a>")
+    assert body(read(message)) == "The regatta starts at eleven."
+    plain = mail("Plain words.")
+    plain.add_alternative("BEGIN:VCALENDAR", subtype="calendar")
+    assert body(read(plain)) == "Plain words."
+
+
+def test_attachments_are_named_and_not_read() -> None:
+    """A mail that has nothing else keeps its subject and sender; a text that is attached is no text of the mail."""
+    message = EmailMessage()
+    message["Subject"], message["From"], message["Date"] = "Bill", "ada@site.test", "Fri, 17 May 2024 09:30:00 +0200"
+    message.add_attachment(b"%PDF-1.4 quokka", "application", "pdf", filename="bill.pdf")
+    message.add_attachment("quokka", filename="notes.txt")
+    found = extract(bytes(message), "a.eml")
+    assert found.text == "Subject: Bill\n\nFrom: ada@site.test\n\nDate: Fri, 17 May 2024 09:30:00 +0200"
+    assert found.warnings == ["2 attachments not read"]
+
+
+def test_a_mail_inside_keeps_its_subject_and_sender() -> None:
+    """Who forwarded what from whom is part of the text."""
+    inner = mail("It is closed in May.")
+    inner.replace_header("Subject", "The lock")
+    outer = mail("See below.")
+    outer.add_attachment(inner)
+    found = read(outer)
+    assert found.startswith("Subject: Backups\n\nFrom: Ada <ada@site.test>\n\nTo: team@site.test")
+    assert (
+        found.index("See below.") < found.index("Subject: The lock\n\nFrom: Ada") < found.index("It is closed in May.")
+    )
+
+
+def test_a_mail_of_thousands_of_parts_is_refused() -> None:
+    """The parser nests as deep as the parts do."""
+    nested = b"Subject: x\nContent-Type: message/rfc822\n\n" * 600 + b"Subject: y\n\nWords."
+    with pytest.raises(SourceUnreadable) as caught:
+        read(nested)
+    assert caught.value.kind == "too_large"
+
+
+@pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("It’s the members’ duty to pay. The fee is €40 – no more.", "cp1252"),
+        ("Fee: 40 €", "cp1252"),
+        ("L’été, les élèves reçoivent une réduction de 20 € ; c’est déjà décidé.", "cp1252"),
+        ("El año próximo la cuota será de 40 €. ¿Quién paga? Mañana.", "cp1252"),
+        ("A taxa não é devolvida; as crianças não pagam.", "cp1252"),
+        ("Avgiften är 40 kronor för båtar över åtta meter.", "cp1252"),
+        ("Größe und Ähnliches über München – die Gebühr beträgt 40 €.", "cp1252"),
+        ("Þú greiðir í september; það er ódýrt.", "cp1252"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "cp1250"),
+        ("Opłata wynosi czterdzieści złotych. Członkowie płacą w październiku.", "cp1250"),
+        ("Az őszi idényben fűtött terem áll rendelkezésre.", "cp1250"),
+        ("Članarina iznosi četrdeset eura i plaća se u ožujku; žene plaćaju pola.", "cp1250"),
+        ("Üyelik ücreti kırk liradır. Şubat ayında ödeme yapılır, değişmez.", "cp1254"),
+        ("Nario mokestis yra keturiasdešimt eurų. Nariai moka kovo mėnesį už metus į priekį.", "cp1257"),
+        ("Плата составляет сорок рублей. Члены платят в марте.", "cp1251"),
+        ("Η συνδρομή είναι σαράντα ευρώ. Τα μέλη πληρώνουν τον Μάρτιο.", "cp1253"),
+        ("会費は三月に支払う。水門は九時に閉まります。", "euc_jp"),
+        ("会費は三月に支払う。水門は九時に閉まります。", "cp932"),
+        ("会費は三月に支払う。", "iso2022_jp"),
+        ("会费在三月支付。水闸九点关闭。", "gb18030"),
+    ],
+)  # fmt: skip
+def test_an_undeclared_character_set_is_recognised(text: str, charset: str) -> None:
+    """Western unless the letters are those of another alphabet: signs within words are no words of anybody."""
+    assert decode(text.encode(charset), charset=None) == text
+
+
+def test_emphasis_leaves_no_marks_in_books_tables_and_notebooks() -> None:
+    """Formatting is not words, and the stars of a table of values are."""
+    book = epub({"a.xhtml": chapter("<p>It costs 41,300<i> euro</i>, in<b>deed</b> so.</p>")})
+    assert extract(book, "x").text == "It costs 41,300 euro, indeed so."
+    assert extract(b"Grade;Note\n*A*;_x_ | y\n", "v.csv").text == "| Grade | Note |\n| --- | --- |\n| *A* | _x_ \\| y |"
+    cells = {"nbformat": 3, "worksheets": [{"cells": [
+        {"cell_type": "heading", "level": 2, "source": ["Head"]}, {"cell_type": "markdown", "source": ["in**deed**", "so"]},
+        {"cell_type": "code", "input": "1/0", "outputs": [{"ename": "ZeroDivisionError", "evalue": "by zero"}]},
+    ]}]}  # fmt: skip
+    found = extract(json.dumps(cells).encode(), "x.ipynb").text
+    assert found == "## Head\n\nindeed\nso\n\n```\n1/0\n```\n\n```\nZeroDivisionError: by zero\n```"
+
+
+def test_a_book_is_recognised_wherever_it_states_its_type() -> None:
+    """Some programs write the media type as the last part of the archive."""
+    import zipfile
+    from io import BytesIO
+
+    from tests.fakes.office_documents import archive_of
+
+    with zipfile.ZipFile(BytesIO(epub({"a.xhtml": chapter("<p>Words.</p>")}))) as archive:
+        parts = {name: archive.read(name) for name in reversed(archive.namelist())}
+    assert extract(archive_of(parts), "x").text == "Words."
