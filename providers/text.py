@@ -263,7 +263,8 @@ def is_wrapped(lines: Sequence[str]) -> bool:
         return False
     full = sum(length + 1 + len(following.partition(" ")[0]) > width for length, following in breaks)
     lower = sum(following.lstrip(OPENING_SIGNS)[:1].islower() for _, following in breaks)
-    return 2 * lower >= len(breaks) or (width >= FULL_WIDTH and full >= FULL_LINES * len(breaks))
+    continues = 2 * lower >= len(breaks) and 2 * full >= len(breaks)
+    return continues or (width >= FULL_WIDTH and full >= FULL_LINES * len(breaks))
 
 
 # --- translations -----------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ LINE: Final = re.compile(
 """A line classified by its beginning; any other line is prose."""
 MAX_LABEL_LENGTH: Final = 90
 """Up to this length and without a full stop, a line of its own is a term, a caption or a bold heading."""
+QUESTION_MARKS: Final = "?？؟"
 MAX_MERGED_LENGTH: Final = 700
 """Up to this length, a list is quoted with its introduction and a table with its header."""
 MIN_INDEX_LINES: Final = 20  # fewer lines in alphabetical order are a list
@@ -25,7 +26,8 @@ SORTED_SHARE: Final = 0.75  # of the lines of an index that do not come before t
 class Kind(StrEnum):
     """Kinds of blocks.
 
-    A line is a paragraph of one line without a full stop; an entry is a line of an index, or a heading without text.
+    A line is a paragraph of one line without a full stop. An entry is a line of an index, of a table of contents or of
+    a listing, or a heading without text.
     """
 
     PROSE = "prose"
@@ -46,28 +48,51 @@ class PassageBlock:
     path: tuple[str, ...]
     """Headings above it, outermost first, ending with a term or caption directly above it."""
     lead: tuple[int, int] | None = None
-    """The introduction of its list, the header of its table, or the line that labels its paragraph."""
+    """The introduction of its list, the header of its table, or the label or question above its paragraph."""
+    label: str = ""
+    """The last part of the path, if that is a term or caption and no heading."""
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Return the headings above it, without a term or caption."""
+        return self.path[:-1] if self.label else self.path
 
 
 @lru_cache(maxsize=16)
 def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     """Cut a text. Headings become paths of the blocks below them; tables of contents and indexes are skipped."""
-    return tuple(block for block in every_block_of(text) if block.kind is not Kind.ENTRY)
+    return tuple(block for block in _blocks_and_entries(text) if block.kind is not Kind.ENTRY)
 
 
 @lru_cache(maxsize=16)
 def candidates_of(text: str) -> tuple[PassageBlock, ...]:
-    """Return the candidates for passages: every block but listings, entries of indexes, and short neighbours merged."""
-    single = (block for block in every_block_of(text) if block.kind is not Kind.CODE)
-    return (*single, *_merged_blocks(blocks_of(text)))
+    """Return the candidates for passages: every line or paragraph, and short neighbours merged."""
+    return (*lines_of(text), *_merged_blocks(blocks_of(text)))
 
 
 @lru_cache(maxsize=16)
-def every_block_of(text: str) -> tuple[PassageBlock, ...]:
-    """Cut a text, without its table of contents but with the entries of indexes."""
+def lines_of(text: str) -> tuple[PassageBlock, ...]:
+    """Cut a text into its blocks and entries, and listings into their lines, which are entries as well."""
+    return tuple(
+        line
+        for block in _blocks_and_entries(text)
+        for line in (_code_lines(text, block) if block.kind is Kind.CODE else [block])
+    )
+
+
+@lru_cache(maxsize=16)
+def _blocks_and_entries(text: str) -> tuple[PassageBlock, ...]:
     blocks = _Cutter(text).cut()
     titles = {title.casefold() for block in blocks for title in block.path}
     return tuple(_with_entries(text, [block for block in blocks if not _is_of_contents(text, block, titles)]))
+
+
+def _code_lines(text: str, block: PassageBlock) -> Iterator[PassageBlock]:
+    start = block.start
+    for line in text[block.start : block.end].splitlines(keepends=True):
+        if line.strip() and not line.lstrip().startswith(("```", "~~~")):
+            yield replace(block, kind=Kind.ENTRY, start=start, end=start + len(line.rstrip()))
+        start += len(line)
 
 
 @dataclass
@@ -126,7 +151,7 @@ class _Cutter:
 
     def _add(self, kind: Kind, start: int, end: int, lead: tuple[int, int] | None = None) -> None:
         self.waiting = None
-        self.blocks.append(PassageBlock(kind, start, end, self._path(), lead))
+        self.blocks.append(PassageBlock(kind, start, end, self._path(), lead, self.label))
 
     def _release(self) -> None:
         """Add the waiting line as a block, because nothing stands below it."""
@@ -183,7 +208,7 @@ class _Cutter:
         else:
             self._release_label()
             for start, line in run:
-                self._add(Kind.LINE if len(line) <= MAX_LABEL_LENGTH else Kind.PROSE, start, start + len(line))
+                self._add(Kind.LINE, start, start + len(line))
             self.lead = None
 
     def _wait(self, start: int, line: str) -> None:
@@ -199,8 +224,9 @@ class _Cutter:
         if _defines(lines) and _is_label(lines[0]):
             self._release_label()
             self.label = lines[0].strip()
-        lead = (self.waiting.start, self.waiting.end) if self.waiting is not None and self.label else None
-        self._add(Kind.PROSE, start, end, lead)
+        above = self.waiting
+        is_lead = above is not None and (self.label or self.text[above.end - 1] in QUESTION_MARKS)
+        self._add(Kind.PROSE, start, end, (above.start, above.end) if above is not None and is_lead else None)
         self.lead = (start, end) if lines[-1].endswith(":") else None
 
 
@@ -224,21 +250,26 @@ def _is_pair(lines: list[str]) -> bool:
 
 
 def _is_of_contents(text: str, block: PassageBlock, titles: set[str]) -> bool:
-    """Return true for lines of a table of contents."""
+    """Return true for an item of a table of contents, which repeats a heading."""
     content = text[block.start : block.end]
-    if "....." in content or ". . . ." in content:
-        return True
     return block.kind is Kind.ITEM and content.lstrip("-*+•.) \t0123456789").casefold() in titles
 
 
 def _with_entries(text: str, blocks: list[PassageBlock]) -> Iterator[PassageBlock]:
-    """Yield the blocks, those of long runs of lines in alphabetical order as entries: an index, a list of names."""
+    """Yield the blocks; as entries, lines with leaders and those of long runs in alphabetical order."""
     for kind, group in groupby(blocks, key=lambda block: block.kind):
         run = list(group)
         folded = [text[block.start : block.end].casefold() for block in run] if kind is Kind.LINE else []
         ordered = sum(one <= other for one, other in pairwise(folded))
         is_index = len(folded) >= MIN_INDEX_LINES and ordered >= SORTED_SHARE * (len(folded) - 1)
-        yield from (replace(block, kind=Kind.ENTRY) for block in run) if is_index else run
+        for block in run:
+            is_entry = is_index or (kind is not Kind.CODE and _has_leader(text[block.start : block.end]))
+            yield replace(block, kind=Kind.ENTRY) if is_entry else block
+
+
+def _has_leader(content: str) -> bool:
+    """Return true for dots that lead to a number, as in a table of contents."""
+    return "....." in content or ". . . ." in content
 
 
 def _merged_blocks(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from contracts.exclusions import mentions_any
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
-from providers.extractive.blocks import Kind, PassageBlock, blocks_of, candidates_of, every_block_of
+from providers.extractive.blocks import QUESTION_MARKS, Kind, PassageBlock, blocks_of, candidates_of, lines_of
 from providers.text import (
     WORD,
     key_weights,
@@ -37,7 +37,8 @@ CHARACTER_COST: Final = 0.00006
 """Penalty per character: of two passages with equal coverage, the shorter one comes first."""
 SHORT_KEYS: Final = 12  # content words up to which a passage is a duplicate only if another one has every word of it
 NEIGHBOUR_CHARACTERS: Final = 300  # of a line with its neighbours, in which lines answer or explain each other
-QUESTION_MARKS: Final = "?？؟"
+FULL_STOPS: Final = ".!。！"
+LINES_BEFORE, LINES_AFTER = 1, 2  # of a long paragraph, or around a line of its own
 MAX_SENTENCES: Final = 4
 PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 MAX_ANNOUNCED_LENGTH: Final = 900
@@ -148,7 +149,7 @@ class Ranking:
     def at(self, source_id: str, start: int, end: int) -> Passage:
         """Return a range of a source as a passage."""
         enclosing = next(
-            (block for block in every_block_of(self.texts[source_id]) if block.start < end and start < block.end), None
+            (block for block in lines_of(self.texts[source_id]) if block.start < end and start < block.end), None
         )
         return self.measure(self._sources[source_id], start, end, enclosing)
 
@@ -232,34 +233,46 @@ class Ranking:
         return previous.start + spans[-1][0] if spans else start
 
     def with_neighbours(self, passages: Sequence[Passage]) -> list[Passage]:
-        """Return the passages, short lines with those before and after them that no other passage has."""
-        return [self._with_neighbours(passage, passages) for passage in passages]
+        """Return the passages; what ends without a full stop, with its short paragraph or the lines around it.
 
-    def _with_neighbours(self, passage: Passage, others: Iterable[Passage]) -> Passage:
-        blocks = every_block_of(self.texts[passage.source.id])
-        taken = [(one.start, one.end) for one in others if one.source.id == passage.source.id and one is not passage]
+        No line is in two passages.
+        """
+        found = list(passages)
+        for number, passage in enumerate(found):
+            taken = [(one.start, one.end) for one in found if one.source.id == passage.source.id and one is not passage]
+            found[number] = self._with_neighbours(passage, taken)
+        return found
+
+    def _with_neighbours(self, passage: Passage, taken: Sequence[tuple[int, int]]) -> Passage:
+        text = self.texts[passage.source.id]
+        blocks = lines_of(text)
         first = bisect_right(blocks, passage.start, key=lambda block: block.start) - 1
         last = bisect_left(blocks, passage.end, key=lambda block: block.start) - 1
-        if first < 0 or not all(block.kind in (Kind.LINE, Kind.ENTRY) for block in blocks[first : last + 1]):
+        kinds = {block.kind for block in blocks[max(first, 0) : last + 1]}
+        is_sentence = text[passage.end - 1] in FULL_STOPS and not kinds <= {Kind.LINE, Kind.ENTRY}
+        if first < 0 or is_sentence or Kind.ROW in kinds:
             return passage
         start, end = passage.start, passage.end
 
-        def fits(index: int, start: int, end: int) -> bool:
-            is_free = not any(start < taken_end and taken_start < end for taken_start, taken_end in taken)
-            is_near = 0 <= index < len(blocks) and blocks[index].path == blocks[first].path
-            return is_free and is_near and end - start <= NEIGHBOUR_CHARACTERS
+        def fits(index: int) -> bool:
+            block, outer = blocks[index], (min(start, blocks[index].start), max(end, blocks[index].end))
+            is_free = not any(outer[0] < taken_end and taken_start < outer[1] for taken_start, taken_end in taken)
+            return is_free and block.headings == blocks[first].headings and outer[1] - outer[0] <= NEIGHBOUR_CHARACTERS
 
-        for _ in range(2):
-            if last + 1 < len(blocks) and fits(last + 1, start, blocks[last + 1].end):
-                last, end = last + 1, blocks[last + 1].end
-        if first > 0 and fits(first - 1, blocks[first - 1].start, end):
-            start = blocks[first - 1].start
-        enclosing = blocks[first]
-        return (
-            passage
-            if (start, end) == (passage.start, passage.end)
-            else self.measure(passage.source, start, end, enclosing)
-        )
+        low, high = _paragraph_of(text, blocks, first, last)
+        is_whole = (low, high) != (first, last) and blocks[high].end - blocks[low].start <= NEIGHBOUR_CHARACTERS
+        after = high if is_whole else min(last + LINES_AFTER, len(blocks) - 1)
+        before = low if is_whole else max(first - LINES_BEFORE, 0)
+        for index in range(last + 1, after + 1):
+            if not fits(index):
+                break
+            end = blocks[index].end
+        for index in range(first - 1, before - 1, -1):
+            if not fits(index):
+                break
+            start = blocks[index].start
+        is_same = (start, end) == (passage.start, passage.end)
+        return passage if is_same else self.measure(passage.source, start, end, blocks[first])
 
     def distinct(self, passages: Iterable[Passage], limit: int) -> list[Passage]:
         """Return the best passages, without those that overlap a better one or repeat it without new figures."""
@@ -294,6 +307,15 @@ def _opens_with(text: str, start: int, openings: frozenset[str]) -> bool:
     return first is not None and first[0].casefold() in openings
 
 
+def _paragraph_of(text: str, blocks: Sequence[PassageBlock], first: int, last: int) -> tuple[int, int]:
+    """Return the first and last block of the paragraphs with these blocks: no blank line is between their lines."""
+    while first > 0 and text.count("\n", blocks[first - 1].end, blocks[first].start) == 1:
+        first -= 1
+    while last + 1 < len(blocks) and text.count("\n", blocks[last].end, blocks[last + 1].start) == 1:
+        last += 1
+    return first, last
+
+
 def _with_announced(text: str, end: int) -> int:
     """Return the end of the listing, list or table that a passage announces with a colon, as far as it fits."""
     if text[end - 1] != ":":
@@ -316,7 +338,7 @@ def _with_answer(text: str, end: int) -> int:
         return end
     blocks = blocks_of(text)
     index = bisect_left(blocks, end, key=lambda block: block.start)
-    if not 0 < index < len(blocks) or blocks[index].path[: len(blocks[index - 1].path)] != blocks[index - 1].path:
+    if not 0 < index < len(blocks) or blocks[index].headings != blocks[index - 1].headings:
         return end
     return blocks[index].end if blocks[index].end - end <= MAX_ANNOUNCED_LENGTH else end
 

@@ -46,12 +46,14 @@ def _queries(task: roles.BriefedInput, limit: int, tried: Iterable[str] = ()) ->
     seen = set(map(normalized_text, tried))
     question = " ".join(task.query.split())[:QUERY_CHARACTERS]
     subject = " ".join(meaning_words(question, task.language)[:SUBJECT_WORDS]) or question
+    data = language_data(task.language)
+    forms = data.forms if task.language.casefold().startswith(data.code) else ()  # not English words for any language
     guided = [item.text for item in task.guidance if item.origin != "rules"]
     proposed = [
         (question, "The question in its own words.", "question"),
         *((text, "A person or the operator wants it looked at.", GUIDED) for text in guided),
         *((f"{subject} {form}", "The words of the question in another form.", OTHER_FORM)
-          for form in language_data(task.language).forms),
+          for form in forms),
     ]  # fmt: skip
     queries: list[tuple[str, str, str]] = []
     for text, rationale, facet in proposed:
