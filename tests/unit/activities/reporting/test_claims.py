@@ -81,6 +81,40 @@ def test_questions_labels_and_leads_are_no_claims() -> None:
     assert (claim.words, claim.section) == ("Reads cost more", "")
 
 
+@pytest.mark.parametrize(
+    ("draft", "claims"),
+    [
+        (f"One thing holds. Another [{A}].", [("One thing holds.", [A]), ("Another.", [A])]),
+        (f"A [{A}]. One thing holds. More [{B}].", [("A.", [A]), ("One thing holds.", [B]), ("More.", [B])]),
+        (f"One thing holds here. Another [{A}]. And so it ends.", [("Another.", [A])]),
+        (f"- **What the one thing is.** It holds [{A}].", [("It holds.", [A])]),
+        (
+            f"It writes to tables. [{A}] Data Definition is out [{B}].",
+            [("It writes to tables.", [A]), ("Data Definition is out.", [B])],
+        ),
+        (f"See e.g. [{A}] the manual [{B}].", [("See e.g. the manual.", [A, B])]),
+    ],
+)
+def test_a_citation_at_the_end_counts_back_to_the_one_before(draft: str, claims: list[tuple[str, list[str]]]) -> None:
+    """Sentences share the last citation of their paragraph; lead words are no claims; a citation may end a sentence."""
+    found = find_claims(parse_draft(draft))
+    assert [(claim.words, claim.evidence_ids) for claim in found if claim.evidence_ids] == claims
+
+
+def test_a_row_is_judged_with_the_heads_of_its_columns() -> None:
+    """The checker reads each cell below its head; the words of the claim are those of the cells."""
+    (claim,) = find_claims(parse_draft(f"| Setting | Default | |\n|---|---|---|\n| `synchronous` | FULL [{A}] | x |\n"))
+    assert (claim.words, claim.with_heads) == ("synchronous, FULL, x", "Setting: synchronous; Default: FULL; x")
+
+
+@pytest.mark.parametrize("heading", ["Gaps and limitations", "Lücken und Grenzen", "Limitaciones", "Offene Fragen"])
+def test_sentences_about_the_research_are_no_claims(heading: str) -> None:
+    """Under its heading an uncited sentence says what the research did not find; a cited one is a claim as elsewhere."""
+    state = f"No source gives a figure for users.\n\nThe figure dates from 2015 [{A}]."
+    found = find_claims(parse_draft(f"## {heading}\n\n{state}\n\n## Conclusion\n\nIt holds for most users.\n"))
+    assert [claim.words for claim in found] == ["The figure dates from 2015.", "It holds for most users."]
+
+
 SIGNED = "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7\\]").replace("|", "\\|").split("\n"))
 
 

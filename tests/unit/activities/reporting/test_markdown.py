@@ -212,3 +212,16 @@ def test_the_report_names_what_was_used(cost: float | None, known: float, total:
     words = f"3 model calls, 2,200 tokens, 15% of the input from a cache, 2 searches, 3 reads, {total}"
     assert f"**Use:** {words}" in rendered(usage=usage).markdown
     assert "**Use:**" not in rendered(usage=Usage()).markdown
+
+
+def test_only_what_is_doubtful_is_marked_and_the_rest_is_counted_once() -> None:
+    """A paraphrase that rules cannot decide has no sign; the line under the title and Method count it."""
+    rule, problem = SAMPLE.rule.id, SAMPLE.problem.id
+    draft = f"# T\n\nEach table needs it now and then, whoever owns it [{rule}]. It takes 77 minutes [{problem}].\n"
+    text = rendered(draft, engine_by_role={"synthesizer": "model"}).markdown
+    body, _, method = text.partition("## Sources")
+    assert body.count("*(") == 1
+    assert re.search(r"77 minutes \[\d\]\. \*\(✗ Not supported\)\*", body)
+    assert "Of 2 cited statements 1 could not be decided and 0 were not checked" in body
+    assert "1 not decided" in method
+    assert "could not be decided" not in rendered(draft, resolved=make_resolved(verify=Verify.OFF)).markdown
