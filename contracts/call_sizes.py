@@ -35,6 +35,8 @@ MAX_GAP_PASSAGES: Final = 30
 GAP_PASSAGE_CHARACTERS: Final = 600
 REVIEWED_CHARACTERS: Final = 24_000
 """Of the draft in a reviewer's prompt."""
+REVIEWED_PASSAGE_TOKENS: Final = 260
+"""A cited passage in a reviewer's prompt: title, beginning, id, and what the check said of its statement."""
 SECTION_CHARACTERS: Final = 12_000
 """Of a section in a reporter's prompt, which shows only the end of a longer section."""
 CLAIMS_PER_CALL: Final = 16
@@ -161,7 +163,9 @@ def _material_tokens(request: RoleInput) -> int:
         return math.ceil(request.bytes_shown / BYTES_PER_TOKEN)
     if isinstance(request, SummarizeInput):
         return _shown_characters(request.text, ORIGINAL_CHARACTERS)
-    return REVIEWED_CHARACTERS if isinstance(request, ReviewInput) else 0
+    if isinstance(request, ReviewInput):
+        return REVIEWED_CHARACTERS + request.passages_cited * REVIEWED_PASSAGE_TOKENS
+    return 0
 
 
 def _statement_tokens(request: FindingsInput) -> int:

@@ -5,8 +5,16 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field
 
 from contracts.base import Contract
-from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, DoubtfulClaim, Proposal, ReviewScores
-from contracts.evidence import DocumentRef, Verdict
+from contracts.checking import (
+    AskedClaim,
+    CheckedSource,
+    ClaimAnswer,
+    CorrectionAction,
+    DoubtfulClaim,
+    Proposal,
+    ReviewScores,
+)
+from contracts.evidence import DocumentRef, Evidence, Verdict
 from contracts.lenient import Sentence, clamp, max_lines, member_or
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
 from contracts.texts import plural
@@ -114,6 +122,14 @@ class CorrectorResult(RoleAnswer):
     proposals: list[Proposal] = []
 
 
+class ReviewedClaim(Contract):
+    """A claim of a draft with what is known of its support."""
+
+    text: str
+    verdict: Verdict
+    reason: str = ""
+
+
 class ReviewInput(RoleInput):
     """Hand-off to the reviewer: the draft, with the question and the plan."""
 
@@ -124,6 +140,16 @@ class ReviewInput(RoleInput):
     """Sub-queries without findings."""
     sources_cited: int = 0
     findings: int = 0
+    passages_cited: int = 0
+    claims_entry: str = ""
+    """Hash of the stored entry with the claims of the draft and the passages that they cite; empty if not known."""
+    answers: list[str] = []
+    """Hashes of the entries of all checker answers of the run."""
+    claims: list[ReviewedClaim] = []
+    evidence: list[Evidence] = []
+    """The passages that the claims cite."""
+    sources: list[CheckedSource] = []
+    """The sources of these passages."""
 
 
 Score = Annotated[float, clamp(0, 10), Field(json_schema_extra={"minimum": 0, "maximum": 10})]

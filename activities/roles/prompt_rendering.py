@@ -120,6 +120,7 @@ ITEM_CHARACTERS: Final = 600
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
 CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
 MIN_PASSAGE_CHARACTERS: Final = 60
+REVIEWED_QUOTE_CHARACTERS: Final = 240  # of a passage shown to a reviewer
 TITLE_CHARACTERS: Final = 160  # of the title of a page with the heading above a passage
 SUMMARY_SHARE: Final = 0.8
 BEST_SOURCES: Final = 5  # sources of a call that are shown at the level `compressed` or above
@@ -257,9 +258,9 @@ class PromptBlocks:
             lines.append(PromptBlock(f"{number}. ({guard_line(place, ITEM_CHARACTERS)}) {text}"))
         return ShownPassages(lines, found.numbers)
 
-    def draft(self, reference: DocumentRef | None, characters: int, cited: str = "") -> PromptBlock:
-        """Return the beginning of a stored draft as an item; `cited` replaces its citation markers."""
-        text = self.text(reference, characters, cited)
+    def draft(self, reference: DocumentRef | None, characters: int, *, labelled: bool = False) -> PromptBlock:
+        """Return the beginning of a stored draft as an item: without citations, or `labelled` with those of prompts."""
+        text = self.text(reference, characters, labelled=labelled)
 
         def render(level: Level) -> str:
             return guard_lines(self._shorter(text, level))
@@ -361,10 +362,23 @@ class PromptBlocks:
         return "" if dropped else TEMPLATES.get_template(f"{template}.md").render(**fields, show=self)
 
     # --- texts of one form --------------------------------------------------------------------------------------------
-    def text(self, reference: DocumentRef | None, characters: int, cited: str = "") -> str:
-        """Return the beginning of a stored draft; `cited` replaces its citation markers."""
+    def text(self, reference: DocumentRef | None, characters: int, *, labelled: bool = False) -> str:
+        """Return the beginning of a stored draft: without citations, or `labelled` with those of prompts."""
         text = self.documents.get(reference.hash, "") if reference else ""
-        return without_markers(text.replace("[ev-", f"{cited}[ev-") if cited else text)[:characters]
+        if labelled:
+            return MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", text)[:characters]
+        return without_markers(text)[:characters]
+
+    def cited_passages(self) -> list[tuple[Evidence, PromptBlock]]:
+        """Return each passage that a reviewed draft cites with its title and its beginning."""
+        titles = {source.id: source.title for source in self.request.sources}
+        texts = {source.id: self.documents.get(source.text.hash, "") for source in self.request.sources}
+        shown = []
+        for item in self.request.evidence:
+            title = " § ".join(dict.fromkeys(part for part in (titles[item.source_id], item.heading) if part))
+            quote = cut_line(texts[item.source_id][item.start : item.end], REVIEWED_QUOTE_CHARACTERS)
+            shown.append((item, PromptBlock(f"({guard_line(title, TITLE_CHARACTERS)}): {quote}")))
+        return shown
 
     def summary_size(self) -> int:
         """Return the characters to request of a summary, fewer than its limit, as models count badly."""

@@ -14,8 +14,8 @@ from pydantic import BaseModel, ValidationError
 
 from contracts import roles
 from contracts.addresses import canonical_url
-from contracts.checking import AskedEntry, DoubtfulEntry
-from contracts.checking_roles import CheckInput, CorrectInput
+from contracts.checking import AnswersEntry, AskedEntry, ClaimsEntry, DoubtfulEntry
+from contracts.checking_roles import CheckInput, CorrectInput, ReviewedClaim, ReviewInput
 from contracts.evidence import (
     DocumentRef,
     Evidence,
@@ -112,6 +112,8 @@ class Notebooks:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
             entry: Any = await self.read(request.entry, kind)
             update["claims"] = [entry.items[number] for number in request.numbers]
+        if isinstance(request, ReviewInput) and request.claims_entry:
+            update |= await self._complete_review(request)
         if isinstance(request, roles.FindingsInput) and request.entries:
             update |= await self._complete_writing(request)
         return request.model_copy(update=update)
@@ -136,6 +138,24 @@ class Notebooks:
             ranges = {(part.start, part.end) for part in sections}
             sections += [part for part in hit.sections if (part.start, part.end) not in ranges]
         return sections[: max(MAX_SECTIONS, len(entry.sections))]
+
+    async def _complete_review(self, request: ReviewInput) -> dict[str, Any]:
+        """Return the claims of a draft with their verdicts so far, and the passages that they cite."""
+        entry = await self.read(request.claims_entry, ClaimsEntry)
+        read = await self.read_all(request.answers, AnswersEntry)
+        answers = {answer.fingerprint: answer for one in read for answer in one.items}
+        claims = []
+        for claim in entry.claims:
+            if claim.evidence_ids:
+                answer = answers.get(claim.fingerprint)
+                verdict = answer.verdict if answer else claim.ruled.verdict
+                reason = answer.reason if answer else "; ".join(claim.remarks)
+                claims.append(ReviewedClaim(text=claim.text, verdict=verdict, reason=reason))
+        cited = {key for claim in entry.claims for key in claim.evidence_ids}
+        evidence = [item for item in entry.evidence if item.id in cited]
+        used = {item.source_id for item in evidence}
+        sources = [source for source in entry.sources if source.id in used]
+        return {"claims": claims, "evidence": evidence, "sources": sources}
 
     async def _complete_writing(self, request: roles.FindingsInput) -> dict[str, Any]:
         """Return the findings, evidence and sources of the stored analyses."""

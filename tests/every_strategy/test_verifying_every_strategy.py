@@ -1,6 +1,7 @@
 """Verification runs after each strategy unchanged: it works on the draft, whoever wrote it and however the run went."""
 
 import asyncio
+import re
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,8 @@ async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, en
     kinds = [event.type for event in trial.state.events]
     assert (kinds.count("claim.verified"), kinds.count("verification.summary")) == (told["claims"], 1)
     asked = {activity for activity, _ in trial.host.calls}
-    assert ("extract_claims" in asked) is (verify == "full")
+    # A model that reviews the report sees the verdicts of the rules.
+    assert ("extract_claims" in asked) is (verify == "full" or engine == EngineKind.MODEL.value)
     trial.assert_completed()
 
 
@@ -84,6 +86,28 @@ async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
     assert f"{wrong} of {cited} statements are not borne out by their sources." in notice
     assert any(line.startswith(f"{wrong} of {cited} statements not borne out") for line in result.limitations)
     assert not result.resumable, "nothing is left to do"
+
+
+async def test_the_review_runs_beside_the_check_and_sees_what_is_cited(tmp_path: Path) -> None:
+    """The reviewer is asked before the checkers answer; it reads passages with their titles, and what is in doubt."""
+    async with with_writer(tmp_path, "supervisor", "embroiders") as trial:
+        asked = asyncio.Event()
+        work, check = (trial.host.implementations[name] for name in ("review_report", "check_claims"))
+
+        async def review(request: Any) -> Any:
+            asked.set()
+            return await work(request)
+
+        async def wait_for_review(request: Any) -> Any:
+            await asked.wait()
+            return await check(request)
+
+        trial.host.implementations |= {"review_report": review, "check_claims": wait_for_review}
+        await asyncio.wait_for(trial.conduct(), 60)
+    (call,) = [request for request in trial.api.requests if request.role == "reviewer"]
+    assert "(cited)" not in call.prompt
+    assert re.search(r"ev-[0-9a-f]{10} \(The Autovacuum Daemon[^)]*\): \w+", call.prompt)
+    assert re.search(r"unsupported: .*Zyzzyva Incorporated confirmed.*“Zyzzyva” is named", call.prompt)
 
 
 async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:

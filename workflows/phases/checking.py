@@ -49,45 +49,82 @@ BatchCall = Callable[[int, list[int], int], Awaitable[None]]
 """Takes the number of the call from 1, the indexes of its claims, and their size in bytes."""
 
 
-# --- review --------------------------------------------------------------------------------------------------------
-async def review(run: ResearchRun) -> None:
-    """Score the draft against question and brief, and have it revised once if it scores too low; the better one wins.
+async def check_draft(run: ResearchRun, *, is_reviewed: bool) -> None:
+    """Review the draft and verify its claims, side by side; a draft that scores too low is revised and verified again.
 
-    An interruption leaves the draft unchanged. A direct answer, which has no sources, and a run with a deadline of less
-    than a minute are not reviewed.
+    A statement that stays is not judged again.
     """
-    state, draft, mode = run.state, run.state.draft, run.resolved.checks.review
-    is_short = run.resolved.limits.deadline_seconds < MIN_REVIEWED_SECONDS
-    if mode is JudgeMode.OFF or is_short or draft is None or draft.empty or draft.direct:
+    if not is_reviewed or not _can_be_reviewed(run):
+        await verify(run)
         return
-    engine = run.resolved.engine if mode is JudgeMode.MODEL else EngineKind.EXTRACTIVE
+    weighed = await _weigh(run) if run.resolved.checks.review is JudgeMode.MODEL else None
+    both: list[Callable[[], Awaitable[ReviewerAnswer | None]]] = [
+        partial(_review, run, weighed),
+        partial(verify, run, weighed),
+    ]
+    opinion, _ = [task.result() for task in await run_parallel(run.host, both, at_once=2)]
+    if opinion and await _revise(run, opinion):
+        await verify(run)
+    if run.resolved.checks.review is JudgeMode.RULES:
+        # A review by rules was requested and is not a fallback.
+        run.state.engine_by_role.pop(REVIEWER.name, None)
+
+
+# --- review --------------------------------------------------------------------------------------------------------
+def _can_be_reviewed(run: ResearchRun) -> bool:
+    """Return false for a direct answer, which has no sources, and a run with a deadline of less than a minute."""
+    draft, is_short = run.state.draft, run.resolved.limits.deadline_seconds < MIN_REVIEWED_SECONDS
+    is_off = run.resolved.checks.review is JudgeMode.OFF
+    return not (is_off or is_short or draft is None or draft.empty or draft.direct)
+
+
+async def _review(run: ResearchRun, weighed: ExtractedClaims | None) -> ReviewerAnswer | None:
+    """Score the draft against question and brief; None if the call was interrupted."""
+    draft = run.state.draft
+    if draft is None:
+        return None
     try:
-        first = await run.ask(REVIEWER, "review", _review_input(state, draft), engine)
-        score = first.scores.overall
-        _record_review(run, first)
-        run.note("review.finished", f"the draft scores {score:g} of 10", score=score)
-        if score < MIN_REVIEW_SCORE and writer_engine(state.engine_by_role) is EngineKind.MODEL:
-            notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
-            if has_live_report(run):
-                revision = await revise_sections(run, notes)
-            else:
-                revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
-                revision = revised.draft if revised.account.engine is EngineKind.MODEL else None
-                state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # either draft is by a model
-            if revision is not None:
-                second = await run.ask(REVIEWER, "review-revision", _review_input(state, revision), engine)
-                better = second.scores.overall > score
-                if better:
-                    await take_draft(run, revision)
-                _record_review(run, second if better else first, revised=better, before=score)
-                text = f"a revision scores {second.scores.overall:g} and was {'kept' if better else 'dropped'}"
-                run.note("review.finished", text, kept=better)
+        answer = await run.ask(REVIEWER, "review", _review_input(run.state, draft, weighed), _reviewing_engine(run))
+    except Interrupted:
+        run.degrade("the draft was not reviewed to the end")
+        return None
+    _record_review(run, answer)
+    run.note("review.finished", f"the draft scores {answer.scores.overall:g} of 10", score=answer.scores.overall)
+    return answer
+
+
+def _reviewing_engine(run: ResearchRun) -> EngineKind:
+    return run.resolved.engine if run.resolved.checks.review is JudgeMode.MODEL else EngineKind.EXTRACTIVE
+
+
+async def _revise(run: ResearchRun, first: ReviewerAnswer) -> bool:
+    """Have a draft that scores too low revised once; the better one wins. Return whether that is the revision."""
+    state, score = run.state, first.scores.overall
+    if score >= MIN_REVIEW_SCORE or writer_engine(state.engine_by_role) is not EngineKind.MODEL:
+        return False
+    notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
+    try:
+        if has_live_report(run):
+            revision = await revise_sections(run, notes)
+        else:
+            revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
+            revision = revised.draft if revised.account.engine is EngineKind.MODEL else None
+            state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # either draft is by a model
+        if revision is None:
+            return False
+        request = _review_input(state, revision, None)
+        second = await run.ask(REVIEWER, "review-revision", request, _reviewing_engine(run))
     except Interrupted:
         run.inbox.clear()
         run.degrade("the draft was not reviewed to the end")
-    if mode is JudgeMode.RULES:
-        # A review by rules was requested and is not a fallback.
-        state.engine_by_role.pop(REVIEWER.name, None)
+        return False
+    better = second.scores.overall > score
+    if better:
+        await take_draft(run, revision)
+    _record_review(run, second if better else first, revised=better, before=score)
+    text = f"a revision scores {second.scores.overall:g} and was {'kept' if better else 'dropped'}"
+    run.note("review.finished", text, kept=better)
+    return better
 
 
 def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) -> None:
@@ -102,7 +139,7 @@ def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) ->
     run.state.verification = run.state.verification.model_copy(update={"review": summary})
 
 
-def _review_input(state: ResearchState, draft: ReportDraft) -> ReviewInput:
+def _review_input(state: ResearchState, draft: ReportDraft, weighed: ExtractedClaims | None) -> ReviewInput:
     cited = [state.evidence[item] for item in draft.evidence_ids if item in state.evidence]
     return ReviewInput(
         brief=state.plan.brief,
@@ -111,6 +148,9 @@ def _review_input(state: ResearchState, draft: ReportDraft) -> ReviewInput:
         unanswered=[query.text for query in state.plan.sub_queries if not query.finding_count],
         sources_cited=len({item.source_id for item in cited}),
         findings=len(state.findings),
+        passages_cited=len(draft.evidence_ids),
+        claims_entry=weighed.claims_entry if weighed else "",
+        answers=state.verification.answers,
     )
 
 
@@ -121,8 +161,8 @@ def verification_is_due(run: ResearchRun) -> bool:
     return run.resolved.verify is Verify.FULL and draft is not None and not draft.empty
 
 
-async def verify(run: ResearchRun) -> None:
-    """Check and correct the draft; a failure leaves it unchanged and is named in the report."""
+async def verify(run: ResearchRun, weighed: ExtractedClaims | None = None) -> None:
+    """Check and correct the draft, whose claims may be `weighed`; a failure leaves it unchanged and is reported."""
     if not verification_is_due(run):
         return
     state = run.state
@@ -132,7 +172,7 @@ async def verify(run: ResearchRun) -> None:
     previous = state.verification
     state.verification = Verification(answers=previous.answers, review=previous.review)
     try:
-        await _check_claims(run)
+        await _check_claims(run, weighed)
     except ActivityError as error:
         if is_cancelled(error):
             raise
@@ -168,16 +208,31 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
     return progress.model_copy(update={"units": [*progress.units, unit]})
 
 
-async def _check_claims(run: ResearchRun) -> None:
-    """Find, weigh and check the claims, then correct the failing ones and check again."""
-    checks, answers = run.resolved.checks, run.state.verification.answers
+async def _weigh(run: ResearchRun) -> ExtractedClaims | None:
+    """Find the claims of the draft and judge them by rules; None if that failed, which is reported."""
+    answers = run.state.verification.answers
 
     async def weigh(change: StateChange) -> ExtractedClaims:
         request = ExtractClaimsRequest(**run_ids(run), change=change, answers=answers)
         return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
 
-    weighed = await run.checkpoints.with_newest_state(weigh)
+    try:
+        weighed = await run.checkpoints.with_newest_state(weigh)
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        run.degrade(f"the claims could not all be checked ({reason_of(error)})")
+        return None
     run.state.note_entry(weighed.claims_entry)
+    return weighed
+
+
+async def _check_claims(run: ResearchRun, weighed: ExtractedClaims | None) -> None:
+    """Find, weigh and check the claims, then correct the failing ones and check again."""
+    checks = run.resolved.checks
+    weighed = weighed or await _weigh(run)
+    if weighed is None:
+        return
     text = f"{plural(weighed.claims, 'claim')}, {len(weighed.sizes)} of them for the checker"
     run.note("status", text, level="info")
     unreached = await _check(run, weighed, "check")
@@ -238,7 +293,8 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
         await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
         for action, count in concluded.summary.correction_counts.items():
             run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
-    state.verification = verification.model_copy(update=update | {"summary": concluded.summary})
+    # A review beside it may have changed the state.
+    state.verification = state.verification.model_copy(update=update | {"summary": concluded.summary})
     return concluded.model_copy(update=update)
 
 

@@ -13,7 +13,7 @@ from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import NATURAL_STOPS, EngineKind, JudgeMode, Outcome, ReportKind, RunStatus, StopReason
 from workflows.phases.analysis import analyze_without_model
-from workflows.phases.checking import note_verdicts, review, verification_is_due, verify
+from workflows.phases.checking import check_draft, note_verdicts, verification_is_due
 from workflows.phases.drafts import run_ids, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
@@ -162,9 +162,7 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
         return
     remaining = run.clock.remaining_seconds()
     async with run.time_limit(remaining - min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)):
-        if is_reviewed:
-            await review(run)
-        await verify(run)
+        await check_draft(run, is_reviewed=is_reviewed)
 
 
 async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, writer: WriteEarly) -> StopReason:
