@@ -13,6 +13,8 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import uvloop
 
+from providers.isolation.confinement import refuse_inspection
+
 T = TypeVar("T")
 
 COLLECTION_THRESHOLDS = (50_000, 20, 20)
@@ -32,7 +34,11 @@ class UnawaitedThreads(ThreadPoolExecutor):
 
 
 def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run work like `uvloop.run`, without waiting for threads at the end. Raises its errors, and KeyboardInterrupt."""
+    """Run work like `uvloop.run`, without waiting for threads at the end. Raises its errors, and KeyboardInterrupt.
+
+    Other processes of the same user, such as a reader that a document has taken over, cannot read its keys.
+    """
+    refuse_inspection()
     with contextlib.suppress(AttributeError):  # another C library has no `mallopt`
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, MEMORY_ARENAS)
     gc.freeze()

@@ -4,13 +4,18 @@ import asyncio
 import platform
 import re
 import secrets
+import shlex
 import shutil
+import socket
+import stat
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
+from pydantic import TypeAdapter
 from temporalio.client import RPCError
 from typer import Option
 
@@ -43,6 +48,8 @@ LOW_SPACE_BYTES: Final = 1_000_000_000
 STUCK_ATTEMPTS: Final = 3
 MAX_OPEN_RUNS: Final = 50
 OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND ExecutionStatus="Running"'
+PROBE: Final = "providers.isolation.confinement:probe"
+REFUSED: Final = TypeAdapter(dict[str, bool])
 SHOWN_DEFECTS: Final = 3  # runs whose unforeseen errors are shown
 SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
@@ -107,6 +114,7 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         yield check
     yield await _check_web_search(settings)
     yield await _check_shared_state(settings)
+    yield await _check_readers(context)
     yield await _check_defects(context)
     client = await context.client_if_running()
     if client is None:
@@ -130,6 +138,10 @@ def _check_folder(name: str, folder: Path, setting: str) -> Check:
         ensure_folder(folder, f"set {setting} to another folder")
     except CommandError as error:
         return Check(name, "fail", *str(error).rsplit("; ", 1))
+    if mode := stat.S_IMODE(folder.stat().st_mode) & (stat.S_IWGRP | stat.S_IWOTH):
+        others = "every user of this machine" if mode & stat.S_IWOTH else "its group"
+        found = f"{folder} has mode {stat.S_IMODE(folder.stat().st_mode):04o}: {others} can change what is in it"
+        return Check(name, "fail" if mode & stat.S_IWOTH else "warn", found, f"chmod 700 {shlex.quote(str(folder))}")
     free = shutil.disk_usage(folder).free
     remedy = f"make room, or set {setting} to another disk" if free < LOW_SPACE_BYTES else ""
     return Check(name, "warn" if remedy else "ok", f"{folder}, {free / 1e9:.1f} GB free", remedy)
@@ -178,6 +190,24 @@ async def _check_shared_state(settings: Settings) -> Check:
     except ProviderError as error:
         return Check("shared", "fail", f"{kind}: {error}", "check REDIS_URL and the server's log")
     return Check("shared", "ok", kind)
+
+
+async def _check_readers(context: CommandContext) -> Check:
+    """Try what a document that has taken over its reader would try, and report what this machine does not refuse."""
+    pool = await context.stores.children()
+    try:
+        with (
+            tempfile.NamedTemporaryFile(dir=context.settings.home) as secret,
+            socket.create_server(("127.0.0.1", 0)) as server,
+        ):
+            refused = await pool.call(PROBE, [secret.name], server.getsockname()[1], returns=REFUSED)
+    except (ProviderError, OSError) as error:
+        return Check("readers", "fail", f"no reader can be started: {error}", "see its reason, and try again")
+    allowed = ", ".join(name for name, is_refused in refused.items() if not is_refused)
+    if not allowed:
+        return Check("readers", "ok", f"confined; refused: {', '.join(refused)}")
+    remedy = "run on Linux 5.13 or newer with Landlock and seccomp, or in a container of its own: see SECURITY.md"
+    return Check("readers", "warn", f"a document that takes over its reader can reach: {allowed}", remedy)
 
 
 async def _check_defects(context: CommandContext) -> Check:

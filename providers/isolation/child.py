@@ -13,9 +13,11 @@ import os
 import pickle
 import queue
 import resource
+import shutil
 import signal
 import struct
 import sys
+import tempfile
 import threading
 from typing import Any, BinaryIO, Final
 
@@ -23,9 +25,11 @@ from pydantic_core import to_json
 
 from contracts.defects import describe_error
 from providers.errors import ContentMissing, InvalidCall, SourceUnreadable
+from providers.isolation.confinement import confine
 
 LENGTH: Final = struct.Struct(">Q")
 RECURSION_LIMIT: Final = 10_000  # walking a page takes three frames for each of 512 levels
+MAX_TEMPORARY_BYTES: Final = 100_000_000  # of one file; the PDF library unpacks a part of itself, of 8 MB
 RAISED: Final = (SourceUnreadable, InvalidCall, ContentMissing)
 """Errors that reach the parent as they were raised: their messages contain no text of a page."""
 
@@ -65,14 +69,16 @@ def listen(stream: BinaryIO, calls: "queue.SimpleQueue[Any]") -> None:
     """Queue calls; when the parent closes the pipe or dies, end this process at once, even during a call."""
     while (call := read_frame(stream)) is not None:
         calls.put(call)
+    shutil.rmtree(tempfile.gettempdir(), ignore_errors=True)  # a parent that was killed removes nothing
     os._exit(0)
 
 
 def main() -> None:
     """Serve calls until the parent ends: `python -m providers.isolation.child MEMORY_BYTES`."""
+    confine(sys.path, tempfile.gettempdir())
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # output of libraries must not get between the frames
-    for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", int(sys.argv[1]))):
+    for name, value in (("RLIMIT_CORE", 0), ("RLIMIT_AS", int(sys.argv[1])), ("RLIMIT_FSIZE", MAX_TEMPORARY_BYTES)):
         with contextlib.suppress(ValueError, OSError):  # a platform may lack one of them
             limit = getattr(resource, name)
             resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))

@@ -7,8 +7,10 @@ import asyncio
 import contextlib
 import os
 import pickle
+import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -30,6 +32,7 @@ START_GRACE_SECONDS: Final = 120.0
 RECYCLE_AFTER: Final = 1_000
 """Calls after which a child is replaced. Loading its code takes as long as reading a hundred pages."""
 STALLED: Final = "a process that reads texts from outside got no processor time: let the machine do less, and try again"
+TEMPORARY_PREFIX: Final = "research-reader-"
 STRINGS: Final = TypeAdapter(list[str])
 
 T = TypeVar("T")
@@ -45,7 +48,8 @@ def ended_by(kind: str) -> InputUnprocessable:
 class SubprocessPool:
     """At most `size` children that run `module:function` with plain arguments, each call under its own limits.
 
-    Children are replaced after a kill and after `recycle_after` calls, and inherit no environment variables.
+    Children are replaced after a kill, after `recycle_after` calls, and after a call that failed or wrote more than its
+    answer: a text that did this much may have done more. They inherit no environment variables, and are confined.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class SubprocessPool:
             except BaseException:
                 await child.kill()
                 raise
-            if child.calls < self._recycle_after:
+            if child.calls < self._recycle_after and not isinstance(result, InputUnprocessable):
                 self._idle.append(child)
             else:
                 await child.kill()
@@ -114,25 +118,29 @@ class SubprocessPool:
     async def _take(self) -> "_Child":
         while self._idle:
             child = self._idle.pop()
-            if child.process.returncode is None:
+            if child.process.returncode is None and child.is_silent:
                 return child
+            await child.kill()
+        temporary = await asyncio.to_thread(tempfile.mkdtemp, prefix=TEMPORARY_PREFIX)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "providers.isolation.child", str(self._memory_bytes)),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={"PYTHONPATH": import_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8"},
+            env={"PYTHONPATH": import_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "TMPDIR": temporary},
             cwd="/",
             start_new_session=True,
         )
-        return _Child(process)
+        return _Child(process, temporary)
 
 
 class _Child:
     """One running child and its number of calls."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, temporary: str) -> None:
+        """`temporary` is a folder that only this child uses: it must not change what the next one reads."""
         self.process = process
+        self._temporary = temporary
         self.calls = 0
 
     async def call(self, call: tuple[Any, ...], wall_seconds: float) -> bytes:
@@ -157,11 +165,18 @@ class _Child:
             # SIGKILL comes only from the kernel's OOM killer, or from a child at its own memory limit.
             raise ended_by("memory" if code == -signal.SIGKILL else "crash") from None
 
+    @property
+    def is_silent(self) -> bool:
+        """Return whether the child has written nothing since its last answer."""
+        assert self.process.stdout is not None
+        return not vars(self.process.stdout)["_buffer"]
+
     async def kill(self) -> None:
-        """End the process, and wait for its end."""
+        """End the process, wait for its end, and remove its files."""
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
         await self.process.wait()
+        await asyncio.to_thread(shutil.rmtree, self._temporary, ignore_errors=True)
 
     async def _frame(self) -> bytes:
         """Return the body of the next frame. Raises `InputUnprocessable` if it is too large."""

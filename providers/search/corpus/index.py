@@ -1,6 +1,6 @@
 """The index of one corpus: a SQLite file with an FTS5 table, written in transactions that survive a kill.
 
-`read_for_index` reads a file in a child process; the writer only inserts its result.
+`read_for_index` extracts the text of a file in a child process; the writer only inserts its result.
 """
 
 import difflib
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import zip_longest
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from pydantic import Base64UrlBytes
@@ -22,7 +22,7 @@ from contracts.resolved import CorpusOverview, CorpusSnapshot, SkippedFile
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT
 from providers.reading.canonical_text import DocumentFacts, Extraction
-from providers.search.corpus.folders import CorpusDefinition, FoundFile, read_regular_file, refuse_key
+from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_key
 from providers.search.corpus.overview import DocumentTitle
 from providers.text import detect_language, word_keys, words
 
@@ -286,13 +286,15 @@ def _quoted(keys: Iterable[str]) -> str:
 
 
 # --- reading one file
-def read_for_index(root: str, path: str, language: str) -> IndexedFile:
-    """Read, extract and cut a file below a root; without a language, in the detected one. Raises `SourceUnreadable`."""
+def read_for_index(raw: bytes, name: str, language: str) -> IndexedFile:
+    """Extract and cut the file of a name; without a language, in the detected one. Raises `SourceUnreadable`.
+
+    The process that does this can open no file of the user.
+    """
     from providers.reading.documents import extract  # noqa: PLC0415  only children load its libraries
 
-    raw = read_regular_file(Path(root) / path, Path(root))
     refuse_key(raw)
-    document = extract(raw, PurePosixPath(path).name)
+    document = extract(raw, name)
     refuse_key(document.text)  # a key in another encoding
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections, chunks = sections_of(document), list[tuple[int, int, int, str]]()

@@ -62,6 +62,7 @@ Result = tuple[FoundFile, IndexedFile | SkippedFile]
 
 TASK: Final = "providers.search.corpus.index:read_for_index"
 INDEXED: Final = TypeAdapter(IndexedFile)
+FILES_AT_ONCE: Final = 8  # whose bytes are in memory: children open no files
 BATCH_FILES: Final = 32  # per transaction, so a kill loses no more; they are read concurrently
 NEVER_READ: Final = -1  # time of change in the index of a file that the next refresh reads again
 SAMPLE_FILES: Final = 7  # sampled files, whose language becomes that of a corpus without one
@@ -419,9 +420,13 @@ async def _detect(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]) 
 
 
 async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile], language: str) -> list[Result]:
+    at_once = asyncio.Semaphore(FILES_AT_ONCE)
+
     async def read(file: FoundFile) -> Result:
         try:
-            return file, await pool.call(TASK, str(root), file.path, language, returns=INDEXED)
+            async with at_once:
+                raw = await asyncio.to_thread(read_regular_file, root / file.path, root)
+                return file, await pool.call(TASK, raw, PurePosixPath(file.path).name, language, returns=INDEXED)
         except ProcessStalled:
             # The file is not the cause: with no time of change it counts as changed, and is read at the next refresh.
             stalled = SourceUnreadable("timeout", "its reader got no processor time; the next refresh reads it again")

@@ -4,8 +4,10 @@ import asyncio
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -26,6 +28,8 @@ from providers.isolation.pool import SubprocessPool, import_path, read_answer
 MEGABYTE = 1_000_000
 ANYTHING = TypeAdapter[object](object)
 NUMBER = TypeAdapter(int)
+PROBE = "providers.isolation.confinement:probe"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
 TEXT = TypeAdapter[str | None](str | None)
 
 
@@ -55,13 +59,13 @@ async def test_a_child_that_computes_crashes_or_eats_memory_is_replaced(function
         assert await pool.call("math:sqrt", 9.0, returns=TypeAdapter(float)) == 3.0
 
 
-async def test_a_child_that_gets_no_processor_time_is_an_outage(tmp_path: Path) -> None:
+async def test_a_child_that_gets_no_processor_time_is_an_outage() -> None:
     """A text is not blamed for a paused machine: the call may be made again, and then succeeds."""
-    mark = str(tmp_path / "stopped")
     async with SubprocessPool(1, cpu_seconds=1, wall_factor=0.5) as pool:
-        stalled = await failure_of(pool, "tests.fakes.killers:stop_once", mark)
+        child = await pool.call("os:getpid", returns=NUMBER)
+        stalled = await failure_of(pool, "tests.fakes.killers:stop_as", child)
         assert isinstance(stalled, ProcessStalled)
-        assert await pool.call("tests.fakes.killers:stop_once", mark, returns=TEXT) == "alive"
+        assert await pool.call("tests.fakes.killers:stop_as", child, returns=TEXT, seconds=20) == "alive"
 
 
 async def test_a_child_that_is_paused_for_longer_than_its_processor_time_goes_on() -> None:
@@ -201,7 +205,69 @@ async def test_typed_errors_come_back_as_they_were_raised() -> None:
     assert unreadable.kind == "empty"
 
 
-async def test_one_death_is_forgiven_and_the_second_is_not(tmp_path: Path) -> None:
+async def test_one_death_is_forgiven_and_the_second_is_not() -> None:
     """Once it may have been the machine: a text that dies is tried again, once."""
     async with SubprocessPool(1) as pool:
-        assert await pool.call("tests.fakes.killers:die_once", str(tmp_path / "died"), returns=TEXT) == "alive"
+        child = await pool.call("os:getpid", returns=NUMBER)
+        assert await pool.call("tests.fakes.killers:die_as", child, returns=TEXT) == "alive"
+
+
+async def test_a_child_that_failed_serves_no_other_text() -> None:
+    """A text that made its reader fail may have done more, so the next one gets another process."""
+    async with SubprocessPool(1) as pool:
+        child = await pool.call("os:getpid", returns=NUMBER)
+        await failure_of(pool, "builtins:int", "words")
+        assert await pool.call("os:getpid", returns=NUMBER) != child
+
+
+async def test_a_child_that_writes_more_than_its_answer_serves_no_other_text() -> None:
+    """What is in the pipe before a call is no answer to it."""
+    async with SubprocessPool(1) as pool:
+        child = await pool.call("tests.fakes.killers:chatter", returns=TEXT)
+        await asyncio.sleep(0.5)
+        assert await pool.call("os:getpid", returns=NUMBER) != int(child or "0")
+
+
+@linux
+async def test_a_child_that_was_taken_over_reaches_nothing(tmp_path: Path) -> None:
+    """Keys of its parent, files of the user, the network and other processes are refused by the kernel."""
+    secret = tmp_path / "session.json"
+    secret.write_text("the user's own")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        async with SubprocessPool(1) as pool:
+            port = server.getsockname()[1]
+            refused = await pool.call(PROBE, [str(secret)], port, returns=TypeAdapter(dict[str, bool]))
+    assert refused == dict.fromkeys(refused, True)
+    assert {"keys of its parent", "files of the user", "network", "writing files", "processes"} <= set(refused)
+
+
+@linux
+@pytest.mark.parametrize("call", ["execve", "ptrace", "process_vm_readv", "pidfd_open", "unshare"])
+async def test_a_call_that_no_reader_makes_ends_the_child(call: str) -> None:
+    """A process that tries to start a program or to look into another one serves no further document."""
+    async with SubprocessPool(1) as pool:
+        error = await failure_of(pool, "tests.fakes.killers:enter", call)
+        assert isinstance(error, InputUnprocessable)
+        assert error.kind == "crash"
+
+
+@linux
+async def test_a_child_ends_no_other_process() -> None:
+    """A signal to its parent ends the child itself."""
+    async with SubprocessPool(1) as pool:
+        error = await failure_of(pool, "os:kill", os.getpid(), 0)
+        assert isinstance(error, InputUnprocessable)
+        assert error.kind == "crash"
+
+
+@linux
+async def test_children_share_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder that a child may write to is its own, and is removed with it: a library unpacks code there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    async with SubprocessPool(2) as pool:
+        for _ in range(2):
+            kept = await pool.call("tests.fakes.killers:leave_file", returns=TEXT)
+            assert Path(kept or "").parent.parent == tmp_path
+            await failure_of(pool, "builtins:int", "words")
+            assert not Path(kept or "").exists()
+    assert not list(tmp_path.iterdir())

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -56,6 +57,24 @@ def test_the_report_has_a_remedy_for_everything_that_lacks_something(home: Path)
     assert {"program", "home", "settings", "model", "shared", "server"} <= set(lines)
     assert "tavily: set TAVILY_API_KEY; google: set GOOGLE_API_KEY and GOOGLE_CSE_ID" in done.stdout
     assert "not running; `research run`" in lines["server"]
+
+
+@pytest.mark.parametrize(("mode", "grade"), [(0o700, "ok"), (0o775, "warn"), (0o777, "fail")])
+def test_a_home_that_others_can_change_is_called_so(home: Path, mode: int, grade: str) -> None:
+    """The mode and the command that mends it are named."""
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(mode)
+    found = checks()["home"]
+    assert found["grade"] == grade
+    assert (f"{mode:04o}" in found["found"], found["remedy"].startswith("chmod 700")) == (grade != "ok",) * 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's")
+def test_what_readers_are_refused_is_tried(home: Path) -> None:
+    """A reader tries to reach keys, files, network and processes, and the report says what came of it."""
+    found = checks()["readers"]
+    assert found["grade"] == "ok"
+    assert "refused: keys of its parent, files of the user" in found["found"]
 
 
 def test_an_internal_error_of_a_run_is_listed_with_its_frames(home: Path) -> None:

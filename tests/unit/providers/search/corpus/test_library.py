@@ -353,7 +353,7 @@ async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
 
     def read(name, words):
         (tmp_path / name).write_text(words)
-        return FoundFile(name, name, 1, 1), read_for_index(str(tmp_path), name, "en")
+        return FoundFile(name, name, 1, 1), read_for_index((tmp_path / name).read_bytes(), name, "en")
 
     with contextlib.closing(IndexWriter(tmp_path / "index.sqlite3", "me")) as writer:
         writer.write([read("small.md", "some words")])
