@@ -12,6 +12,7 @@ from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
 from contracts.outcome import Usage
 from contracts.recursive_roles import EXTRACTOR, MAX_SHOWN_LINKS, SCANNED_CHARACTERS, SCANNER, ExtractInput
+from contracts.reflective_roles import ReflectOnStepInput
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
@@ -157,6 +158,8 @@ def _material_tokens(request: RoleInput) -> int:
     if isinstance(request, RefineInput):
         passages = min(MAX_GAP_PASSAGES, 3 * len(request.gaps)) * (GAP_PASSAGE_CHARACTERS + LINE_TOKENS)
         return passages + _statement_tokens(request) + (DRAFT_CHARACTERS if request.draft else 0)
+    if isinstance(request, ReflectOnStepInput):
+        return _statement_tokens(request)
     if isinstance(request, ReflectInput):
         return _statement_tokens(request) + (SHOWN_HEADINGS_CHARACTERS if request.draft else 0)
     if isinstance(request, ClaimBatchInput):

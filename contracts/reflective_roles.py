@@ -6,6 +6,8 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field, JsonValue
 
 from contracts.base import Contract
+from contracts.evidence import Gap
+from contracts.gaps import SettledGap, settle_gaps
 from contracts.lenient import (
     Paragraph,
     Query,
@@ -24,6 +26,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.roles import (
     BriefedInput,
     ClarifyInput,
+    FindingsInput,
     RoleAnswer,
     RoleInput,
     RoleSpec,
@@ -137,7 +140,9 @@ class StepSummary(Contract):
     title: str
     status: NodeStatus = NodeStatus.PENDING
     observations: list[str] = []
-    """Statements of its findings."""
+    """Statements of its best findings, for the planner."""
+    queries: list[str] = []
+    """Ids of its sub-queries."""
     finding_count: int = 0
     """Number of findings that answer it, including those of earlier steps."""
 
@@ -230,13 +235,14 @@ class ResearcherAnswer(QueriesAnswer):
         return super().fitted(request, notes).model_copy(update={"pages": pages})
 
 
-class ReflectOnStepInput(RoleInput):
-    """Hand-off to the reflector: the plan with its statuses, observations, and the remaining steps."""
+class ReflectOnStepInput(FindingsInput):
+    """Hand-off to the reflector: the plan with its statuses, the findings, what is open, and the remaining steps."""
 
     steps: list[StepSummary] = []
     pending: list[str] = []
     source_titles: list[str] = []
-    open_gaps: list[str] = []
+    gaps: list[Gap] = []
+    """The open gaps."""
     completed: int = 0
     fewest_steps: int = 1
     may_adjust: bool = True
@@ -252,6 +258,12 @@ class ReflectorAnswer(RoleAnswer):
     decision: Annotated[ReflectionDecision, member_or(ReflectionDecision, ReflectionDecision.CONTINUE)]
     reasoning: Paragraph = ""
     suggested_changes: Annotated[list[Paragraph], BeforeValidator(lambda value: value or []), max_lines(5)] = []
+    settled_gaps: list[SettledGap] = Field(default=[], description="gaps that are none; leave out all others")
+
+    def fitted(self, request: ReflectOnStepInput, notes: list[str]) -> Self:
+        """Keep the known gaps that are settled by known findings or gaps."""
+        settled = settle_gaps(self.settled_gaps, request.gaps, request.findings, notes)
+        return self.model_copy(update={"settled_gaps": [one for one in settled if one.answered_by or one.duplicate_of]})
 
 
 class RespondInput(WriteInput):

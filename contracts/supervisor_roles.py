@@ -14,7 +14,7 @@ from contracts.roles import FindingsInput, RoleAnswer, RoleSpec, SourceExtract
 from contracts.tokens import TokenShare
 from contracts.vocabulary import Action, Severity, Tier
 
-MAX_FOLLOW_UPS: Final = 3
+MAX_FOLLOW_UPS: Final = 2
 MAX_NOTES: Final = 10
 
 
@@ -23,6 +23,8 @@ class RefineInput(FindingsInput):
 
     gaps: list[Gap]
     remaining_iterations: int
+    most_queries: int = 5
+    """Follow-up queries and readings of one iteration, over all gaps."""
     draft: DocumentRef | None = None
     source_count: int = 0
     finding_count: int = 0
@@ -51,7 +53,7 @@ class GapAssessment(SettledGap):
     )
     addressable: bool = Field(default=True, description="whether a new search can close it")
     follow_up_queries: list[FollowUpQuery] = Field(
-        default=[], description="at most three; none if findings or listed passages answer it"
+        default=[], description="at most two; none if findings or listed passages answer it"
     )
 
 

@@ -218,8 +218,10 @@ class PromptBlocks:
         return [source for source in self.request.sources if source.id in used]
 
     def finding_lines(self) -> list[PromptBlock]:
-        """Return one line for each finding: label, sub-query by its number, statement, confidence."""
-        numbers = {query.id: number for number, query in enumerate(getattr(self.request, "sub_queries", ()), start=1)}
+        """Return one line for each finding: label, sub-query or step by its number, statement, confidence."""
+        steps = [step.queries for step in getattr(self.request, "steps", ())]
+        asked = steps or [[query.id] for query in getattr(self.request, "sub_queries", ())]
+        numbers = {name: number for number, names in enumerate(asked, start=1) for name in names}
         lines = []
         for finding in self.request.findings:
             number = numbers.get(finding.sub_query_id)

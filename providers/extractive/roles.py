@@ -216,9 +216,9 @@ def reflect_on_step(task: reflective.ReflectOnStepInput) -> reflective.Reflector
     decision = reflective.ReflectionDecision.CONTINUE
     if not task.pending:
         decision = reflective.ReflectionDecision.COMPLETE
-    elif done and not done[-1].finding_count and task.may_adjust and task.open_gaps:
+    elif done and not done[-1].finding_count and task.may_adjust and task.gaps:
         decision = reflective.ReflectionDecision.ADJUST
-    reasoning = f"Steps done: {len(done)}, still planned: {len(task.pending)}, open gaps: {len(task.open_gaps)}."
+    reasoning = f"Steps done: {len(done)}, still planned: {len(task.pending)}, open gaps: {len(task.gaps)}."
     return reflective.ReflectorAnswer(decision=decision, reasoning=reasoning)
 
 

@@ -11,6 +11,7 @@ from contracts.roles import ProposedGap
 from contracts.state import ResearchState
 from contracts.strategies import MAX_GAPS, declaration
 from contracts.supervisor_roles import GapAssessment
+from contracts.texts import shorten
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Severity
 
 SEVERITY_ORDER: Final = {Severity.MINOR: 0, Severity.MODERATE: 1, Severity.CRITICAL: 2}
@@ -31,11 +32,11 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
         fresh.append(
             Gap(
                 id=identity,
-                description=draft.description[:400],
+                description=shorten(draft.description, 400),
                 kind=GapKind(draft.kind) if draft.kind in set(GapKind) else GapKind.MISSING,
                 severity=Severity.MODERATE if draft.priority <= 2 else Severity.MINOR,
                 priority=max(1, draft.priority),
-                suggested_queries=[query[:300] for query in draft.suggested_queries[:3]],
+                suggested_queries=[shorten(query, 300) for query in draft.suggested_queries[:3]],
                 origin=origin,
                 iteration=state.iteration,
             )
@@ -60,7 +61,7 @@ def _importance(gap: Gap) -> tuple[bool, bool, int]:
 
 def silent_gap(query: PlanNode) -> ProposedGap:
     """Return the gap for a sub-query without findings: the question, and why it is open."""
-    text, priority = query.text[:250], 1
+    text, priority = shorten(query.text, 250), 1
     if query.status is NodeStatus.FAILED:
         description = f"The search for “{text}” failed, so it is not answered."
     elif query.status is NodeStatus.SKIPPED:

@@ -11,7 +11,8 @@ from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import SubQuery
 from contracts.state import ResearchState
-from contracts.supervisor_roles import GapAssessment, GapReading
+from contracts.supervisor_roles import MAX_FOLLOW_UPS, GapAssessment, GapReading
+from contracts.texts import shorten
 from contracts.vocabulary import NodeStatus
 from workflows.rules.duplicates import Identities
 
@@ -77,11 +78,11 @@ def plan_sub_queries(proposed: Sequence[SubQuery], iteration: int, limit: int) -
     """Return at most `limit` distinct sub-queries, most important first, ties in the planner's order."""
     queries: dict[str, PlanNode] = {}
     for proposal in sorted(proposed, key=lambda proposal: proposal.priority):
-        text = proposal.query.strip()[:500]
+        text = shorten(proposal.query.strip(), 500)
         query = PlanNode(
             id=sub_query_id(text),
             text=text,
-            rationale=proposal.rationale[:300],
+            rationale=shorten(proposal.rationale, 300),
             priority=max(1, proposal.priority),
             facet=proposal.facet[:60],
             iteration=iteration,
@@ -116,7 +117,7 @@ def follow_ups(
             fresh.append(_reading_node(state, gap, sections[gap.id]))
             continue
         texts = [(query.query, query.expected_contribution) for query in proposed]
-        for text, expected in (texts or [(text, "") for text in gap.suggested_queries])[:2]:
+        for text, expected in (texts or [(text, "") for text in gap.suggested_queries])[:MAX_FOLLOW_UPS]:
             if len(fresh) >= limit or find_asked(state.query_ledger, text) or normalized_query(text) in asked:
                 continue
             asked.add(normalized_query(text))
@@ -126,11 +127,11 @@ def follow_ups(
                     id=sub_query_id(text),
                     parent=parent.id if parent else None,
                     depth=parent.depth + 1 if parent else 0,
-                    text=text.strip()[:500],
-                    rationale=gap.description[:300],
+                    text=shorten(text.strip(), 500),
+                    rationale=shorten(gap.description, 300),
                     priority=gap.priority,
                     origin=f"gap:{gap.id}",
-                    expected_contribution=expected[:300],
+                    expected_contribution=shorten(expected, 500),
                     iteration=state.iteration + 1,
                 )
             )

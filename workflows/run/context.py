@@ -1,7 +1,7 @@
 """The base of a run: its state, inbox, host, clock and records."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from contracts.canary import contains_canary, exposes_private_text
 from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
 from contracts.exclusions import is_excluded
+from contracts.gaps import SettledGap
 from contracts.outcome import MODEL, PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
 from contracts.plan import Plan, PlanNode
 from contracts.presets import with_choice
@@ -17,8 +18,8 @@ from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.texts import plural, shorten
-from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, Outcome, StopReason
-from workflows.rules.gaps import open_gaps, with_gaps
+from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, GapStatus, Outcome, StopReason
+from workflows.rules.gaps import open_gaps, settle_gaps, with_gaps
 from workflows.run.host import Host, abandon, afterwards
 from workflows.run.inbox import CallNotAllowed, Inbox, Interrupted
 
@@ -124,7 +125,9 @@ class RunContext:
         weighed = origin != PERSON and self.resolved.engine is EngineKind.MODEL
         if weighed or not state.plan.nodes or not text.strip():
             return  # the planner reads the guidance
-        draft = ProposedGap(description=f"Asked while running: {text[:300]}", suggested_queries=[text], kind="question")
+        draft = ProposedGap(
+            description=f"Asked while running: {shorten(text, 300)}", suggested_queries=[text], kind="question"
+        )
         for gap in open_gaps(state, [draft], ASKED_BY_PERSON):
             state.gaps = with_gaps(state, [gap])
             outputs = {"status": gap.status.value}
@@ -148,6 +151,18 @@ class RunContext:
     def is_excluded(self, item: Source | SearchHit) -> bool:
         """Return true for a source excluded by the request."""
         return is_excluded(item.title, item.url, self.resolved.exclude)
+
+    # --- gaps ------------------------------------------------------------------------------------------------------
+    def settle_gaps(self, settled: Iterable[SettledGap], role: str) -> None:
+        """Close the gaps that a role calls answered or repeated, and record each."""
+        statuses = {gap.id: gap.status for gap in self.state.gaps}
+        self.state.gaps = settle_gaps(self.state, settled)
+        for gap in self.state.gaps:
+            if gap.status is not statuses[gap.id]:
+                outputs = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
+                self.decide(role, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
+                kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
+                self.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
 
     # --- plan ------------------------------------------------------------------------------------------------------
     def draft_plan(self, brief: str, nodes: list[PlanNode], **parts: Any) -> None:

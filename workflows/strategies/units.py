@@ -11,6 +11,7 @@ from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.outcome import Mark, Pause, UnitProgress
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.state import OpenPause, Position, ResearchState
+from contracts.texts import shorten
 from contracts.vocabulary import NATURAL_STOPS, Action, EngineKind, NodeKind, NodeStatus, Phase, StopReason
 from workflows.phases.pauses import call_hook
 from workflows.rules.endings import report_issues
@@ -122,14 +123,14 @@ def step_node(
     """Return a step as a node without its own search; `request` is the person's request that it serves, if any."""
     return PlanNode(
         id="step-" + short_hash(iteration, text),
-        text=text[:500],
+        text=shorten(text, 500),
         kind=NodeKind.STEP,
         needs_search=False,
         facet=facet,
-        expected_contribution=description[:500],
+        expected_contribution=shorten(description, 500),
         iteration=iteration,
         origin=f"gap:{request.id}" if request else "plan",
-        rationale=request.description[:300] if request else "",
+        rationale=shorten(request.description, 300) if request else "",
     )
 
 

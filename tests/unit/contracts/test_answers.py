@@ -106,7 +106,7 @@ def test_a_refinement_has_known_gaps_and_new_queries() -> None:
         ("gap-2", Severity.CRITICAL),
     ]
     queries = [[follow_up.query for follow_up in one.follow_up_queries] for one in answer.gap_analysis]
-    assert queries == [["new", "other", "third"], ["fourth"]]
+    assert queries == [["new", "other"], ["third", "fourth"]]
     assert answer.iteration_recommendation.priority_gaps == ["gap-2"]
     assert answer.report_improvements == ["a"]
     assert len(notes) == 1
@@ -165,8 +165,12 @@ def test_a_direct_answer_needs_leave() -> None:
     for route, may_answer in (("direct", closed), ("scenic", reflective_roles.ClassifyInput())):
         answer, _ = fitted(reflective_roles.CoordinatorAnswer, may_answer, route=route)
         assert answer.route is Mode.DEEP
-    reflected, _ = fitted(reflective_roles.ReflectorAnswer, closed, decision="?", suggested_changes=None)
-    assert reflected.decision == "continue"
+    step = reflective_roles.ReflectOnStepInput(gaps=GAPS)
+    settled = [{"gap_id": "gap-2", "duplicate_of": "gap-1"}, {"gap_id": "gap-1"}]
+    reflected, _ = fitted(
+        reflective_roles.ReflectorAnswer, step, decision="?", suggested_changes=None, settled_gaps=settled
+    )
+    assert (reflected.decision, [item.gap_id for item in reflected.settled_gaps]) == ("continue", ["gap-2"])
 
 
 def test_one_unreadable_item_does_not_make_the_others_worthless() -> None:

@@ -6,7 +6,7 @@ from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.roles import ProposedGap, SubQuery
 from contracts.state import ResearchState, Unit
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
 from workflows.phases.agent_reading import list_pages, page_source, unanalyzed_sources
 from workflows.phases.gathering import Gathering, read_again, withdraw_sources
@@ -154,7 +154,9 @@ def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
         return
     for gap in unplanned_requests(state):
         text = gap.suggested_queries[0]
-        node = PlanNode(id=sub_query_id(text), text=text, origin=f"gap:{gap.id}", rationale=gap.description[:300])
+        node = PlanNode(
+            id=sub_query_id(text), text=text, origin=f"gap:{gap.id}", rationale=shorten(gap.description, 300)
+        )
         state.plan = state.plan.with_nodes(node)
         run.decide(AgentRole.SUPERVISOR, "query_added", gap.description, {"gap_id": gap.id})
         if position.ended:

@@ -24,7 +24,7 @@ from contracts.plan import Plan, PlanNode
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import RoleSpec
 from contracts.state import ResearchState, Unit
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
 from contracts.vocabulary import (
     Action,
@@ -473,7 +473,7 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
     first = steps[0] if steps else None
     node = PlanNode(
         id=agent,
-        text=" ".join(task.split())[:500],
+        text=shorten(" ".join(task.split()), 500),
         kind=NodeKind.TASK,
         status=NodeStatus.EXECUTING,
         parent=first.id if first else None,

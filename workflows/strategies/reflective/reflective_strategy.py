@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from pydantic import BaseModel
 
 from contracts.addresses import canonical_url, source_id, sub_query_id
-from contracts.evidence import Candidate, Finding, SearchHit, Source
+from contracts.evidence import Candidate, Finding, Gap, SearchHit, Source
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import WITHOUT_SEARCH, Plan, PlanNode
 from contracts.reflective_roles import (
@@ -32,7 +32,7 @@ from contracts.reflective_roles import (
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState, Unit
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import take_draft, write_draft
@@ -279,14 +279,14 @@ async def _coordinate(run: ResearchRun) -> None:
     clarified = any(any(question_round.answers) for question_round in run.state.clarification.rounds)
     if output.is_ambiguous and not clarified:
         questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
-        position.assumption = f"The question was taken as it stands, though it leaves open: {questions}"[:400]
+        position.assumption = shorten(f"The question was taken as it stands, though it leaves open: {questions}", 400)
         run.state.limitations.append(position.assumption)
 
 
 async def _plan(run: ResearchRun) -> None:
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
     if position.route is Mode.QUICK:
-        text = run.resolved.query[:500]
+        text = shorten(run.resolved.query, 500)
         step = step_node(text, facet=StepKind.RESEARCH.value, description=text)
         state.plan = with_new_steps(state.plan, text, [step])
         return
@@ -373,6 +373,8 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
     answer = await _ask_reflector(run, position)
     reflection = decide_step(state, run.resolved.limits, step.text if step else unit, answer)
     position.reflections.append(reflection)
+    if answer is not None:
+        run.settle_gaps(answer.settled_gaps, REFLECTOR.name)
     outputs: dict[str, object] = {"decision": reflection.decision.value}
     proposed = ""
     if reflection.coerced_from is not None:
@@ -404,10 +406,11 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
     # Best sources first, latest first among equals, because a prompt shows only the first ones.
     sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
     request = ReflectOnStepInput(
-        steps=summarize_steps(state),
+        steps=[step.model_copy(update={"observations": []}) for step in summarize_steps(state)],
+        findings=state.findings,
         pending=[step.text for step in pending_steps(state.plan)],
         source_titles=[source.title for source in sources],
-        open_gaps=[gap.description for gap in state.unaddressed_gaps()],
+        gaps=[Gap(id=gap.id, description=gap.description) for gap in state.unaddressed_gaps()],
         completed=len(completed_steps(state.plan)),
         fewest_steps=_min_steps(state, limits),
         may_adjust=_may_adjust(state, limits),
@@ -629,7 +632,7 @@ def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[
             parent=step.id,
             depth=1,
             text=text,
-            expected_contribution=step.expected_contribution[:300],
+            expected_contribution=step.expected_contribution,
             iteration=iteration,
         )
         for text in queries
@@ -654,6 +657,7 @@ def summarize_steps(state: ResearchState, *statuses: NodeStatus) -> list[StepSum
                 finding.statement
                 for finding in sorted(findings_of(state, step), key=lambda one: list(Confidence).index(one.confidence))
             ][:MAX_OBSERVATIONS],
+            queries=[node.id for node in state.plan.children(step)],
             finding_count=step.finding_count,
         )
         for step in (steps_with_status(state.plan, *statuses) if statuses else state.plan.steps)

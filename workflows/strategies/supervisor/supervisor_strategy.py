@@ -28,7 +28,7 @@ from workflows.phases.gathering import Gathering
 from workflows.phases.pauses import call_hook
 from workflows.phases.role_inputs import to_extract
 from workflows.rules.endings import report_issues
-from workflows.rules.gaps import SEVERITY_ORDER, apply_assessments, settle_gaps
+from workflows.rules.gaps import SEVERITY_ORDER, apply_assessments
 from workflows.rules.sub_queries import (
     assign_readings,
     follow_ups,
@@ -135,7 +135,7 @@ class SupervisorStrategy(Strategy):
         if (reflection := opened.reflection) is not None:
             for item in reflection.guidance:
                 run.guide(MODEL, item.text, phase, item.role)
-            _settle_gaps(run, reflection)
+            run.settle_gaps(reflection.settled_gaps, AgentRole.SUPERVISOR)
             assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.iteration}
             outputs = {
                 "action": reflection.action.value,
@@ -234,6 +234,7 @@ class SupervisorStrategy(Strategy):
         request = RefineInput(
             gaps=state.unaddressed_gaps(),
             remaining_iterations=run.resolved.limits.max_iterations - state.iteration,
+            most_queries=run.resolved.limits.max_sub_queries,
             draft=state.draft.document if state.draft else None,
             source_count=len(state.readable_sources()),
             finding_count=len(state.findings),
@@ -280,16 +281,6 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
         Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
         Phase.REFINEMENT: plural(len(open_follow_ups(state)), "follow-up query"),
     }[phase]
-
-
-def _settle_gaps(run: ResearchRun, reflection: SupervisorAnswer) -> None:
-    """Close the gaps that the supervisor calls answered or repeated, and record each."""
-    statuses = {gap.id: gap.status for gap in run.state.gaps}
-    run.state.gaps = settle_gaps(run.state, reflection.settled_gaps)
-    for gap in run.state.gaps:
-        if gap.status is not statuses[gap.id]:
-            outputs = {"status": gap.status.value, "resolved_by": gap.resolved_by}
-            run.decide(AgentRole.SUPERVISOR, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
 
 
 # --- records -------------------------------------------------------------------------------------------------------
