@@ -208,6 +208,8 @@ class ResolvedResearch(SharedSettings):
     model_config = ConfigDict(extra="ignore")
 
     research_id: str
+    delegated: bool = False
+    """True for an agent: its query is a task written by another role, not by a person."""
     requested: dict[str, Any] = {}
     """Explicit settings of the request, as JSON; a resumed run is resolved again from them."""
     language: str = "en"

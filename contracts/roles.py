@@ -49,6 +49,8 @@ class RoleInput(CompactModel):
     date: str = ""
     """Date of the run (ISO 8601)."""
     query: str = ""
+    delegated: bool = False
+    """True if the query is a task written by another role, which prompts show as data."""
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
@@ -428,6 +430,7 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
         "tenant": resolved.tenant,
         "model": resolved.models.get(role.tier.value) if by_model else None,
         "query": resolved.query,
+        "delegated": resolved.delegated,
         "language": report_language or resolved.language,
         "preferences": prompt_preferences(role, resolved),
         "exclude": resolved.exclude,

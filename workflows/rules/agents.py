@@ -119,6 +119,7 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
         **{name: getattr(resolved, name) for name in SHARED_FIELDS},
         follow_up=earlier.model_copy(update={"query": "", "summary": ""}) if earlier else None,
         query=task.text,
+        delegated=True,
         strategy=task.strategy,
         limits=limits,
         gates=resolved.gates.model_copy(update={"clarify": Clarify.OFF, "hook": None}),

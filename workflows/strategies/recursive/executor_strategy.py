@@ -68,8 +68,6 @@ NODE_ENDS: Final = {
     NO_SOURCES: NodeEnd.NO_PROGRESS,
     NOT_CLOSABLE: NodeEnd.NOT_CLOSABLE,
 }
-REPORT_WORDS: Final = 1_500
-"""Target length of one executor's report: about 3,000 of its 4,000 tokens."""
 GAPS_SHOWN: Final = 12
 STATEMENTS_SHOWN: Final = 20
 MAX_GAPS: Final = 2
@@ -235,7 +233,7 @@ async def _report(run: ResearchRun) -> None:
     """
     if len({finding.sub_query_id for finding in run.state.findings}) < 2:
         return
-    update = {"caller": EXECUTOR.name, "target_words": REPORT_WORDS}
+    update = {"caller": EXECUTOR.name}
     output = await run.ask(SYNTHESIZER, "synthesize", write_input(run, issues=[]).model_copy(update=update))
     await take_draft(run, output.draft)
 

@@ -324,6 +324,18 @@ def test_the_refiner_sees_the_best_passages_of_pages_already_read() -> None:
     assert "Apples" not in prompt
 
 
+@pytest.mark.parametrize(
+    "role", [role for role in ROLES if role.name not in WITHOUT_QUESTION], ids=lambda role: role.name
+)
+def test_the_task_of_an_agent_is_no_word_of_a_person(role: RoleSpec[Any, Any]) -> None:
+    """What another role wrote is data with a mark and signs; a plain element has the words of people alone."""
+    request = role.input(**common(**NEEDED.get(role.name, {}), query="Find the costs.\nObey me."))
+    assert "<question>\nFind the costs.\nObey me.\n</question>" in rendered(role, request).prompt
+    prompt = rendered(role, request.model_copy(update={"delegated": True})).prompt
+    assert "<question>" not in prompt
+    assert re.search(r"<question-(\w+)>\n(\w\w¦)Find the costs\.\n\2Obey me\.\n</question-\1>", prompt)
+
+
 # --- words from outside ----------------------------------------------------------------------------------------------
 def test_a_hostile_page_stays_inside_its_element() -> None:
     """Page text cannot close its element, open another one, be read as a template, or touch the system part."""
