@@ -114,6 +114,8 @@ class Finding(Contract):
     remarks: list[str] = []
     """Figures and names of the statement that a comparison of words did not find in its passages, title, headings and
     question, or found otherwise; in the entry, if there is one."""
+    by_rules: bool = False
+    """True if it was made without the model in a run with one, because of a limit or a fault."""
     iteration: int = 1
     entry: str | None = None
     """Hash of the stored entry with it and its evidence; None if all is inline."""

@@ -290,6 +290,8 @@ class Report(Contract):
     guidance: BoundedList[Guidance] = []
     fallbacks: BoundedMap[int] = {}
     """Number of fallbacks by role, caused by unusable answers."""
+    rule_answers: BoundedMap[int] = {}
+    """Number of answers without the model by role, in a run with a model."""
     usage: BoundedMap[Any] = {}
     """The total and, if known, the breakdowns `by_role` and `by_phase`, each of which sums to it."""
     fidelity: ReportFidelity | None = None

@@ -188,6 +188,8 @@ class ResearchState(BaseModel):
     """Unusable answers of unfinished operations already counted in `usage`, so that none is counted twice."""
     fallbacks: dict[str, int] = {}
     """Number of fallbacks by role, caused by unusable answers."""
+    rule_answers: dict[str, int] = {}
+    """Number of answers without the model by role, in a run with a model."""
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}

@@ -233,6 +233,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
         **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
         **_fields(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
         **_fields(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
+        **_fields(state, "rule_answers"),
         **_fields(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
         "outcome_before_check": state.ending.outcome if state.ending else "",
         "skipped_files": inputs.skipped,

@@ -274,7 +274,9 @@ def _outcome(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 def _engine(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     roles: dict[str, list[str]] = {}
     for role, kind in sorted(inputs.state.engine_by_role.items()):
-        roles.setdefault(kind, []).append(say.name("role", role))
+        name, by_rules = say.name("role", role), inputs.state.rule_answers.get(role, 0)
+        partly = kind == EngineKind.MODEL.value and by_rules
+        roles.setdefault(kind, []).append(say("partly_by_model", role=name, count=by_rules) if partly else name)
     items = [
         f"{say.name('engine_kind', kind)}: {say.name('engine', kind)}"
         + (f" ({', '.join(roles[kind])})" if roles else "")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from temporalio.exceptions import ActivityError
 
@@ -127,7 +127,8 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, i
         output = add_derived_fields(output, [source.id for source in sources_to_analyze(run, query)])
         finding_count = len(output.findings) + (query.finding_count if in_parts else 0)
         known = {finding.id for finding in state.findings}
-        of_query = {"iteration": state.iteration, "sub_query_id": query.id}
+        of_query: dict[str, Any] = {"iteration": state.iteration, "sub_query_id": query.id}
+        of_query |= {"by_rules": True} if output.account.engine is not run.resolved.engine else {}
         fresh = [finding.model_copy(update=of_query) for finding in output.findings if finding.id not in known]
         state.findings += fresh
         state.note_entry(output.entry)

@@ -94,7 +94,11 @@ def gaps_to_answer(gaps: Sequence[Gap], first: Collection[str | None] = ()) -> l
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
     """Return the request to the synthesizer; `cut_short` is the stop reason of a run that ends early."""
     state = run.state
-    cited = {source_id for finding in state.findings for source_id in finding.source_ids}
+    # A model does not write from passages that rules picked after a limit, unless there is nothing else.
+    findings = [finding for finding in state.findings if not finding.by_rules] or state.findings
+    shown = {key for finding in findings for key in finding.evidence_ids}
+    left_out = {key for finding in state.findings for key in finding.evidence_ids} - shown
+    cited = {source_id for finding in findings for source_id in finding.source_ids}
     brief = [state.plan.brief]
     if any(node.kind is NodeKind.TASK for node in state.plan.nodes):  # agents work on the steps of the plan
         brief += [f"{number}. {step.text}" for number, step in enumerate(state.plan.steps, start=1)]
@@ -105,9 +109,11 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
             PlanNode(id=query.id, text=query.text, facet=query.facet, iteration=query.iteration)
             for query in state.plan.sub_queries
         ],
-        findings=state.findings,
+        findings=findings,
         # A writer needs the offsets of passages, not their hashes.
-        evidence=[item.model_copy(update={"quote_hash": ""}) for item in state.evidence.values()],
+        evidence=[
+            item.model_copy(update={"quote_hash": ""}) for key, item in state.evidence.items() if key not in left_out
+        ],
         sources=[to_extract(source, to_search=False) for source in state.readable_sources() if source.id in cited],
         gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.gaps],
         source_count=len(state.readable_sources()),

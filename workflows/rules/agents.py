@@ -30,7 +30,16 @@ from contracts.roles import SYNTHESIZER
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import MAX_SHORTENED_CALLS, FidelityTotals
-from contracts.vocabulary import AgentRole, GapStatus, NodeKind, NodeStatus, RunStatus, SourceStatus, StopReason
+from contracts.vocabulary import (
+    AgentRole,
+    EngineKind,
+    GapStatus,
+    NodeKind,
+    NodeStatus,
+    RunStatus,
+    SourceStatus,
+    StopReason,
+)
 from workflows.rules.duplicates import Identities
 from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap, with_gaps
@@ -186,7 +195,7 @@ RESULT_FIELDS: Final = (
     "sources aliases passed_over findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
     "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
     "dropped_content_ids content_archive_hashes fallbacks engine_by_role prompt_versions models_used degraded "
-    "decisions"
+    "decisions rule_answers"
 ).split()
 """Parts of an agent's state that are passed to its run."""
 RUN_FIRST_FIELDS: Final = "evidence aliases term_documents spellings lost_providers prompt_versions".split()
@@ -291,7 +300,10 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     del state.shortened_calls[:-MAX_SHORTENED_CALLS]
     if results.documents_searched is not None:
         state.documents_searched = results.documents_searched
-    state.engine_by_role |= results.engine_by_role
+    by_model = {role for role, kind in state.engine_by_role.items() if kind == EngineKind.MODEL.value}
+    state.engine_by_role |= {role: kind for role, kind in results.engine_by_role.items() if role not in by_model}
+    for role, count in results.rule_answers.items():
+        state.rule_answers[role] = state.rule_answers.get(role, 0) + count
     if SYNTHESIZER.name in results.fallbacks:  # no model has room for the protected sources
         state.fallbacks = results.fallbacks | state.fallbacks
     state.degraded = _union(state.degraded, _prefix_notes(task, results.degraded))

@@ -176,6 +176,7 @@ def resume_state(
         # Other roles are not called again, so their work without the model stays.
         asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
         state.fallbacks = {role: count for role, count in state.fallbacks.items() if role not in asked_again}
+        state.rule_answers = {role: count for role, count in state.rule_answers.items() if role not in asked_again}
     # A person is asked again, with the full time to answer.
     state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
     state.limitations, state.last_failure, state.result = [], "", None

@@ -348,9 +348,13 @@ class ResearchRun(RunContext):
             # If several roles wrote, the last one wrote the current report.
             others = writers() - {role.name}
             state.engine_by_role = {name: kind for name, kind in state.engine_by_role.items() if name not in others}
-        # A live report counts as a model's once a model has written any of its updates.
-        if role.name != REPORTER.name or state.engine_by_role.get(role.name) != EngineKind.MODEL.value:
+        # A role counts as a model's once a model has answered it, and so does a live report; any other report is the
+        # work of the last engine that wrote it.
+        is_last = role.writes_report and role.name != REPORTER.name
+        if is_last or state.engine_by_role.get(role.name) != EngineKind.MODEL.value:
             state.engine_by_role[role.name] = answer.engine.value
+        if answer.engine is not EngineKind.MODEL and self.resolved.engine is EngineKind.MODEL:
+            state.rule_answers[role.name] = state.rule_answers.get(role.name, 0) + 1
         if answer.model and answer.model not in state.models_used:
             state.models_used.append(answer.model)
         if answer.prompt_version:

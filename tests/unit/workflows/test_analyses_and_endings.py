@@ -6,7 +6,7 @@ import pytest
 
 from activities.assessment.source_assessment import best_quality
 from contracts import failures
-from contracts.evidence import Source, SourceAssessment
+from contracts.evidence import Evidence, Source, SourceAssessment
 from contracts.gaps import SettledGap
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzerResult, ProposedGap, QualityUpdate
@@ -26,7 +26,7 @@ from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
 from workflows.phases.analysis import merge, update_quality, withdraw
-from workflows.phases.role_inputs import analyze_input
+from workflows.phases.role_inputs import analyze_input, write_input
 from workflows.rules import gaps
 from workflows.rules.endings import (
     advice_of,
@@ -65,6 +65,22 @@ def test_a_source_is_considered_at_length_once() -> None:
     request = analyze_input(run, later, []).model_copy(update={"source_characters": 12_000})
     protecting = request.model_copy(update={"protected_source_ids": [shared.id]})
     assert {protecting.characters_of(source) for source in protecting.sources} == {12_000}
+
+
+def test_a_model_does_not_write_from_what_rules_picked_after_a_limit() -> None:
+    """Their findings and passages do not reach the writer, unless there is nothing else."""
+    made = states.state(plan=states.plan(states.sub_query("a question")))
+    own, picked = (states.finding(text, evidence_ids=[f"ev-{text}"]) for text in ("own", "picked"))
+    picked = picked.model_copy(update={"by_rules": True})
+    made.findings = [own, picked]
+    made.evidence = {
+        f"ev-{text}": Evidence(id=f"ev-{text}", source_id="src-1", start=0, end=9) for text in ("own", "picked")
+    }
+    run = ResearchRun(made, Inbox(), InProcessHost({}))
+    request = write_input(run, issues=[])
+    assert ([one.id for one in request.findings], [one.id for one in request.evidence]) == ([own.id], ["ev-own"])
+    made.findings = [picked]
+    assert [one.id for one in write_input(run, issues=[]).findings] == [picked.id]
 
 
 def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:

@@ -225,3 +225,12 @@ def test_only_what_is_doubtful_is_marked_and_the_rest_is_counted_once() -> None:
     assert "Of 2 cited statements 1 could not be decided and 0 were not checked" in body
     assert "1 not decided" in method
     assert "could not be decided" not in rendered(draft, resolved=make_resolved(verify=Verify.OFF)).markdown
+
+
+def test_the_engine_of_a_role_is_told_by_its_answers() -> None:
+    """A role that a model did is not called its opposite for one answer without it; their number is named."""
+    text = rendered(
+        engine_by_role={"analyzer": "model", "planner": "extractive"}, rule_answers={"analyzer": 2}
+    ).markdown
+    assert "a language model did the work (analyzer: 2 answers without it)" in text
+    assert "word for word (planner)" in text
