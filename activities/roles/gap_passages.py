@@ -32,7 +32,7 @@ def passages_of(request: RefineInput, documents: Mapping[str, str]) -> GapPassag
         for source in request.read_sources
         if source.text is not None and source.text.hash in documents
     }
-    found = find_passages(texts, [_question(gap) for gap in request.gaps], request.language, PASSAGES_PER_GAP)
+    found = find_passages(texts, [_forms(gap) for gap in request.gaps], request.language, PASSAGES_PER_GAP)
     listed: dict[FoundPassage, int] = {}
     numbers: dict[str, list[int]] = {gap.id: [] for gap in request.gaps}
     # The best passage of every gap comes before the second one of any.
@@ -43,8 +43,8 @@ def passages_of(request: RefineInput, documents: Mapping[str, str]) -> GapPassag
     return GapPassages(list(listed), numbers)
 
 
-def _question(gap: Gap) -> str:
-    return " ".join([gap.description, *gap.suggested_queries[:1]])
+def _forms(gap: Gap) -> list[str]:
+    return [gap.description, *gap.suggested_queries]
 
 
 def ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerResult:

@@ -1,16 +1,21 @@
-"""Passages of pages already read that share the rarest words with each of several questions. Pure."""
+"""Passages of pages already read that share the rarest words with each of several subjects. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from providers.extractive.blocks import Kind, blocks_of
+from providers.extractive.blocks import Kind, PassageBlock, blocks_of
 from providers.extractive.ranking import CHARACTER_COST, Question
 from providers.text import question_stems, word_keys, words
 
-MIN_COVERAGE: Final = 0.4
+MIN_COVERAGE: Final = 0.25
 """Weighted share of a question's words that a passage must have; words that no page has do not count."""
+
+
+MIN_CHARACTERS: Final = 50
+"""Of a passage; shorter ones are entries of indexes, links and labels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,47 +28,72 @@ class FoundPassage:
     path: tuple[str, ...]
 
 
-def find_passages(
-    texts: Mapping[str, str], questions: Sequence[str], language: str, limit: int
-) -> list[list[FoundPassage]]:
-    """Return at most `limit` passages for each question, best first; `texts` are stored texts by source id.
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A passage with the stems of the questions that it has, and those that its headings or introduction have."""
 
-    Each text is cut and its words are counted once, however many questions there are.
+    passage: FoundPassage
+    inside: frozenset[str]
+    above: frozenset[str]
+
+
+def find_passages(
+    texts: Mapping[str, str], subjects: Sequence[Sequence[str]], language: str, limit: int
+) -> list[list[FoundPassage]]:
+    """Return at most `limit` passages on each subject, best first, one of a section.
+
+    `texts` are stored texts by source id.
+
+    A subject is one question in several forms; a passage counts by the form that it fits best. Each text is cut and its
+    words are counted once, however many subjects there are.
     """
-    stems = {stem for question in questions for stem in question_stems(question, language)}
-    passages: list[tuple[FoundPassage, frozenset[str], frozenset[str]]] = []
-    for source_id, text in texts.items():
-        for block in blocks_of(text):
-            if block.kind is Kind.CODE:
-                continue
-            start = block.lead[0] if block.lead and block.lead[0] < block.start else block.start
-            keys = _keys(text[block.start : block.end], language) & stems
-            lead = text[slice(*block.lead)] if block.lead else ""
-            above = _keys(" ".join([*block.path, lead]), language) & stems
-            passage = FoundPassage(source_id, block.start if block.kind is Kind.ROW else start, block.end, block.path)
-            if keys:
-                passages.append((passage, keys, above))
-    counts = Counter(key for _, inside, above in passages for key in inside | above)
-    return [_best(question, passages, counts, language, limit) for question in questions]
+    stems = {stem for forms in subjects for form in forms for stem in question_stems(form, language)}
+    blocks = [
+        (source_id, text, block)
+        for source_id, text in texts.items()
+        for block in blocks_of(text)
+        if block.kind is not Kind.CODE and block.end - block.start >= MIN_CHARACTERS
+    ]
+    candidates = [_measure(*block, stems, language) for block in blocks]
+    candidates = [candidate for candidate in candidates if candidate.inside]
+    counts = Counter(key for candidate in candidates for key in candidate.inside | candidate.above)
+    return [_best(forms, candidates, counts, language, limit) for forms in subjects]
+
+
+def _measure(source_id: str, text: str, block: PassageBlock, stems: AbstractSet[str], language: str) -> _Candidate:
+    lead = text[slice(*block.lead)] if block.lead else ""
+    # A list item is shown with its introduction, a table row alone.
+    is_led = block.lead is not None and block.kind is Kind.ITEM and block.lead[0] < block.start
+    start = block.lead[0] if block.lead is not None and is_led else block.start
+    return _Candidate(
+        FoundPassage(source_id, start, block.end, block.path),
+        _keys(text[block.start : block.end], language) & stems,
+        _keys(" ".join([*block.path, lead]), language) & stems,
+    )
 
 
 def _best(
-    text: str,
-    passages: Sequence[tuple[FoundPassage, frozenset[str], frozenset[str]]],
-    counts: Mapping[str, int],
-    language: str,
-    limit: int,
+    forms: Sequence[str], candidates: Sequence[_Candidate], counts: Mapping[str, int], language: str, limit: int
 ) -> list[FoundPassage]:
+    questions = [_question(form, counts, len(candidates), language) for form in forms]
+    scored = []
+    for candidate in candidates:
+        coverage = max(question.coverage(candidate.inside, candidate.above) for question in questions)
+        if coverage >= MIN_COVERAGE:
+            passage = candidate.passage
+            scored.append((coverage - CHARACTER_COST * (passage.end - passage.start), passage))
+    scored.sort(key=lambda item: (-round(item[0], 6), item[1].source_id, item[1].start))
+    # Several passages of one section would say the same about where the answer may stand.
+    by_section: dict[tuple[str, tuple[str, ...]], FoundPassage] = {}
+    for _, passage in scored:
+        by_section.setdefault((passage.source_id, passage.path), passage)
+    return list(by_section.values())[:limit]
+
+
+def _question(text: str, counts: Mapping[str, int], passages: int, language: str) -> Question:
     # A word that no page has says nothing about which passage fits best.
     known = " ".join(word for word in words(text) if counts.get(word_keys(word, language)[0]))
-    question = Question.of(known, language, counts, len(passages))
-    scored = [
-        (coverage - CHARACTER_COST * (passage.end - passage.start), passage)
-        for passage, inside, above in passages
-        if (coverage := question.coverage(inside, above)) >= MIN_COVERAGE
-    ]
-    scored.sort(key=lambda item: (-round(item[0], 6), item[1].source_id, item[1].start))
-    return [passage for _, passage in scored[:limit]]
+    return Question.of(known, language, counts, passages)
 
 
 def _keys(text: str, language: str) -> frozenset[str]:

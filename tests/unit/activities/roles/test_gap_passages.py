@@ -38,7 +38,7 @@ def test_the_passage_that_answers_a_gap_comes_first() -> None:
     assert TEXTS[first.source_id][first.start : first.end] == ARCHITECTURE
     assert first.path == ("Log shipping", "Planning")
     assert best.numbers["gap-1"][0] == 1
-    assert find_passages(TEXTS, ["Do tigers swim?"], "en", 3) == [[]]
+    assert find_passages(TEXTS, [["Do tigers swim?"]], "en", 3) == [[]]
 
 
 def test_a_passage_of_two_gaps_is_listed_once() -> None:
