@@ -36,7 +36,6 @@ from contracts.resolved import (
     ResolvedResearch,
     where_text_goes,
 )
-from contracts.roles import ANALYZER, REPEATED_CHARACTERS
 from contracts.strategies import (
     MIN_SUB_QUERIES,
     StrategyDeclaration,
@@ -406,11 +405,11 @@ def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
     known = [price for price in search_usd.values() if price is not None] or [0.0]
     findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
     by_role = calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
-    # A source is analyzed at full length once; other analyses of it see less.
-    longest, shown = resolved.source_characters, limits.max_sources_per_query * by_role.get(ANALYZER, (0, 0))[1]
-    at_length = min(1.0, limits.max_sources / shown) if shown else 1.0
-    usual = round(at_length * longest + (1 - at_length) * min(longest, REPEATED_CHARACTERS))
-    maximum = {"sources": limits.max_sources_per_query, "findings": findings, "source_characters": usual}
+    maximum = {
+        "sources": limits.max_sources_per_query,
+        "findings": findings,
+        "shown_tokens": limits.analysis_tokens,
+    }
     reasoning = resolved.reasoning_tokens
     maximum["reasoning_tokens"] = REASONING_TOKENS if reasoning is None else reasoning
     calls, tokens = [0.0, 0.0], [0.0, 0.0]
@@ -418,7 +417,7 @@ def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) 
     usd = [searches[0] * min(known), searches[1] * max(known)]
     for role, counts in by_role.items():
         model = resolved.models[role.tier.value]
-        sizes = (minimal_call(role, longest), expected_call(role, **maximum))
+        sizes = (minimal_call(role), expected_call(role, **maximum))
         for bound, (count, size) in enumerate(zip(counts, sizes, strict=True)):
             price = configuration.call_usd(model, size)
             calls[bound] += count

@@ -49,13 +49,14 @@ class _Chain:
         self._wait = float(world.faults.retry_after)
         self._asked = Counter(world.asked)
         self._by_role: dict[str, float] = defaultdict(float)
-        self._by_query: dict[str, float] = defaultdict(float)
+        self._by_reading: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
         for request, call in zip(model.requests, model.calls, strict=True):
             if call.status != ANSWERED and not with_failures:
                 continue
             seconds = model.latency + (self._wait if call.status == TOO_MANY else 0.0)
             if call.role == "analyzer":
-                self._by_query[element(request.prompt, "sub_query")] += seconds
+                iteration = request.prompt.partition("Iteration: ")[2].partition(" ")[0]
+                self._by_reading[iteration][element(request.prompt, "source")[:200]] += seconds
             else:
                 self._by_role[call.role] += seconds
 
@@ -72,7 +73,7 @@ class _Chain:
         searched = {query.id: self._search(query.text) for query in queries}
         chain = max(seconds + max(pages[identity], default=0.0) for identity, seconds in searched.items())
         work = min(searched.values()) + sum(sum(each) for each in pages.values()) / self._slots
-        return max(chain, work) + max(self._by_query[query.text] for query in queries)
+        return max(chain, work) + max(self._by_reading[str(number)].values(), default=0.0)
 
     def _search(self, text: str) -> float:
         asked = [self._place(place) for place in (f"search {text}", f"search/science {text}") if self._asked[place]]

@@ -56,6 +56,15 @@ REASONING_TOKENS: Final = 8_000
 LINE_TOKENS: Final = 60
 """Ids, markers and labels of a source, finding, passage or answer."""
 SNIPPET_TOKENS: Final = 300
+PAGE_TOKENS: Final = 6_000
+"""Of a typical page, shown whole."""
+MIN_SHOWN_TOKENS: Final = 2_000
+"""Of two short pages."""
+OUTLINE_TOKENS: Final = 1_000
+"""Of a source's hidden sections: at most 40 lines."""
+MAX_TEXT_TOKENS: Final = 10_000_000
+ESTIMATE_FACTOR: Final = 2
+"""Most tokens for each estimated one (`providers.tokens.allotment`): dense text such as hashes takes up to that."""
 FINDING_TOKENS: Final = 600
 """A finding with its passages, in a typical report."""
 MATERIAL: Final = {
@@ -68,20 +77,19 @@ def expected_call(
     role: RoleSpec[Any, Any],
     *,
     sources: int = 0,
-    source_characters: int = 0,
+    shown_tokens: int = 0,
     findings: int = 0,
     reasoning_tokens: int = 0,
 ) -> Usage:
-    """Return the typical size of a role's call, with the sources of one sub-query or the findings of a report."""
-    source_tokens = source_characters // BYTES_PER_TOKEN + SNIPPET_TOKENS
+    """Return the typical size of a role's call, with the texts of its sources or the findings of a report."""
     claims = min(findings, CLAIMS_PER_CALL)
     material = {
         checking_roles.CHECKER.name: claims * 250,
         checking_roles.CORRECTOR.name: claims * 450,
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
-        roles.ANALYZER.name: min(sources, MAX_SOURCES) * source_tokens,
-        EXTRACTOR.name: source_tokens,
-        SCANNER.name: min(source_tokens, SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
+        roles.ANALYZER.name: shown_tokens + min(sources, MAX_SOURCES) * SNIPPET_TOKENS,
+        EXTRACTOR.name: min(shown_tokens, PAGE_TOKENS) + SNIPPET_TOKENS,
+        SCANNER.name: SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS,
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         REFINER.name: DRAFT_CHARACTERS,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
@@ -91,9 +99,9 @@ def expected_call(
     return Usage(input_tokens=size, output_tokens=role.expected_output_tokens + reasoning_tokens)
 
 
-def minimal_call(role: RoleSpec[Any, Any], source_characters: int) -> Usage:
-    """Return the typical size of a role's call in a run that finds little: two sources, two findings."""
-    return expected_call(role, sources=2, findings=2, source_characters=source_characters)
+def minimal_call(role: RoleSpec[Any, Any]) -> Usage:
+    """Return the typical size of a role's call in a run that finds little: two short sources, two findings."""
+    return expected_call(role, sources=2, findings=2, shown_tokens=MIN_SHOWN_TOKENS)
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> Usage:
@@ -131,6 +139,13 @@ def _answer_tokens(answer: ToolAnswer) -> int:
     return 2 * LINE_TOKENS + _tokens(answer.text) + lines * 3
 
 
+def _shown_tokens(request: AnalyzeInput) -> int:
+    """Return the most tokens of texts in a prompt: its room, or all of the protected sources, with signs of lines."""
+    protected = [one for one in request.sources if one.id in request.protected_source_ids]
+    whole = sum(_shown_characters(one.text, request.max_characters or MAX_TEXT_TOKENS) for one in protected)
+    return ESTIMATE_FACTOR * request.shown_tokens + whole
+
+
 def _shown_characters(text: DocumentRef | None, limit: int) -> int:
     return min(limit, text.size) if text and text.size else limit
 
@@ -142,13 +157,16 @@ def _material_tokens(request: RoleInput) -> int:
         return math.ceil(transcript / BYTES_PER_TOKEN) + sum(map(_answer_tokens, request.answers))
     if isinstance(request, AnalyzeInput):
         links = MAX_SHOWN_LINKS * LINE_TOKENS if isinstance(request, ExtractInput) else 0
-        return links + sum(
+        sources = request.sources[: max_sources(request)]
+        frames = sum(
             _tokens(source.title + source.url)
             + (SNIPPET_TOKENS if source.entry else _tokens(source.snippet))
             + LINE_TOKENS
-            + _shown_characters(source.text, request.characters_of(source))
-            for source in request.sources[: max_sources(request)]
+            + OUTLINE_TOKENS
+            for source in sources
         )
+        whole = sum(_shown_characters(source.text, request.max_characters or MAX_TEXT_TOKENS) for source in sources)
+        return links + frames + min(whole, _shown_tokens(request))
     if isinstance(request, WriteInput):
         return _finding_tokens(request) + (700 * len(request.part.sections) if request.part else 0)
     if isinstance(request, UpdateInput):

@@ -24,6 +24,7 @@ from contracts.supervisor_roles import RefineInput
 from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
+R = TypeVar("R", bound=AnalyzerResult)
 
 ENTRY_TYPE: Final = "application/json"
 
@@ -96,7 +97,7 @@ def strip_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResu
     )
 
 
-def add_derived_fields(output: AnalyzerResult, source_ids: list[str]) -> AnalyzerResult:
+def add_derived_fields(output: R, source_ids: list[str]) -> R:
     """Add ids, the entry hash and the sources of findings; `source_ids` are those of the request."""
     if output.entry is None:
         return output

@@ -135,7 +135,11 @@ class Limits(RequestPart):
     max_sources: int | None = Field(default=None, ge=1, le=500)
     max_sources_per_query: int | None = Field(default=None, ge=1, le=100)
     max_source_characters: int | None = Field(default=None, ge=200, le=60_000)
-    """Longest text of each source that a model may be shown."""
+    """Longest text of each source that a model may be shown; by default, as much as its call has room for."""
+    analysis_tokens: int | None = Field(default=None, ge=1_000, le=500_000)
+    """Tokens of sources' texts that one analysis may be shown."""
+    reading_tokens: int | None = Field(default=None, ge=1_000, le=5_000_000)
+    """Tokens of sources' texts that all analyses of one iteration may be shown."""
     max_parallel: int | None = Field(default=None, ge=1, le=50)
     max_parallel_reads: int | None = Field(default=None, ge=1, le=200)
     deadline_seconds: float | None = Field(default=None, ge=1, le=86_400)

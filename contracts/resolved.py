@@ -59,10 +59,12 @@ class EffectiveLimits(Contract):
     max_sub_queries: int
     max_sources: int
     max_sources_per_query: int
-    max_source_characters: int = UNMANAGED_CHARACTERS
+    max_source_characters: int | None = None
+    analysis_tokens: int = 24_000
+    reading_tokens: int = 120_000
     max_new_sources: int
     """Number of sources that one iteration may add."""
-    max_parallel: int = 3
+    max_parallel: int = 6
     max_parallel_reads: int = 20
     deadline_seconds: float
     reserve_seconds: float
@@ -256,8 +258,8 @@ class ResolvedResearch(SharedSettings):
     """Settings that would improve the run, one line each."""
 
     @property
-    def source_characters(self) -> int:
-        """Return the number of characters of each source that a model may be shown."""
+    def source_characters(self) -> int | None:
+        """Return the most characters of each source that a model may be shown; None: as its call has room."""
         return self.limits.max_source_characters if self.tokens.token_management_enabled else UNMANAGED_CHARACTERS
 
     @property

@@ -18,14 +18,19 @@ from contracts.outcome import CallAccount, GateIssue, Guidance
 from contracts.plan import MAX_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
+from contracts.texts import plural
 from contracts.tokens import TokenSettings, TokenShare
 from contracts.tools import ToolSpec
 from contracts.vocabulary import Confidence, EngineKind, GapKind, Quality, Tier
 
 MAX_GAPS: Final = 3
 MAX_SUGGESTIONS: Final = 3
-REPEATED_CHARACTERS: Final = 1_000
-"""Of a source already analyzed at length for another sub-query: the parts that match this one best."""
+MAX_SECTIONS_WANTED: Final = 6
+CHARACTERS_PER_TOKEN: Final = 4
+MAX_FINDINGS: Final = 20
+"""Of one analysis."""
+TOKENS_PER_FINDING: Final = 1_600
+"""Of shown text: a list of restrictions may need a finding for each of its lines."""
 Priority = Annotated[int, clamp(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
 
 
@@ -193,39 +198,62 @@ class SourceExtract(SourceDetails):
     changed: bool = False
     """True if the quality differs from the entry's."""
     again: bool = False
-    """True if another sub-query found it first, whose analysis considers more of its text."""
+    """True if an earlier analysis has read it: only the sections that fit the new questions best are shown."""
+
+
+class SectionRef(Contract):
+    """A section of a source's stored text: `text[start:end]`."""
+
+    source_id: str
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
 
 
 class AnalyzeInput(RoleInput):
-    """Hand-off to the analyzer: one sub-query with its sources."""
+    """Hand-off to the analyzer: sources, and the sub-queries that they may answer."""
 
     MAX_CHARACTERS: ClassVar[int | None] = None
     """Limit per source on top of the request's own; None: no extra limit."""
 
     brief: str = ""
     sub_query: PlanNode
+    """The first of the sub-queries, or the only one."""
+    sub_queries: list[PlanNode] = []
+    """All sub-queries of the call, numbered from 1 in its prompt; empty: only `sub_query`."""
     sources: list[SourceExtract]
     gaps: list[Gap] = []
     """Open gaps of the run, which the findings may answer."""
     source_count: int = 0
     high_quality_sources: int = 0
     max_findings: int = 5
-    source_characters: int = 1_000
-    """Characters of each source's text to consider."""
-    protected_characters: int | None = None
-    """The same for protected sources; None: as for other sources."""
+    shown_tokens: int = 24_000
+    """Estimated tokens of the sources' texts to show."""
+    max_characters: int | None = None
+    """Most characters to show of each source; None: no limit but the tokens."""
+    wanted: list[SectionRef] = []
+    """Sections that an earlier answer asked for; if there are any, only these are shown."""
+    found: list[str] = []
+    """Statements of the earlier answer that asked for `wanted`."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
 
-    def subject(self) -> str:
-        """Return the text of the sub-query."""
-        return self.sub_query.text
+    @property
+    def queries(self) -> list[PlanNode]:
+        """Return the sub-queries of the call."""
+        return self.sub_queries or [self.sub_query]
 
-    def characters_of(self, source: SourceExtract) -> int:
-        """Return the number of characters of a source to consider; protected sources always get the full length."""
-        if source.id in self.protected_source_ids:
-            return self.protected_characters or self.source_characters
-        return min(self.source_characters, REPEATED_CHARACTERS) if source.again else self.source_characters
+    @property
+    def finding_limit(self) -> int:
+        """Return the most findings of the call: `max_findings` for each sub-query, and more where much is shown."""
+        sizes = (source.text.size for source in self.sources if source.text is not None)
+        shown = min(self.shown_tokens, sum(sizes) // CHARACTERS_PER_TOKEN)
+        return min(max(self.max_findings, shown // TOKENS_PER_FINDING), MAX_FINDINGS)
+
+    def subject(self) -> str:
+        """Return the text of the sub-query, or the number of sub-queries and pages."""
+        if len(self.queries) == 1:
+            return self.sub_query.text
+        return f"{plural(len(self.sources), 'page')} for {plural(len(self.queries), 'sub-query')}"
 
 
 class Quote(Contract):
@@ -243,6 +271,7 @@ class ProposedFinding(Contract):
     confidence: Annotated[Confidence, member_or(Confidence, Confidence.LOW)] = Confidence.LOW
     quotes: list[Quote] = Field(default=[], description="the passages that support it")
     category: Annotated[str, one_line(80)] | None = None
+    answers: list[int] = Field(default=[], description="numbers of the sub-queries that it helps to answer")
     contradicts: list[int] = Field(
         default=[], description="numbers, from 1, of findings in this answer that say otherwise"
     )
@@ -255,6 +284,7 @@ class ProposedGap(Contract):
     """A gap proposed by an analyzer."""
 
     description: Annotated[str, one_line(400)]
+    sub_query: int = Field(default=0, description="number of the sub-query that it leaves open")
     suggested_queries: list[Sentence] = []
     priority: Priority = 1
     kind: Annotated[GapKind, member_or(GapKind, GapKind.MISSING)] = GapKind.MISSING
@@ -268,11 +298,15 @@ class QualityUpdate(Contract):
 
 
 class AnalyzerAnswer(RoleAnswer):
-    """Findings with quotes, gaps, and ratings of sources."""
+    """Findings with quotes, gaps, ratings of sources, and the hidden sections that it needs."""
 
     findings: list[ProposedFinding]
     gaps: list[ProposedGap] = []
     quality_updates: list[QualityUpdate] = []
+    sections_wanted: list[int] = Field(
+        default=[],
+        description="at most six numbers of sections that are not shown and may close a gap",
+    )
 
     def fitted(self, request: AnalyzeInput, notes: list[str]) -> Self:
         """Keep the most important distinct gaps, with a few distinct queries each."""
@@ -296,6 +330,10 @@ class AnalyzerResult(RoleAnswer):
     """Gaps of the request that findings answer."""
     analyzed_source_ids: list[str] | None = []
     """None: all sources of the request."""
+    answered: list[list[int]] = []
+    """For each finding, the numbers of the sub-queries that it answers; empty: the first sub-query."""
+    wanted: list[SectionRef] = []
+    """Sections that it asked for: the same analysis is made once more with these."""
     dropped_quotes: int = 0
     """Number of quotes not found word for word in any stored text."""
     entry: str | None = None
@@ -409,7 +447,7 @@ PLANNER: Final = RoleSpec(
 )  # fmt: skip
 ANALYZER: Final = RoleSpec(
     "analyzer", "analyze_sources", Tier.ANALYTICAL, AnalyzeInput, AnalyzerAnswer, AnalyzerResult,
-    output_tokens=6_000, expected_output_tokens=2_500, work="analysis",
+    output_tokens=8_000, expected_output_tokens=3_000, work="analysis",
 )  # fmt: skip
 SYNTHESIZER: Final = RoleSpec(
     "synthesizer", "write_report", Tier.COMPLEX, WriteInput, SynthesizerAnswer, SynthesizerResult,
@@ -445,8 +483,9 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
     known = type(request).model_fields
     fields |= {name: getattr(resolved, name) for name in ("corpus", "web") if name in known}
     if isinstance(request, AnalyzeInput):
-        limit = request.MAX_CHARACTERS or resolved.source_characters
-        fields["source_characters"] = min(limit, resolved.source_characters)
+        bounds = [limit for limit in (request.MAX_CHARACTERS, resolved.source_characters) if limit is not None]
+        fields["max_characters"] = min(bounds, default=None)
+        fields["shown_tokens"] = resolved.limits.analysis_tokens
     return fields
 
 

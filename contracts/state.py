@@ -212,6 +212,8 @@ class ResearchState(BaseModel):
     """Active seconds of earlier runs of this session."""
     hasty_analyses: list[str] = []
     """Sub-queries whose analysis failed or ran without the run's model; a resumed run repeats them."""
+    pages_left: dict[str, list[str]] = {}
+    """Of these, the ids of the pages to read again, by sub-query; absent: all that it found."""
     ending: Ending | None = None
     """None until the run ends."""
     result: ResearchResult | None = None

@@ -145,16 +145,18 @@ TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED
 """Deadline of a run and its reserve for writing, both in seconds."""
 MAX_TREE_GAPS: Final = 10_000
 """High enough that no gap stated by a leaf is lost."""
-SOURCE_CHARACTERS: Final = {Depth.LIGHT: 1_000, Depth.MEDIUM: 3_000, Depth.EXTENDED: 12_000}
-"""Per source, as shown to a model (`python -m benchmarks.tokens`)."""
+READING: Final = {Depth.LIGHT: (12_000, 40_000), Depth.MEDIUM: (24_000, 120_000), Depth.EXTENDED: (40_000, 400_000)}
+"""Tokens of sources' texts shown to one analysis, and to all of an iteration (`python -m benchmarks.shown`)."""
 
 
 def _limits(depth: Depth, sub_queries: int, sources: int, sources_per_query: int, **extra: float) -> EffectiveLimits:
     deadline, reserve = TIMES[depth]
+    analysis_tokens, reading_tokens = READING[depth]
     defaults = {
         "max_iterations": 3,
         "max_new_sources": sources,
-        "max_source_characters": SOURCE_CHARACTERS[depth],
+        "analysis_tokens": analysis_tokens,
+        "reading_tokens": reading_tokens,
         "deadline_seconds": deadline,
         "reserve_seconds": reserve,
     }

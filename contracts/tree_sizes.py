@@ -56,7 +56,6 @@ def estimate_trees(
     queries: Sequence[str],
     calls: Mapping[RoleSpec[Any, Any], tuple[int, int]],
     prices: Mapping[str, ModelPrice],
-    source_characters: int,
 ) -> dict[str, float | None]:
     """Return the least work for the queries, by limit; None for a cost without a known price.
 
@@ -65,7 +64,7 @@ def estimate_trees(
     counts = {role: minimum for role, (minimum, _) in calls.items() if minimum}
     if EXTRACTOR in counts:  # one leaf per part of a query
         counts[EXTRACTOR] = max(counts[EXTRACTOR], sum(map(count_parts, queries)))
-    sizes = {role: minimal_call(role, source_characters) for role in counts}
+    sizes = {role: minimal_call(role) for role in counts}
     costs = [sizes[role].max_usd(prices.get(role.tier.value)) for role in counts]
     usd = [cost * count for cost, count in zip(costs, counts.values(), strict=True) if cost is not None]
     return {

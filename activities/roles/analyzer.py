@@ -16,10 +16,20 @@ from contracts.exclusions import mentions_any
 from contracts.gaps import SettledGap
 from contracts.lenient import to_line
 from contracts.recursive_roles import ExtractorAnswer, ExtractorResult, MentionedWork
-from contracts.roles import AnalyzeInput, AnalyzerAnswer, AnalyzerResult, ProposedFinding, Quote, SourceExtract
+from contracts.roles import (
+    MAX_SECTIONS_WANTED,
+    AnalyzeInput,
+    AnalyzerAnswer,
+    AnalyzerResult,
+    ProposedFinding,
+    Quote,
+    SectionRef,
+    SourceExtract,
+)
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
+from providers.tokens.showing import numbered_sections
 from providers.verification.rules import find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
@@ -35,6 +45,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     sources = {source.id: source for source in request.sources}
     findings: dict[str, Finding] = {}
     evidence: dict[str, Evidence] = {}
+    answered: dict[str, list[int]] = {}
     numbered: dict[int, str] = {}
     dropped = dropped_quotes = 0
     for number, proposed in enumerate(answer.findings, start=1):
@@ -48,11 +59,13 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         grounded, remarks = _compare(work, proposed.content, grounded)
         finding = _finding(work, proposed, remarks, grounded)
         numbered[number] = finding.id
-        if len(findings) < request.max_findings:
+        if len(findings) < request.finding_limit:
             findings.setdefault(finding.id, finding)
             evidence |= {item.id: item for item in grounded}
+            known = [one for one in proposed.answers if 0 < one <= len(request.queries)]
+            answered[finding.id] = list(dict.fromkeys([*answered.get(finding.id, []), *known]))
         else:
-            work.warnings.append(f"findings beyond the limit of {request.max_findings} were dropped")
+            work.warnings.append(f"findings beyond the limit of {request.finding_limit} were dropped")
     if dropped:
         work.warnings.append(f"{plural(dropped, 'finding')} dropped: no quote is in the sources")
     contradictions = [
@@ -70,8 +83,12 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         settled_gaps=_settled_gaps(work, {number: name for number, name in numbered.items() if name in findings}),
         quality_updates=[item for name, item in opinions.items() if name in sources],
         analyzed_source_ids=[
-            source.id for source in request.sources if source.text and work.documents.get(source.text.hash)
+            source.id
+            for source in request.sources
+            if source.id not in work.hidden and source.text and work.documents.get(source.text.hash)
         ],
+        answered=[answered[name] for name in findings] if len(request.queries) > 1 else [],
+        wanted=_wanted_sections(work),
         dropped_quotes=dropped_quotes,
     )
 
@@ -88,6 +105,17 @@ def _settled_gaps(work: Work, numbered: Mapping[int, str]) -> list[SettledGap]:
         for gap_id, names in answered_by.items()
         if names
     ]
+
+
+def _wanted_sections(work: Work) -> list[SectionRef]:
+    """Return the sections that a model asked for, once; an answer about such sections asks for no more."""
+    if work.engine is not EngineKind.MODEL or work.request.wanted:
+        return []
+    known = numbered_sections(work.request, work.documents)
+    wanted = [known[number] for number in dict.fromkeys(work.answer.sections_wanted) if number in known]
+    if len(wanted) < len(set(work.answer.sections_wanted)):
+        work.warnings.append("sections that do not exist were asked for")
+    return wanted[:MAX_SECTIONS_WANTED]
 
 
 def ground_extraction(work: Work) -> ExtractorResult:

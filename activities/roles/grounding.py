@@ -41,6 +41,8 @@ class RoleWork(Generic[I, A]):
     answer: A
     documents: Mapping[str, str]  # stored texts by hash
     engine: EngineKind  # the engine that answered
+    hidden: frozenset[str] = frozenset()
+    """Ids of an analysis's sources of which the prompt showed nothing."""
     warnings: list[str] = field(default_factory=list)
     """One short line for each change or omission, without text of a page."""
     texts: list[str] = field(default_factory=list)

@@ -27,13 +27,12 @@ from contracts.call_sizes import (
     QUOTE_CHARACTERS,
     SECTION_CHARACTERS,
     SHOWN_HEADINGS_CHARACTERS,
-    max_sources,
 )
 from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
-from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
+from contracts.roles import RoleInput, RoleSpec, SourceExtract
 from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
@@ -41,7 +40,8 @@ from contracts.vocabulary import Confidence, Quality
 from providers.interfaces import RenderedPrompt
 from providers.text import sentence_spans
 from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
-from providers.tokens.shortening import excerpt, shortened
+from providers.tokens.shortening import shortened
+from providers.tokens.showing import ShownSource, show_sources
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
@@ -173,11 +173,11 @@ class PromptBlocks:
     # --- items of the content, which may be shortened -----------------------------------------------------------------
     def sources(self) -> list[PromptBlock]:
         """Return the sources, each with the passages about the sub-query."""
-        topic = f"{self.request.sub_query.text} {self.request.query}"
-        shown = shown_sources(self.request)
-        values = {source.id: self._priority(source, index / len(shown)) for index, source in enumerate(shown)}
+        topic = " ".join([*(query.text for query in self.request.queries), self.request.query])
+        shown = show_sources(self.request, self.documents)
+        values = {one.source.id: self._priority(one.source, index / len(shown)) for index, one in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
-        return [self._source(source, topic, values[source.id], best=source.id in best) for source in shown]
+        return [self._source(one, topic, values[one.source.id], best=one.source.id in best) for one in shown]
 
     def links(self) -> list[str]:
         """Return the first links of each source."""
@@ -289,15 +289,18 @@ class PromptBlocks:
         """Return claims with their passages, rendered by a shared template."""
         return [self._statement(template, claim, number) for number, claim in enumerate(claims, start=1)]
 
-    def _source(self, source: SourceExtract, topic: str, value: float, *, best: bool) -> PromptBlock:
-        stored = self.documents.get(source.text.hash, "") if source.text else ""
+    def _source(self, shown: ShownSource, topic: str, value: float, *, best: bool) -> PromptBlock:
+        source, text = shown.source, shown.excerpt()
         protected = source.id in self.request.protected_source_ids
-        text = excerpt(stored, source.sections, topic, self.request.characters_of(source))
-        self.characters.append((len(stored), len(text)))
+        self.characters.append((len(shown.text), shown.characters))
+        outline = [hidden.describe() for hidden in shown.hidden]
 
         def render(level: Level) -> str:
-            shown = shortened(text, level, topic)
-            return self._part("source", level, source=source, text=shown, ratio=RATIOS[level])
+            whole = level is Level.FULL
+            part = shortened(text, level, topic)
+            return self._part(
+                "source", level, source=source, text=part, outline=outline if whole else [], ratio=RATIOS[level]
+            )
 
         rank = Rank.PROTECTED if protected else Rank.PRIORITY if best else Rank.REGULAR
         last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._min_level
@@ -404,11 +407,6 @@ class PromptBlocks:
         title = guard_line(passage.title, TITLE_CHARACTERS)
         text = guard_line(text, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {text}" if title else f": {text}")
-
-
-def shown_sources(request: AnalyzeInput, levels: Mapping[str, Level] | None = None) -> list[SourceExtract]:
-    """Return the sources that a prompt shows, in order, without those at the level `dropped`."""
-    return [one for one in request.sources[: max_sources(request)] if (levels or {}).get(one.id) is not Level.DROPPED]
 
 
 def summary_of(text: str, level: Level, documents: Mapping[str, str]) -> str:

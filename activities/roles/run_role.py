@@ -23,7 +23,7 @@ from activities.roles.analyzer import ground_analysis, ground_extraction
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
 from activities.roles.gap_passages import ground_refinement
 from activities.roles.grounding import RoleWork, load_documents
-from activities.roles.prompt_rendering import prompt_of, render_role, shown_sources, with_canary
+from activities.roles.prompt_rendering import prompt_of, render_role, with_canary
 from activities.roles.report_writing import ground_report, ground_update
 from activities.roles.turn_taking import ground_turn, render_turn
 from activities.roles.untrusted import label_all, remove_signs_of
@@ -54,8 +54,8 @@ from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, Provi
 from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
 
-MIN_SOURCE_CHARACTERS: Final = 300
-"""Fewest characters of a source that an analysis considers, however small the context window."""
+MIN_SHOWN_TOKENS: Final = 1_000
+"""Fewest tokens of texts that an analysis is shown, however small the context window."""
 ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
 log = structlog.get_logger()
@@ -229,14 +229,13 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
 def _narrower(
     role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]
 ) -> Callable[[], EngineTask] | None:
-    """Return a function that makes the task with half of each unprotected source; None if that is not possible."""
+    """Return a function that makes the task with half of the texts; None if that is not possible."""
     if not isinstance(request, AnalyzeInput) or not request.tokens.token_management_enabled:
         return None
-    fewer = max(MIN_SOURCE_CHARACTERS, request.source_characters // 2)
-    if fewer >= request.source_characters:
+    fewer = max(MIN_SHOWN_TOKENS, request.shown_tokens // 2)
+    if fewer >= request.shown_tokens:
         return None
-    protected = request.protected_characters or request.source_characters
-    narrowed = request.model_copy(update={"source_characters": fewer, "protected_characters": protected})
+    narrowed = request.model_copy(update={"shown_tokens": fewer})
     return lambda: task_of(role, narrowed, documents)
 
 
@@ -251,9 +250,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
             # Writers cite by names of the prompt; their texts are cleaned when they are grounded.
             ids, writes = _ids_by_label(request), issubclass(role.result, SynthesizerResult | ReporterResult)
             content = type(content).model_validate(remove_signs_of(content.model_dump(), ids, names=not writes))
-            if isinstance(request, AnalyzeInput):  # sources dropped from the prompt were not read
-                request = request.model_copy(update={"sources": shown_sources(request, answer.levels)})
-    work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine)
+    work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine, hidden=_hidden_ids(task, answer))
     try:
         result = _grounder(role)(work)
     except UnfitAnswer as error:
@@ -266,6 +263,14 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
     return result.model_copy(update={"account": account}), work.texts
+
+
+def _hidden_ids(task: EngineTask, answer: EngineAnswer) -> frozenset[str]:
+    """Return the ids of an analysis's sources of which the model saw nothing; the extractive engine reads all."""
+    if not isinstance(task.input, AnalyzeInput) or answer.engine is not EngineKind.MODEL or not task.whole.items:
+        return frozenset()
+    shown = {item.id for item in task.whole.items if answer.levels.get(item.id) is not Level.DROPPED}
+    return frozenset(source.id for source in task.input.sources if source.id not in shown)
 
 
 def _ids_by_label(request: RoleInput) -> dict[str, str]:

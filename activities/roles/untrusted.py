@@ -24,7 +24,7 @@ INVISIBLE_CLASS: Final = (
 INVISIBLE: Final = re.compile(f"[{INVISIBLE_CLASS}]")
 OUR_ELEMENTS: Final = (
     "source|sources|finding|findings|gap|gaps|guidance|issues|question|sub_query|sub_queries|earlier|draft|preferences|"
-    "brief|corpus|previous|expected|improvements|asked|edited|reflection|additional_context|statement|passage|passages|pages"
+    "brief|corpus|previous|expected|found|improvements|asked|edited|reflection|additional_context|statement|passage|passages|pages"
 )
 TAG: Final = re.compile(rf"[<＜](?=\s*+(?:[/／]\s*+)?(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
 MARK, SIGN = "\x01", "\x02"

@@ -22,6 +22,9 @@ MAX_MERGED_LENGTH: Final = 700
 MIN_INDEX_LINES: Final = 20  # fewer lines in alphabetical order are a list
 SORTED_SHARE: Final = 0.75  # of the lines of an index that do not come before the last; subentries do
 
+MIN_CONTENT_SHARE: Final = 0.2
+"""Least share of a page in blocks that are no links; below it, the page is an index."""
+
 
 class Kind(StrEnum):
     """Kinds of blocks.
@@ -58,10 +61,17 @@ class PassageBlock:
         return self.path[:-1] if self.label else self.path
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def blocks_of(text: str) -> tuple[PassageBlock, ...]:
     """Cut a text. Headings become paths of the blocks below them; tables of contents and indexes are skipped."""
     return tuple(block for block in _blocks_and_entries(text) if block.kind is not Kind.ENTRY)
+
+
+@lru_cache(maxsize=64)
+def is_index(text: str) -> bool:
+    """Return true for a page that consists of links, titles and page numbers."""
+    whole = sum(block.end - block.start for block in _Cutter(text).cut())
+    return sum(block.end - block.start for block in blocks_of(text)) < MIN_CONTENT_SHARE * whole
 
 
 @lru_cache(maxsize=16)

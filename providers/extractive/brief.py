@@ -38,20 +38,22 @@ ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
-    """Quote the passages for one sub-query whose coverage reaches the floor."""
-    ranking = Ranking(task, documents, task.sub_query.text)
-    passages = [passage for passage in ranking.passages() if passage.coverage >= COVERAGE_FLOOR]
-    text = shorten(task.sub_query.text, TITLE_CHARACTERS)
-    has_gap = not passages and task.sub_query.facet != OTHER_FORM
-    # Rules take a passage for an answer to a query that it matches, so also to the gap which suggested the query.
-    asked = normalized_text(task.sub_query.text)
-    gaps = [gap.id for gap in task.gaps if asked in map(normalized_text, gap.suggested_queries)]
-    shown = ranking.with_neighbours(ranking.distinct(passages, task.max_findings))
-    findings = [_finding(item, ranking.text(item)) for item in shown]
-    return AnalyzerAnswer(
-        findings=[finding.model_copy(update={"answers_gaps": gaps}) for finding in findings],
-        gaps=[ProposedGap(description=f"No passage matches enough of “{text}”.", priority=2)] if has_gap else [],
-    )
+    """Quote the passages for each sub-query whose coverage reaches the floor."""
+    findings, gaps = list[ProposedFinding](), list[ProposedGap]()
+    for number, query in enumerate(task.queries, start=1):
+        ranking = Ranking(task, documents, query.text)
+        passages = [passage for passage in ranking.passages() if passage.coverage >= COVERAGE_FLOOR]
+        # Rules take a passage for an answer to a query that it matches, so also to the gap which suggested the query.
+        asked = normalized_text(query.text)
+        closed = [gap.id for gap in task.gaps if asked in map(normalized_text, gap.suggested_queries)]
+        shown = ranking.with_neighbours(ranking.distinct(passages, task.max_findings))
+        quoted = [_finding(item, ranking.text(item), number) for item in shown]
+        findings += [finding.model_copy(update={"answers_gaps": closed}) for finding in quoted]
+        if not passages and query.facet != OTHER_FORM:
+            text = shorten(query.text, TITLE_CHARACTERS)
+            description = f"No passage matches enough of “{text}”."
+            gaps.append(ProposedGap(description=description, priority=2, sub_query=number))
+    return AnalyzerAnswer(findings=findings, gaps=gaps)
 
 
 def extract(task: ExtractInput, documents: Mapping[str, str]) -> ExtractorAnswer:
@@ -59,12 +61,13 @@ def extract(task: ExtractInput, documents: Mapping[str, str]) -> ExtractorAnswer
     return ExtractorAnswer(findings=analyze(task, documents).findings)
 
 
-def _finding(passage: Passage, text: str) -> ProposedFinding:
+def _finding(passage: Passage, text: str, answers: int) -> ProposedFinding:
     source = passage.source
     return ProposedFinding(
         content=shorten(" ".join(text.split()), STATEMENT_CHARACTERS),
         confidence=supported_confidence([(source_voice(source.url, source.publisher), source.quality)]).value,
         quotes=[Quote(source_id=source.id, quote=text, start=passage.start)],
+        answers=[answers],
     )
 
 

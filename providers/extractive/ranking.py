@@ -343,7 +343,7 @@ def _with_answer(text: str, end: int) -> int:
     return blocks[index].end if blocks[index].end - end <= MAX_ANNOUNCED_LENGTH else end
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _tokens(text: str, language: str) -> tuple[list[int], list[str]]:
     """Return offsets and keys of a text, one for each word and each part of a compound."""
     pairs = [(match.start(), key) for match in WORD.finditer(text) for key in word_keys(match[0], language)]

@@ -1,22 +1,17 @@
-"""Shorter forms of a text, made of its own words: excerpts of a long page, and levels of an excerpt. Pure.
+"""Shorter forms of a text, made of its own words: the levels of a text that does not fit. Pure.
 
 Quotes are taken from the text of a prompt, so no word is changed: sentences about the question stay, in order, and gaps
 are marked.
 """
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-from contracts.evidence import SectionHint
 from contracts.tokens import RATIOS, Level
 from providers.text import question_stems, sentence_spans
 
-SEARCHED_CHARACTERS: Final = 60_000
-"""Limit for a document without hinted sections: a whole book would take too long."""
-PARAGRAPH: Final = re.compile(r"\S(?:[^\n]|\n(?![ \t\r]*\n))*")
 SEPARATORS: Final = ("\n", ". ", "。", " ")
 GAP: Final = "\n[…]\n"
 MAX_PIECE_CHARACTERS: Final = 300  # of a sentence that is included or excluded as a whole
@@ -59,7 +54,7 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
     for line in text.splitlines(keepends=True):
         spans = sentence_spans(line) if len(line) > MAX_PIECE_CHARACTERS else [(0, len(line))]
         for start, end in spans:
-            yield from _cut(text, offset + start, offset + end, MAX_PIECE_CHARACTERS)
+            yield from cut_pieces(text, offset + start, offset + end, MAX_PIECE_CHARACTERS)
         offset += len(line)
 
 
@@ -72,30 +67,6 @@ def _ranked(text: str, question: str) -> list[tuple[int, int]]:
     return sorted(pieces, key=lambda piece: (-sum(rarity[stem] for stem in sorted(terms[piece])), piece[0]))
 
 
-# --- excerpts ---------------------------------------------------------------------------------------------------------
-def excerpt(text: str, sections: Sequence[SectionHint], question: str, budget: int) -> str:
-    """Select about `budget` characters of a text, in document order, with `[…]` between distant parts.
-
-    Paragraphs of the hinted sections are ranked by the number of the question's stems that they contain, then by the
-    section's score.
-    """
-    if len(text) <= budget:
-        return text.strip()
-    stems, spans = question_stems(question), list[tuple[int, int]]()
-    hints = [hint for hint in sections if hint.start < min(hint.end, len(text))]
-    pieces = [
-        (-sum(stem in text[start:end].casefold() for stem in stems), -hint.score, start, end)
-        for hint in hints or [SectionHint(start=0, end=SEARCHED_CHARACTERS)]
-        for paragraph in PARAGRAPH.finditer(text, hint.start, hint.end)
-        for start, end in _cut(text, *paragraph.span(), budget)
-    ]
-    for _, _, start, end in sorted(pieces):
-        if end - start <= budget and not any(start < stop and first < end for first, stop in spans):
-            spans.append((start, end))
-            budget -= end - start
-    return _joined(text, spans)
-
-
 def _joined(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """Join parts of a text in order, with a mark where words between them are missing."""
     joined, last = "", 0
@@ -106,7 +77,7 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> str:
     return joined
 
 
-def _cut(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
+def cut_pieces(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
     """Yield a part of a text in pieces of at most `limit` characters, cut at a line, a sentence or a space."""
     while end - start > limit:
         low, high = start + limit // 4, start + limit // 2

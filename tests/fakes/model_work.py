@@ -98,27 +98,30 @@ def gaps_asked_about(prompt: str) -> list[str]:
 
 
 def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
-    """At most two sentences of each source, quoted as they stand; best match with the sub-query first."""
-    wanted = {word.lower()[:5] for word in key_words(element(prompt, "sub_query") + " " + question_of(prompt))}
+    """At most two sentences of each source, quoted as they stand; best match with the sub-queries first."""
+    asked = re.findall(r"^\d+\. (.*)$", element(prompt, "sub_queries"), re.MULTILINE) or [question_of(prompt)]
+    wanted = stems_of(" ".join([*asked, question_of(prompt)]))
     limit = re.search(r"at most (\d+) findings", prompt)
     sources = sources_of(prompt)
     findings = []
     for source_id, quality, text in sources:
         found = [match.group() for part in re.split(r"\n\s*\n", text) for match in SENTENCE.finditer(part)]
         usable = [quote for quote in found if 30 <= len(quote) <= 400 and "[…]" not in quote]
-        ranked = sorted(usable, key=lambda quote: -len(wanted & {word.lower()[:5] for word in key_words(quote)}))
+        ranked = sorted(usable, key=lambda quote: -len(wanted & stems_of(quote)))
         findings += [
             {
                 "content": " ".join(quote.split())[:500],
                 "confidence": "high" if quality == "high" else "medium",
                 "quotes": [{"source_id": source_id, "quote": quote}],
+                "answers": [answered_by(asked, quote, len(findings))],
                 "category": "general",
                 "answers_gaps": gaps_asked_about(prompt),
             }
             for quote in ranked[:2]
         ]
     gap = {
-        "description": f"The sources leave open: {element(prompt, 'sub_query') or question_of(prompt)}"[:300],
+        "description": f"The sources leave open: {asked[0]}"[:300],
+        "sub_query": 1,
         "suggested_queries": [f"{question_of(prompt)[:200]} details"],
         "priority": 1,
         "kind": "missing",
@@ -131,6 +134,18 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
             for source_id, quality, _ in sources
         ],
     }
+
+
+def stems_of(text: str) -> set[str]:
+    """The beginnings of its key words."""
+    return {word.lower()[:5] for word in key_words(text)}
+
+
+def answered_by(asked: list[str], quote: str, number: int) -> int:
+    """The number of the sub-query that shares most words with a quote; of several, each in turn."""
+    shared = [len(stems_of(query) & stems_of(quote)) for query in asked]
+    best = [place for place, count in enumerate(shared, start=1) if count == max(shared)]
+    return best[number % len(best)]
 
 
 def report(prompt: str) -> str:

@@ -14,7 +14,7 @@ from activities.reporting.inputs import claim_key, find_claims, is_verbatim, tex
 from activities.reporting.references import KnownAddresses, find_addresses, with_escaped_markers, without_markers
 from activities.reporting.tree import clean_characters, escape, write
 from activities.roles.grounding import find_quote
-from activities.roles.prompt_rendering import cut_line, excerpt, guard_lines
+from activities.roles.prompt_rendering import cut_line, guard_lines
 from activities.roles.untrusted import guard, guard_line, wrap
 from activities.verifying.verification import to_plain_draft
 from client.exchange.bibliography import to_bibtex, to_csl
@@ -40,6 +40,7 @@ from providers.search.corpus.folders import refuse_key_name
 from providers.search.corpus.query import searched_keys
 from providers.search.hits import plain, shorten_query, usable_url
 from providers.text import detect_language, question_stems, sentence_spans, translate, word_keys, words
+from providers.tokens.showing import sections_of
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
@@ -103,7 +104,7 @@ def _by_models(text: str) -> None:
     for shorten_line in (guard_line, cut_line):
         shorten_line(text, 5)
     wrap("page", [text])
-    excerpt(text, [], text, 3)
+    sections_of(text)
     find_quote(text, text[1:])
     contains_canary(text, "canary")
     exposes_private_text(text, "canary", [text], [text])

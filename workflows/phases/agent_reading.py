@@ -12,13 +12,12 @@ from urllib.parse import unquote, urlsplit
 from contracts.addresses import canonical_url
 from contracts.evidence import Candidate, Source
 from contracts.names import CORPUS_SCHEME
-from contracts.notebooks import add_derived_fields
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput
 from contracts.state import Position, ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, SourceStatus
-from workflows.phases.analysis import merge
+from workflows.phases.analysis import merge, read_sources
 from workflows.phases.gathering import Gathering
 from workflows.rules.duplicates import Identities
 from workflows.run.host import ended_calls, run_parallel
@@ -103,12 +102,12 @@ async def analyze_opened(
 
     All answers are merged, in request order. Raises `Interrupted`.
     """
-    asked = [partial(run.ask, ANALYZER, step, request, engine) for step, request in requests.items()]
+    asked = [partial(read_sources, run, ANALYZER, step, request, engine) for step, request in requests.items()]
     calls = await run_parallel(run.host, asked, run.resolved.limits.max_parallel)
     for request, call, reason in ended_calls(requests.values(), calls):
         names = [source.id for source in request.sources]
         if reason is None:
-            merge(run, task, add_derived_fields(call.result(), names), in_parts=True)
+            merge(run, task, call.result())
             # A source that the call did not show is not retried.
             names = [name for name in names if not run.state.sources[name].analyzed]
         else:

@@ -1,78 +1,209 @@
-"""Analysis: one call per sub-query, in parallel, merged in plan order."""
+"""Analysis: the pages of an iteration are read once, for all open sub-queries, and merged in plan order."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 from temporalio.exceptions import ActivityError
 
 from contracts.addresses import gap_id
 from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, Source
+from contracts.gaps import SettledGap
 from contracts.notebooks import add_derived_fields
+from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
-from contracts.roles import ANALYZER, AnalyzerResult, QualityUpdate
+from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult, ProposedGap, QualityUpdate, RoleSpec
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
-from workflows.phases.role_inputs import analyze_input, sources_to_analyze
+from workflows.phases.role_inputs import reading_input, sources_to_analyze
 from workflows.rules import gaps
+from workflows.rules.duplicates import protected_ids
+from workflows.rules.reading import PageToRead, distribute_pages
 from workflows.rules.sub_queries import queries_to_analyze, queries_to_repeat
 from workflows.run.calls import explain
 from workflows.run.host import abandon
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 
+I = TypeVar("I", bound=AnalyzeInput)
+O = TypeVar("O", bound=AnalyzerResult)
+
 QUALITY_STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
 
 
-async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
-    """Analyze the sub-queries gathered but not analyzed yet, at most `max_parallel` at a time.
+@dataclass(frozen=True)
+class Reading:
+    """One analysis to make: some pages for some sub-queries, under a stable name."""
 
-    `again` repeats those of this iteration that failed or found nothing, with the issues of the pause; new results
-    replace the old ones. Finished analyses are always merged; `Interrupted` or `asyncio.CancelledError` is raised
-    after the merge.
+    step: str
+    queries: list[PlanNode]
+    request: AnalyzeInput
+
+
+async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind | None = None) -> None:
+    """Read what was gathered for the sub-queries not analyzed yet, at most `max_parallel` calls at a time.
+
+    A model reads each page once, for all of them; without a model each sub-query is analyzed by itself. `again` reads
+    for those of this iteration that failed or found nothing, with the issues of the pause. Finished analyses are
+    always merged; `Interrupted` or `asyncio.CancelledError` is raised after the merge.
     """
     state = run.state
     queries = queries_to_repeat(state) if again else queries_to_analyze(state)
-    issues, turns = run.issues(Phase.ANALYSIS), asyncio.Semaphore(run.resolved.limits.max_parallel)
+    issues = run.issues(Phase.ANALYSIS)
+    by_model = (engine or run.resolved.engine) is EngineKind.MODEL
+    readings = plan_readings(run, queries, issues) if by_model else _readings_by_query(run, queries, issues)
+    turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
 
-    async def analyze_one(query: PlanNode) -> AnalyzerResult:
+    async def read(reading: Reading) -> AnalyzerResult:
         async with turns:
-            return await run.ask(ANALYZER, f"analyze/{query.id}", analyze_input(run, query, issues), engine)
+            return await read_sources(run, ANALYZER, reading.step, reading.request, engine)
 
-    calls = {query.id: asyncio.ensure_future(analyze_one(query)) for query in queries if sources_to_analyze(run, query)}
+    calls = [asyncio.ensure_future(read(reading)) for reading in readings]
     interruption: BaseException | None = None
     try:
-        await run.host.settle(list(calls.values()))
+        await run.host.settle(list(calls))
     except asyncio.CancelledError as cancelled:
-        await abandon(run.host, list(calls.values()))
+        await abandon(run.host, calls)
         interruption = cancelled
-    finished = {name: call for name, call in calls.items() if not call.cancelled()}
-    with _record_gap_changes(run):
-        withdraw(state, [query for query in queries if query.id in finished and not finished[query.id].exception()])
-    redo = [name for name in state.hasty_analyses if name not in finished]
-    for query in queries:
-        call = finished.get(query.id)
-        error = call.exception() if call else None
-        if isinstance(error, Interrupted):
-            interruption = interruption or error
+    results, unfinished = list[tuple[Reading, AnalyzerResult]](), set[str]()
+    for reading, call in zip(readings, calls, strict=True):
+        names = {query.id for query in reading.queries}
+        error = None if call.cancelled() else call.exception()
+        if call.cancelled():
+            unfinished |= names
         elif isinstance(error, ActivityError):
             # A failed analysis fails only its branch, not the run.
-            run.branch_failed(f"analysis of “{shorten(query.text, 150)}”: {explain(error)}")
-            merge(run, query, None)
-            redo.append(query.id)
-        elif call is None:
-            if query.id not in calls:
-                merge(run, query, None)
+            run.branch_failed(f"analysis of “{shorten(reading.request.subject(), 150)}”: {explain(error)}")
+            unfinished |= names
+        elif error is not None:
+            interruption = interruption or error
+            unfinished |= names
         else:
-            output = call.result()
-            merge(run, query, output)
-            if output.account.engine is not run.resolved.engine:
-                redo.append(query.id)
-    state.hasty_analyses = redo
+            results.append((reading, call.result()))
+    finished = {query.id for reading, _ in results for query in reading.queries}
+    replaced = {source.id for reading, _ in results for source in reading.request.sources if not source.again}
+    with _record_gap_changes(run):
+        withdraw(state, [query for query in queries if query.id in finished], replaced)
+    merge_readings(run, queries, results, unfinished if interruption is not None else set())
+    done = {reading.step for reading, output in results if output.account.engine is run.resolved.engine}
+    _note_left(state, queries, [reading for reading in readings if reading.step not in done])
     if interruption is not None:
         raise interruption
+
+
+def plan_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[GateIssue]) -> list[Reading]:
+    """Distribute the pages of sub-queries among calls that read each of them once.
+
+    A page that an earlier analysis has read is read again only for sub-queries that came after it.
+    """
+    state, limits = run.state, run.resolved.limits
+    protected = set(protected_ids(state).values())
+    pages = dict[str, PageToRead]()
+    for number, query in enumerate(queries):
+        for rank, source in enumerate(_sources_left(run, query), start=1):
+            if source.id in pages:
+                known = pages[source.id]
+                pages[source.id] = replace(known, rank=min(known.rank, rank), found_by=known.found_by + 1)
+                continue
+            pages[source.id] = PageToRead(
+                id=source.id,
+                characters=source.text.size if source.text else 0,
+                query=number,
+                rank=rank,
+                again=_is_known(state, source, query),
+                protected=source.id in protected,
+            )
+    readings = []
+    for batch in distribute_pages(list(pages.values()), limits.analysis_tokens, limits.reading_tokens):
+        read_before = {name for name in batch.ids if pages[name].again}
+        request = reading_input(run, queries, [state.sources[name] for name in batch.ids], issues, read_before)
+        readings.append(Reading(f"analyze/{batch.ids[0]}", list(queries), request))
+    return readings
+
+
+def _readings_by_query(run: ResearchRun, queries: Sequence[PlanNode], issues: list[GateIssue]) -> list[Reading]:
+    """Return one analysis for each sub-query with sources."""
+    return [
+        Reading(f"analyze/{query.id}", [query], reading_input(run, [query], sources, issues))
+        for query in queries
+        if (sources := _sources_left(run, query))
+    ]
+
+
+def _sources_left(run: ResearchRun, query: PlanNode) -> list[Source]:
+    """Return the sources to read for a sub-query: those that an unfinished analysis has left, else all."""
+    sources, left = sources_to_analyze(run, query), run.state.pages_left.get(query.id)
+    return sources if left is None else [source for source in sources if source.id in left]
+
+
+def _is_known(state: ResearchState, source: Source, query: PlanNode) -> bool:
+    """Return true for a page that an analysis for other sub-queries has read."""
+    return source.analyzed and query.id not in state.pages_left
+
+
+def _note_left(state: ResearchState, queries: Sequence[PlanNode], undone: Sequence[Reading]) -> None:
+    """Note the sub-queries, with their pages, whose analysis a resumed run repeats."""
+    names = {query.id for query in queries}
+    left = {
+        query.id: [source.id for reading in undone if query in reading.queries for source in reading.request.sources]
+        for query in queries
+    }
+    kept = {name: pages for name, pages in state.pages_left.items() if name not in names}
+    state.pages_left = kept | {name: pages for name, pages in left.items() if pages}
+    others = [name for name in state.hasty_analyses if name not in names]
+    state.hasty_analyses = [*others, *(name for name, pages in left.items() if pages)]
+
+
+async def read_sources(
+    run: ResearchRun, role: RoleSpec[I, O], step: str, request: I, engine: EngineKind | None = None
+) -> O:
+    """Have a role read sources, and once more where it asks for sections that it was not shown.
+
+    The gaps are those of the second answer, which has seen more. Raises `Interrupted`, and `ActivityError` for a call
+    that failed; if only the second one fails, the first answer stands.
+    """
+    source_ids = [source.id for source in request.sources]
+    first = await run.ask(role, step, request, engine)
+    result = add_derived_fields(first, source_ids)
+    if not first.wanted:
+        return result
+    statements = [finding.statement for finding in first.findings]
+    more = request.model_copy(update={"wanted": first.wanted, "found": statements})
+    with suppress(ActivityError, Interrupted):  # an interruption stays in the inbox, where the next step finds it
+        second = await run.ask(role, f"{step}/sections", more, engine)
+        return _joined(run, result, add_derived_fields(second, []))
+    return result
+
+
+def _joined(run: ResearchRun, first: O, second: O) -> O:
+    """Return both answers as one."""
+    if first.entry is not None:
+        run.state.note_entry(first.entry)
+    known = {finding.id for finding in first.findings}
+    fresh = [finding for finding in second.findings if finding.id not in known]
+    numbers = dict(zip((finding.id for finding in second.findings), second.answered, strict=False))
+    answered = [*_numbers(first), *(numbers.get(finding.id, []) for finding in fresh)]
+    return first.model_copy(
+        update={
+            "findings": [*first.findings, *fresh],
+            "answered": answered,
+            "evidence": [*first.evidence, *second.evidence],
+            "gaps": second.gaps,
+            "settled_gaps": [*first.settled_gaps, *second.settled_gaps],
+            "quality_updates": [*first.quality_updates, *second.quality_updates],
+            "dropped_quotes": first.dropped_quotes + second.dropped_quotes,
+            "entry": second.entry or first.entry,
+        }
+    )
+
+
+def _numbers(output: AnalyzerResult) -> list[list[int]]:
+    """Return the numbers of the sub-queries that each finding answers."""
+    return output.answered or [[] for _ in output.findings]
 
 
 async def analyze_without_model(run: ResearchRun) -> bool:
@@ -103,11 +234,18 @@ def _record_gap_changes(run: ResearchRun) -> Iterator[None]:
             run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
 
 
-def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
-    """Remove the results of earlier analyses of these sub-queries, except passages still cited elsewhere."""
+def withdraw(state: ResearchState, queries: list[PlanNode], pages: Collection[str] | None = None) -> None:
+    """Remove the results of earlier analyses of these sub-queries, except passages still cited elsewhere.
+
+    `pages` are the ids of the sources that were read again; findings from others stay. None: all findings go.
+    """
     names = {query.id for query in queries}
-    removed = [finding for finding in state.findings if finding.sub_query_id in names]
-    state.findings = [finding for finding in state.findings if finding.sub_query_id not in names]
+    removed = [
+        finding
+        for finding in state.findings
+        if finding.sub_query_id in names and (pages is None or set(finding.source_ids) <= set(pages))
+    ]
+    state.findings = [finding for finding in state.findings if finding not in removed]
     cited = {item for finding in state.findings for item in finding.evidence_ids}
     cited.update(state.draft.evidence_ids if state.draft else [])
     unused = {item for finding in removed for item in finding.evidence_ids} - cited
@@ -116,41 +254,119 @@ def withdraw(state: ResearchState, queries: list[PlanNode]) -> None:
 
 
 # --- new results ---------------------------------------------------------------------------------------------------
-def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult | None, *, in_parts: bool = False) -> None:
-    """Merge one analysis: evidence, findings, quality, gaps; `output` is None for a sub-query without one.
+def merge_readings(
+    run: ResearchRun,
+    queries: Sequence[PlanNode],
+    results: Sequence[tuple[Reading, AnalyzerResult]],
+    unfinished: Collection[str],
+) -> None:
+    """Merge analyses that each answer several sub-queries, in plan order.
 
-    `in_parts` means that other pages of the sub-query are analyzed in other calls.
+    A finding belongs to the first sub-query that it names, else to the first one that found its source, and counts for
+    all that it names. `unfinished` are the ids of sub-queries with an analysis that is still to be made.
     """
+    state = run.state
+    own = {query.id: list[Finding]() for query in queries}
+    stated = {query.id: list[ProposedGap]() for query in queries}
+    shared, settled = Counter[str](), list[SettledGap]()
+    for reading, output in results:
+        _merge_sources(run, output)
+        settled += output.settled_gaps
+        names = [query.id for query in reading.queries]
+        for finding, numbers in zip(_marked(run, output), _numbers(output), strict=True):
+            answered = [names[number - 1] for number in numbers if number <= len(names)]
+            owner = answered[0] if answered else _owner(state, finding, names)
+            own[owner].append(finding)
+            shared.update(name for name in answered if name != owner)
+        for gap in output.gaps:
+            stated[names[max(0, min(gap.sub_query, len(names)) - 1)]].append(gap)
+    fresh = {query.id: _add_findings(run, query, own[query.id]) for query in queries}
+    for query in queries:
+        newest = state.plan.newest(query)
+        earlier = sum(finding.sub_query_id == query.id for finding in state.findings) - len(fresh[query.id])
+        count = max(earlier, 0) + len(own[query.id]) + shared[query.id]
+        state.plan = state.plan.with_nodes(newest.model_copy(update={"finding_count": count}))
+    _settle(run, settled)
+    for query in queries:
+        if query.id not in unfinished:
+            _end(run, query, fresh[query.id], stated[query.id])
+
+
+def _owner(state: ResearchState, finding: Finding, names: Sequence[str]) -> str:
+    """Return the sub-query that found a finding's source, or the first one."""
+    found_by = {name for source_id in finding.source_ids for name in state.sources[source_id].sub_query_ids}
+    return next((name for name in names if name in found_by), names[0])
+
+
+def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -> None:
+    """Merge the analysis of some pages of a sub-query; its other pages are analyzed in other calls."""
+    state = run.state
+    _merge_sources(run, output)
+    fresh = _add_findings(run, query, _marked(run, output))
+    query = state.plan.newest(query)
+    count = query.finding_count + len(output.findings)
+    state.plan = state.plan.with_nodes(query.model_copy(update={"finding_count": count}))
+    _settle(run, output.settled_gaps)
+    _end(run, query, fresh, output.gaps, in_parts=True)
+
+
+def _marked(run: ResearchRun, output: AnalyzerResult) -> list[Finding]:
+    """Return the findings of an analysis; those of rules in a model's place say so."""
+    if output.account.engine is run.resolved.engine:
+        return output.findings
+    return [finding.model_copy(update={"by_rules": True}) for finding in output.findings]
+
+
+def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]) -> list[Finding]:
+    """Add the findings of a sub-query to the run, and return those that are new to it."""
+    state = run.state
+    known = {finding.id for finding in state.findings}
+    of_query = {"iteration": state.iteration, "sub_query_id": query.id}
+    fresh = [finding.model_copy(update=of_query) for finding in findings if finding.id not in known]
+    state.findings += fresh
+    if fresh:
+        text, data = f"{plural(len(fresh), 'finding')}: {query.text}", {"statement": fresh[0].statement[:200]}
+        run.note("finding.added", text, count=len(fresh), sub_query_id=query.id, **data)
+    return fresh
+
+
+def _settle(run: ResearchRun, settled: Sequence[SettledGap]) -> None:
+    """Close the gaps that a model calls answered by findings of the run."""
+    with _record_gap_changes(run):
+        run.state.gaps = gaps.settle_gaps(run.state, settled)
+
+
+def _end(
+    run: ResearchRun,
+    query: PlanNode,
+    fresh: list[Finding],
+    drafts: Sequence[ProposedGap],
+    *,
+    in_parts: bool = False,
+) -> None:
+    """Mark a sub-query as analyzed, and open the gaps that it leaves."""
     state, query = run.state, run.state.plan.newest(query)
-    finding_count, fresh = query.finding_count, list[Finding]()
-    if output is not None:
-        output = add_derived_fields(output, [source.id for source in sources_to_analyze(run, query)])
-        finding_count = len(output.findings) + (query.finding_count if in_parts else 0)
-        known = {finding.id for finding in state.findings}
-        of_query: dict[str, Any] = {"iteration": state.iteration, "sub_query_id": query.id}
-        of_query |= {"by_rules": True} if output.account.engine is not run.resolved.engine else {}
-        fresh = [finding.model_copy(update=of_query) for finding in output.findings if finding.id not in known]
-        state.findings += fresh
-        state.note_entry(output.entry)
-        state.evidence.update({item.id: item for item in output.evidence})
-        if fresh:
-            text, data = f"{plural(len(fresh), 'finding')}: {query.text}", {"statement": fresh[0].statement[:200]}
-            run.note("finding.added", text, count=len(fresh), sub_query_id=query.id, **data)
-        if output.dropped_quotes:
-            dropped = plural(output.dropped_quotes, "quote")
-            run.note("status", f"{dropped} left out: in no source word for word", level="info")
-        for source_id in output.analyzed_source_ids or ():
-            if source_id in state.sources:
-                state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
-        for update in output.quality_updates:
-            if (source := state.sources.get(update.source_id)) is not None:
-                state.sources[source.id] = update_quality(source, update)
     if query.id not in state.analyzed_sub_queries:
         state.analyzed_sub_queries.append(query.id)
-    query = query.model_copy(update={"finding_count": finding_count})
-    stated = _merge_gaps(run, query, fresh, output, in_parts=in_parts)
+    stated = _merge_gaps(run, query, fresh, drafts, in_parts=in_parts)
     stated = list(dict.fromkeys([*query.stated_gaps, *stated])) if in_parts else stated
     state.plan = state.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
+
+
+def _merge_sources(run: ResearchRun, output: AnalyzerResult) -> None:
+    """Merge what an analysis says of its sources: passages, quality, and which of them were read."""
+    state = run.state
+    state.note_entry(output.entry)
+    state.evidence.update({item.id: item for item in output.evidence})
+    if output.dropped_quotes:
+        dropped = plural(output.dropped_quotes, "quote")
+        run.note("status", f"{dropped} left out: in no source word for word", level="info")
+    for source_id in output.analyzed_source_ids or ():
+        if source_id in state.sources:
+            state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
+    for update in output.quality_updates:
+        if (source := state.sources.get(update.source_id)) is not None:
+            state.sources[source.id] = update_quality(source, update)
 
 
 def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.name) -> Source:
@@ -172,16 +388,14 @@ def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.nam
 
 
 def _merge_gaps(
-    run: ResearchRun, query: PlanNode, fresh: list[Finding], output: AnalyzerResult | None, *, in_parts: bool
+    run: ResearchRun, query: PlanNode, fresh: list[Finding], drafts: Sequence[ProposedGap], *, in_parts: bool
 ) -> list[str]:
-    """Open and close gaps; return the ids of all gaps that this sub-query states, of any origin."""
+    """Open and give up gaps; return the ids of all gaps that this sub-query states, of any origin."""
     state = run.state
-    drafts = output.gaps if output else []
     if not (query.finding_count or drafts or query.gap_id or in_parts or query.facet == OTHER_FORM):
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
     with _record_gap_changes(run):
-        state.gaps = gaps.settle_gaps(state, output.settled_gaps if output else [])
         if query.gap_id and not query.finding_count and not in_parts:
             state.gaps = gaps.give_up_gap(state.gaps, query.gap_id)
         # A follow-up without findings must not reopen its gap in other words; a leaf reports gaps stated by its source.

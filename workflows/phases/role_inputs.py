@@ -13,7 +13,6 @@ from contracts.strategies import declaration
 from contracts.vocabulary import GapStatus, NodeKind
 from workflows.rules.duplicates import protected_ids
 from workflows.rules.gaps import SEVERITY_ORDER
-from workflows.rules.sub_queries import queries_to_analyze
 from workflows.run.research_run import ResearchRun
 
 MAX_GAPS_TO_ANSWER: Final = 15
@@ -46,26 +45,39 @@ def limit_sources(state: ResearchState, sources: list[Source]) -> list[Source]:
 
 
 def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
-    """Return the analyzer's request for one sub-query."""
+    """Return the analyzer's request for one sub-query and its sources."""
+    return reading_input(run, [query], sources_to_analyze(run, query), issues)
+
+
+def reading_input(
+    run: ResearchRun,
+    queries: Sequence[PlanNode],
+    sources: Sequence[Source],
+    issues: list[GateIssue],
+    known: Collection[str] = (),
+) -> AnalyzeInput:
+    """Return the analyzer's request for some sources and all sub-queries that they may answer.
+
+    `known` are the ids of those that an analysis for other sub-queries has read.
+    """
     state = run.state
-    others = [each for each in queries_to_analyze(state) if each.id != query.id]
-    at_length = {one.id for each in others for one in sources_to_analyze(run, each) if one.sub_query_ids[0] == each.id}
-
-    def is_seen(source: Source) -> bool:
-        return source.sub_query_ids[0] != query.id and (source.analyzed or source.id in at_length)
-
-    return AnalyzeInput(
-        brief=state.plan.brief,
-        sub_query=PlanNode(
+    asked = [
+        PlanNode(
             id=query.id,
             text=query.text,
             origin=query.origin,
             facet=query.facet,
             expected_contribution=query.expected_contribution,
             priority=query.priority,
-        ),
-        sources=[to_extract(source, again=is_seen(source)) for source in sources_to_analyze(run, query)],
-        gaps=gaps_to_answer(state.gaps, [query.gap_id]),
+        )
+        for query in queries
+    ]
+    return AnalyzeInput(
+        brief=state.plan.brief,
+        sub_query=asked[0],
+        sub_queries=asked if len(asked) > 1 else [],
+        sources=[to_extract(source, again=source.id in known) for source in sources],
+        gaps=gaps_to_answer(state.gaps, [query.gap_id for query in queries]),
         source_count=len(state.readable_sources()),
         high_quality_sources=len(state.high_quality_sources()),
         max_findings=FINDINGS_PER_SUB_QUERY,

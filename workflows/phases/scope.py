@@ -60,8 +60,7 @@ def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> dict[str, float 
     resolved = run.resolved
     calls = calls_by_role(resolved, tree_calls(resolved.limits, len(queries)))
     by_model = resolved.engine is EngineKind.MODEL
-    prices, characters = resolved.model_prices, resolved.source_characters
-    return estimate_trees(queries, calls if by_model else {}, prices, characters)
+    return estimate_trees(queries, calls if by_model else {}, resolved.model_prices)
 
 
 def max_queries(run: ResearchRun) -> int:

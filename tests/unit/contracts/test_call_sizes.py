@@ -115,12 +115,13 @@ def test_every_role_has_figures_and_the_bound_is_above_what_is_expected() -> Non
         assert expected_call(role, reasoning_tokens=5_000).output_tokens == expected_call(role).output_tokens + 5_000
 
 
-def test_an_analysis_grows_with_its_sources_up_to_twenty() -> None:
-    """Sources times characters, and no more sources than one prompt holds (S0-060)."""
+def test_an_analysis_grows_with_what_it_is_shown() -> None:
+    """Its texts, and the frames of no more sources than one prompt holds (S0-060)."""
     few, many, most = (
-        expected_call(roles.ANALYZER, sources=number, source_characters=3_000).input_tokens for number in (5, 20, 90)
+        expected_call(roles.ANALYZER, sources=number, shown_tokens=size).input_tokens
+        for number, size in ((5, 1_000), (20, 9_000), (90, 9_000))
     )
-    assert many - few >= 15 * 1_000
+    assert many - few >= 8_000
     assert most == many
 
 

@@ -60,7 +60,7 @@ def test_a_limit_is_objected_to_exactly_where_the_least_exceeds_it(
     amounts = {"max_model_calls": calls, "max_tokens": tokens, "max_cost_usd": usd}
     limits = TREES.model_copy(update=amounts | {"max_sources": sources, "deadline_seconds": seconds})
     queries = [PlanNode(id="a", text="How?"), PlanNode(id="b", text="Why?")]
-    estimate = estimate_trees([query.text for query in queries], ROLES, PRICES, 1_000)
+    estimate = estimate_trees([query.text for query in queries], ROLES, PRICES)
     exceeded = {
         "max_model_calls": estimate["max_model_calls"] > calls,
         "max_tokens": estimate["max_tokens"] > tokens,
@@ -78,8 +78,8 @@ def test_a_limit_is_objected_to_exactly_where_the_least_exceeds_it(
 
 def test_each_thing_that_a_query_names_is_a_leaf_with_its_call() -> None:
     """Calls and tokens grow with what is enumerated, and a query names no more than its tree has leaves (C4-10)."""
-    short = estimate_trees(["How?"], ROLES, PRICES, 1_000)
-    long = estimate_trees(["Compare a, b, c, d, e, f, g"], ROLES, PRICES, 1_000)
+    short = estimate_trees(["How?"], ROLES, PRICES)
+    long = estimate_trees(["Compare a, b, c, d, e, f, g"], ROLES, PRICES)
     assert (short["max_model_calls"], long["max_model_calls"]) == (3, 8)
     assert long["max_tokens"] > short["max_tokens"]
     many = PlanNode(id="a", text="Compare " + ", ".join(f"part {number}" for number in range(20)))
@@ -91,13 +91,13 @@ def test_each_thing_that_a_query_names_is_a_leaf_with_its_call() -> None:
 def test_an_unknown_price_or_no_limit_is_no_objection() -> None:
     """A cost that nobody knows cannot exceed a cap; no model means no calls, tokens and cost."""
     tight = TREES.model_copy(update={"max_cost_usd": 0.000001})
-    unknown = estimate_trees(["How?"], ROLES, {}, 1_000)
+    unknown = estimate_trees(["How?"], ROLES, {})
     assert unknown["max_cost_usd"] is None
     assert structural_objections(unknown, tight, []) == []
-    without = estimate_trees(["How?"], {}, {}, 1_000)
+    without = estimate_trees(["How?"], {}, {})
     assert set(without.values()) == {1, 0}
     free = TREES.model_copy(update={"max_cost_usd": None})
-    assert structural_objections(estimate_trees(["How?"], ROLES, PRICES, 1_000), free, []) == []
+    assert structural_objections(estimate_trees(["How?"], ROLES, PRICES), free, []) == []
 
 
 # --- limits of requests ----------------------------------------------------------------------------------------------

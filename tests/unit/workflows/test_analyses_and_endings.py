@@ -1,15 +1,19 @@
 """Analyses that are made again, opinions on sources, the life of gaps, and how runs end."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from activities.assessment.source_assessment import best_quality
 from contracts import failures
-from contracts.evidence import Evidence, Source, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, Source, SourceAssessment
 from contracts.gaps import SettledGap
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzerResult, ProposedGap, QualityUpdate
+from contracts.state import ResearchState
 from contracts.supervisor_roles import GapAssessment
 from contracts.vocabulary import (
     Completeness,
@@ -25,8 +29,8 @@ from contracts.vocabulary import (
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
-from workflows.phases.analysis import merge, update_quality, withdraw
-from workflows.phases.role_inputs import analyze_input, write_input
+from workflows.phases.analysis import merge, plan_readings, update_quality, withdraw
+from workflows.phases.role_inputs import write_input
 from workflows.rules import gaps
 from workflows.rules.endings import (
     advice_of,
@@ -36,35 +40,52 @@ from workflows.rules.endings import (
     outcome_of,
     stop_reason_of,
 )
+from workflows.rules.reading import LEAST_TOKENS, PageToRead, distribute_pages
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 
 
-def test_a_source_is_considered_at_length_once() -> None:
-    """By the sub-query that found it first; others, of later iterations too, consider 1,000 characters of it (S0-060)."""
+def read_by(made: ResearchState, queries: Sequence[PlanNode]) -> list[dict[str, bool]]:
+    """The pages of each analysis by address, and whether another one has read them before."""
+    readings = plan_readings(ResearchRun(made, Inbox(), InProcessHost({})), queries, [])
+    return [{source.url: source.again for source in reading.request.sources} for reading in readings]
+
+
+def test_each_page_is_read_once_for_all_sub_queries() -> None:
+    """One call has all open sub-queries and each page once; a later sub-query reads it again in part (S0-060)."""
     first, second = states.sub_query("the first question"), states.sub_query("the second question")
     later = states.sub_query("a question of the next iteration", iteration=2)
-    shared, lost = (states.source(f"corpus:m/{name}", text=states.EMPTY_REF, analyzed=False) for name in ("a", "b"))
+    page = DocumentRef(hash="sha256:" + "1" * 64, size=8_000)
+    shared, lost = (states.source(f"corpus:m/{name}", text=page, analyzed=False) for name in ("a", "b"))
     shared = shared.model_copy(update={"sub_query_ids": [first.id, second.id, later.id]})
     lost = lost.model_copy(update={"sub_query_ids": [first.id, later.id]})
     made = states.state(plan=states.plan(first, second), sources=states.sources(shared, lost))
-    run = ResearchRun(made, Inbox(), InProcessHost({}))
+    assert read_by(made, [first, second]) == [{"corpus:m/a": False, "corpus:m/b": False}]
+    made.sources[shared.id] = shared.model_copy(update={"analyzed": True})  # the other one failed
+    assert read_by(made, [later]) == [{"corpus:m/a": True, "corpus:m/b": False}]
+    made.pages_left = {first.id: [lost.id]}
+    assert read_by(made, [first]) == [{"corpus:m/b": False}]
 
-    def considered(query: PlanNode) -> dict[str, int]:
-        request = analyze_input(run, query, []).model_copy(update={"source_characters": 12_000})
-        return {source.url: request.characters_of(source) for source in request.sources}
 
-    assert considered(first) == {"corpus:m/a": 12_000, "corpus:m/b": 12_000}
-    assert considered(second) == {"corpus:m/a": 1_000}
-    others = [states.source(f"corpus:m/{number}", rank=0, sub_query_ids=[first.id]) for number in range(20)]
-    made.sources = states.sources(shared, lost, *others)  # the first question has more than one analysis shows
-    assert considered(second) == {"corpus:m/a": 12_000}
-    made.analyzed_sub_queries = [first.id, second.id]  # the analysis of the first question did not read one of them
-    made.sources[shared.id] = shared.model_copy(update={"analyzed": True})
-    assert considered(later) == {"corpus:m/a": 1_000, "corpus:m/b": 12_000}
-    request = analyze_input(run, later, []).model_copy(update={"source_characters": 12_000})
-    protecting = request.model_copy(update={"protected_source_ids": [shared.id]})
-    assert {protecting.characters_of(source) for source in protecting.sources} == {12_000}
+@given(
+    st.lists(st.tuples(st.integers(0, 90_000), st.integers(0, 4), st.integers(1, 5), st.booleans()), max_size=40),
+    st.integers(1_000, 40_000),
+    st.integers(1_000, 200_000),
+)
+def test_every_page_is_in_one_call_with_room_for_it(
+    drawn: list[tuple[int, int, int, bool]], analysis_tokens: int, reading_tokens: int
+) -> None:
+    """No page is lost or read twice, no call has more than its tokens or twenty pages, and the limit of all holds but
+    for the least of each page.
+    """
+    pages = [
+        PageToRead(id=f"src-{number}", characters=size, query=query, rank=rank, again=again)
+        for number, (size, query, rank, again) in enumerate(drawn)
+    ]
+    batches = distribute_pages(pages, analysis_tokens, reading_tokens)
+    assert sorted(name for batch in batches for name in batch.ids) == sorted(page.id for page in pages if batches)
+    assert all(batch.tokens <= max(analysis_tokens, LEAST_TOKENS) and len(batch.ids) <= 20 for batch in batches)
+    assert sum(batch.tokens for batch in batches) <= reading_tokens + LEAST_TOKENS * len(pages)
 
 
 def test_a_model_does_not_write_from_what_rules_picked_after_a_limit() -> None:

@@ -14,7 +14,7 @@ from contracts.protected_sources import resolve_protected_sources
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.texts import from_markdown
-from contracts.tokens import ContentEntry, Level
+from contracts.tokens import RATIOS, ContentEntry, Level
 from contracts.vocabulary import Outcome, Phase, RunStatus, SourceStatus
 from tests.every_strategy.joined import Trial, at_window, trial_of, undisturbed
 from tests.fakes import states
@@ -226,13 +226,13 @@ def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
 
 
 async def test_twenty_sources_are_no_limit_for_them(tmp_path: Path) -> None:
-    """An analysis shows all 25 protected ones (C0-11)."""
+    """Analyses show all 25 protected ones (C0-11)."""
     notes = {f"note-{number}.md": f"# Note {number}\n\n" + "A kettle boils. " * 90 for number in range(25)}
     fields = {"protected_sources": list(notes)}
     async with at_window(tmp_path, "supervisor", TokenBook(window=16_384), MANUAL | notes, **fields) as trial:
-        (analysis, *_) = await analyses_of(trial)
-    assert {item.id for item in analysis.items} == set(protected_ids(trial.state).values())
-    assert len(analysis.items) == 25
+        await analyses_of(trial)
+    protected = [trial.state.sources[name] for name in protected_ids(trial.state).values()]
+    assert [source.analyzed for source in protected] == [True] * 25
 
 
 async def test_they_are_shortened_last(tmp_path: Path) -> None:
@@ -243,9 +243,12 @@ async def test_they_are_shortened_last(tmp_path: Path) -> None:
     async with at_window(tmp_path, "supervisor", TokenBook(window=16_384), found | kettles, **fields) as trial:
         analyses = await analyses_of(trial)
     protected = set(protected_ids(trial.state).values())
-    (analysis,) = (one for one in analyses if protected & {item.id for item in one.items})
-    assert {item.current_level for item in analysis.items if item.id not in protected} == {Level.TRUNCATED}
-    assert not {Level.DROPPED, Level.TRUNCATED} & {one.current_level for one in analysis.items if one.id in protected}
+    (items, *others) = ([*one.items] for one in analyses if protected & {item.id for item in one.items})
+    for shown in (items, *others):
+        own, found = ([item for item in shown if (item.id in protected) is is_own] for is_own in (True, False))
+        assert not {Level.DROPPED, Level.TRUNCATED} & {item.current_level for item in own}
+        shares = [RATIOS[item.current_level] for item in found]
+        assert max(shares, default=0.0) <= min(RATIOS[item.current_level] for item in own)
 
 
 async def test_what_fits_no_window_is_not_paid_for(tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Gap
 from contracts.gaps import SettledGap
-from contracts.notebooks import add_derived_fields
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.recursive_roles import (
@@ -43,7 +42,7 @@ from contracts.vocabulary import (
     SourceStatus,
     StopReason,
 )
-from workflows.phases.analysis import merge
+from workflows.phases.analysis import merge, read_sources
 from workflows.phases.drafts import take_draft
 from workflows.phases.role_inputs import gaps_to_answer, to_extract, write_input
 from workflows.phases.vetting import Vetting
@@ -373,7 +372,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,
         )
-        return await run.ask(EXTRACTOR, f"extract/{leaf.id}", request)
+        return await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request)
 
     readable = []
     for leaf in leaves:
@@ -389,7 +388,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
         result = call.result()
         node = _leaf_node(state, position, leaf).model_copy(update={"status": NodeStatus.COMPLETED})
         state.plan = state.plan.with_nodes(node)
-        merge(run, node, add_derived_fields(result, [leaf.source_id]), in_parts=True)
+        merge(run, node, result)
         position.done.append(leaf.id)
         known = {(work.words, work.address) for work in position.works}
         position.works += [work for work in result.mentioned_works if (work.words, work.address) not in known]

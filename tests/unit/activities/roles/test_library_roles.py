@@ -194,21 +194,21 @@ async def test_a_scan_is_shown_an_excerpt() -> None:
     limits = states.resolved().limits.model_copy(update={"max_source_characters": 20_000})
     resolved = states.resolved(limits=limits)
     state = ResearchState(resolved=resolved, resolved_entry=await notebooks.write(resolved))
-    request = request_of(SCANNER, sources=[source(text)], source_characters=SCANNED_CHARACTERS)
+    request = request_of(SCANNER, sources=[source(text)], max_characters=SCANNED_CHARACTERS)
     assert isinstance(request, ScanInput)
     sent = replace_by_references(SCANNER, request, state)
-    assert (await notebooks.complete_input(sent, SCANNER)).source_characters == SCANNED_CHARACTERS
+    assert (await notebooks.complete_input(sent, SCANNER)).max_characters == SCANNED_CHARACTERS
     analysis = AnalyzeInput.model_validate(dict(sent))
-    assert (await notebooks.complete_input(analysis, ANALYZER)).source_characters == 20_000
+    assert (await notebooks.complete_input(analysis, ANALYZER)).max_characters == 20_000
 
 
 def test_the_estimate_knows_what_is_shown_of_a_source() -> None:
     """An extraction shows one source, a scan an excerpt of it, however many sources a search has."""
     extraction, scan = (
-        expected_call(role, sources=9, source_characters=30_000).input_tokens - FIXED_INPUT_TOKENS
+        expected_call(role, sources=9, shown_tokens=30_000).input_tokens - FIXED_INPUT_TOKENS
         for role in (EXTRACTOR, SCANNER)
     )
-    assert (extraction, scan) == (10_300, 1_300)
+    assert (extraction, scan) == (6_300, 1_300)
 
 
 # --- extractor -------------------------------------------------------------------------------------------------------

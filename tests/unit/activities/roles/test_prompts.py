@@ -20,7 +20,6 @@ from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, Phase, Severity
 from providers.interfaces import RenderedPrompt
-from providers.tokens.shortening import GAP, excerpt
 from tests.fakes.model_work import told, unmarked
 from tests.unit.activities.scripted import (
     SOURCE,
@@ -28,7 +27,6 @@ from tests.unit.activities.scripted import (
     analyze_input,
     common,
     finding,
-    hint,
     passage,
     plan_input,
     reference,
@@ -209,7 +207,7 @@ def test_the_planner_sees_limits_corpus_earlier_turns_and_the_old_plan() -> None
     assert "for this question: one sub-query." in small
 
 
-def test_the_analyzer_sees_one_sub_query_and_its_sources() -> None:
+def test_the_analyzer_sees_its_sub_queries_and_sources() -> None:
     """Id, title, address, snippet and text of each source, under a mark that pages cannot know (C0-26, S0-060, S0-068)."""
     request = analyze_input(
         [source(reference(TEXT), title='A "quoted" <b>', snippet="a snippet")],
@@ -224,7 +222,7 @@ def test_the_analyzer_sees_one_sub_query_and_its_sources() -> None:
         f'id="{label_of(SOURCE, label_key(request))}" title="A &quot;quoted&quot; &lt;b&gt;" url="{URL}" quality="high"'
     )
     assert f'<source-{mark} {known} snippet="a snippet">\n{lines}\n</source-{mark}>' in prompt
-    assert f'<sub_query id="{request.sub_query.id}">\n{request.sub_query.text}\n</sub_query>' in unmarked(prompt)
+    assert f"<sub_queries>\n1. {request.sub_query.text}\n</sub_queries>" in unmarked(prompt)
     assert "at most 4 findings" in prompt
     assert "Sources of the run so far: 8, of high quality: 3" in prompt
 
@@ -365,17 +363,3 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
     assert max(map(len, body.splitlines())) <= 160 + len(sign)
     assert body.split("\n", 4)[4].replace(f"\n{sign}", " ").count("word") == 100
     assert list(break_lines("a" * 159 + " b " + "c" * 200)) == ["a" * 159, "b", "c" * 200]
-
-
-# --- excerpts --------------------------------------------------------------------------------------------------------
-def test_an_excerpt_prefers_blocks_with_the_words_of_the_question() -> None:
-    """Verbatim and in their order; neighbours stay together."""
-    filler = "Nothing to see in this paragraph about gardens.\n\n" * 60
-    early = "Autovacuum starts a forced vacuum early enough."
-    late = "Wraparound would make old rows seem to vanish."
-    text = f"{filler}{early}\n\n{filler}{late}\n\n{filler}"
-    hints = [hint(text, early, 1), hint(text, late, 9)]
-    assert excerpt(text, hints, "vacuum and wraparound", 200) == f"{early}{GAP}{late}"
-    assert late in excerpt(text, [], "vacuum and wraparound", 200)
-    both = "Vacuum one is here.\n\nVacuum two is here."
-    assert excerpt("gardens\n\n" * 100 + both, [hint("gardens\n\n" * 100 + both, both)], "vacuum", 200) == both

@@ -39,7 +39,8 @@ CUT = "[the rest of this answer was left out]"
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. "
 TEXTS = {
     "prose": PROSE * 60,
-    "settings": "autovacuum_freeze_max_age = 200000000  # (0x0BEBC200) https://example.test/a?b=1&c=2\n\n" * 60,
+    "settings": "# Vacuum and wraparound\n\n"
+    + "autovacuum_freeze_max_age = 200000000  # (0x0BEBC200) https://example.test/a?b=1&c=2\n\n" * 60,
     "chinese": "真空操作可以防止事务标识回卷。" * 300,
 }
 
@@ -122,15 +123,12 @@ async def test_no_analysis_exceeds_its_window(window: int, count: int, text: str
     assert content.items == count
     assert content.used <= content.available
     assert (content.shown < content.considered) == bool(content.shortened) == bool(content.entry)
-    if window == 32_768 and text == "prose":
-        assert content.shown == content.considered
-        assert output.account.warnings == []
 
 
 async def test_a_small_window_considers_less_of_each_source() -> None:
     """Where two fifths of the five best do not fit, less of all is considered, and the account says so (C0-23)."""
     async with narrow(16_384) as one:
-        request = await one.analyze_input(PROSE * 200, 8, source_characters=12_000)
+        request = await one.analyze_input(PROSE * 200, 8)
         output = await one.run(roles.ANALYZER, request)
     content = output.account.content
     assert [call.status for call in one.api.calls] == [200]
@@ -163,10 +161,15 @@ async def test_without_management_nothing_is_shortened() -> None:
     """What does not fit is refused with both figures; what fits has no figures of fidelity (S0-137, S0-178)."""
     off = TokenSettings(token_management_enabled=False)
     async with narrow(16_384) as one:
-        whole = await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 5, tokens=off))
-        assert (whole.account.content, whole.account.warnings) == (None, [])
+        whole = await one.run(
+            roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 5, tokens=off, max_characters=1_000)
+        )
+        assert whole.account.content is None
+        assert not any("shown" in warning for warning in whole.account.warnings)
         with pytest.raises(ApplicationError, match=r"needs about \d+ tokens and .* has room for \d+"):
-            await one.run(roles.ANALYZER, await one.analyze_input(TEXTS["settings"], 20, tokens=off))
+            await one.run(
+                roles.ANALYZER, await one.analyze_input(TEXTS["settings"], 20, tokens=off, max_characters=2_000)
+            )
     assert len(one.api.calls) == 1
 
 

@@ -51,7 +51,7 @@ def analyze(
                 source(text, id=f"src-{number:010d}", title=f"Page {number}", url=f"https://example.org/{number}")
                 for number, text in enumerate(stored)
             ]
-            request = analyze_input(sources, research_id=research_id, source_characters=3_000, tokens=tokens)
+            request = analyze_input(sources, research_id=research_id, tokens=tokens)
             first = await environment().run(activities.run, roles.ANALYZER, request)
             again = await environment().run(activities.run, roles.ANALYZER, request)  # as a retry does
         assert again.account.content == first.account.content
@@ -112,10 +112,14 @@ def test_what_a_call_does_not_show_is_archived(home: Path, tmp_path: Path) -> No
     found = records(home / "archive")
     assert {f"sha256:{name}" for name in found} == set(content.archived)
     assert {one["item_id"] for one in found.values() if one["archive_reason"] == "dropped"} == set(content.dropped)
-    assert {one["archive_reason"] for one in found.values()} == {"dropped", "compressed to headline"}
-    assert 5 < len(content.dropped) < len(found)
+    assert {one["archive_reason"] for one in found.values()} <= {
+        "dropped",
+        "compressed to headline",
+        "compressed to key_points",
+    }
+    assert 5 < len(content.dropped) <= len(found)
     smaller = analyze(tmp_path / "other", window=12_000)
-    assert 5 < len(smaller.dropped) == len(smaller.archived) < smaller.shortened
+    assert 5 < len(smaller.dropped) == len(smaller.archived) <= smaller.shortened
     for name, one in found.items():
         number = int(one["item_id"][-2:])
         assert one["content_hash"] == one["content"]["hash"] == digest(TEXTS[number]) == f"sha256:{name}"
@@ -225,7 +229,7 @@ async def test_the_report_of_a_run_names_what_is_archived(home: Path, *, writabl
     """By its hashes; where the archive cannot be written the run goes on, and its report says so once (S0-162)."""
     if not writable:
         (home / "archive").write_text("a file")
-    tokens = ON.model_copy(update={"model_context_overrides": {"test-model": 14_000}})
+    tokens = ON.model_copy(update={"model_context_overrides": {"test-model": 8_000}})
     limits = {"max_iterations": 1, "max_sources_per_query": 20}
     async with MessagesApi() as api:
         corpus = MemoryCorpus({f"page-{number}.md": text for number, text in enumerate(TEXTS)})

@@ -183,7 +183,7 @@ def test_a_run_with_trees_and_the_objections_to_its_scope_have_one_estimate() ->
     fields = {"strategy": "recursive", "limits": limits, "models": BOTH, "model_prices": prices}
     run = states.resolved(engine=EngineKind.MODEL, **fields)
     made, calls = estimate_of(run), calls_by_role(run, tree_calls(limits, 1))
-    least = estimate_trees(["How?"], calls, prices, run.source_characters)
+    least = estimate_trees(["How?"], calls, prices)
     assert (made.calls[0], made.tokens[0]) == (least["max_model_calls"], least["max_tokens"])
     assert made.cost_usd is not None
     assert made.cost_usd[0] == pytest.approx(least["max_cost_usd"], abs=1e-4)
@@ -192,14 +192,12 @@ def test_a_run_with_trees_and_the_objections_to_its_scope_have_one_estimate() ->
     assert made.searches == (needs[0] * providers, needs[1] * 4 * providers)
 
 
-def test_a_source_is_estimated_at_length_once() -> None:
-    """Between all shown sources with 1,000 characters and all of them at length, by how many may be read."""
-    limits = {"max_cost_usd": None, "max_sources_per_query": 10, "max_source_characters": 12_000}
-    sizes = [{"max_source_characters": 1_000}, {"max_sources": 20}, {"max_sources": 60}, {"max_sources": 5_000}]
-    tokens = [estimate_of(run_with(limits | size, BOTH)).tokens[1] for size in sizes]
-    assert tokens == sorted(set(tokens))
+def test_an_estimate_grows_with_what_analyses_are_shown() -> None:
+    """Each analysis may be shown as many tokens as the limit says."""
+    sizes = (6_000, 12_000, 24_000)
+    tokens = [estimate_of(run_with({"max_cost_usd": None, "analysis_tokens": size}, BOTH)).tokens[1] for size in sizes]
     analyses = preset("supervisor", Depth.MEDIUM).max_sub_queries * 3
-    assert tokens[3] - tokens[0] == analyses * 10 * (12_000 // 3 - 1_000 // 3)
+    assert [tokens[1] - tokens[0], tokens[2] - tokens[1]] == [analyses * 6_000, analyses * 12_000]
 
 
 def test_an_unknown_price_is_no_zero() -> None:

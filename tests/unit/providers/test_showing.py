@@ -1,0 +1,144 @@
+"""What a call shows of its sources: whole pages, sections, units that belong together, and the outline of the rest."""
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contracts.roles import AnalyzeInput, SectionRef
+from providers.tokens.showing import (
+    MAX_OUTLINE_LINES,
+    ShownSource,
+    numbered_sections,
+    sections_of,
+    show_sources,
+    token_size,
+    units_of,
+)
+from tests.unit.activities.scripted import analyze_input, reference, source
+
+TALK = "The harbour has a long history of storms, and its people tell many stories about them. " * 12
+ANSWER = "Vacuum prevents transaction ID wraparound by freezing old rows."
+STEPS = "Do this in order:\n\n" + "\n".join(f"{number}. Vacuum step {number} of many." for number in range(1, 9))
+
+
+def call(*texts: str, **changes: Any) -> tuple[AnalyzeInput, dict[str, str]]:
+    """A request about vacuum and wraparound over these texts, and the texts by hash."""
+    sources = [source(reference(text), id=f"src-{number}") for number, text in enumerate(texts)]
+    return analyze_input(sources, **changes), {reference(text).hash: text for text in texts}
+
+
+def shown(*texts: str, **changes: Any) -> dict[str, ShownSource]:
+    return {one.source.id: one for one in show_sources(*call(*texts, **changes))}
+
+
+def page(count: int, answered: int, text: str = TALK) -> str:
+    """A page of so many sections, one of which answers."""
+    sections = (
+        f"## {number}. Part {number}\n\n{ANSWER + ' ' + TALK if number == answered else text}"
+        for number in range(count)
+    )
+    return "# The manual\n\nAn introduction to all of this.\n\n" + "\n\n".join(sections)
+
+
+def test_a_page_that_matters_is_shown_whole() -> None:
+    """With nothing left to ask for."""
+    (one,) = shown(text := page(12, 7)).values()
+    assert one.excerpt() == text
+    assert one.hidden == ()
+
+
+def test_a_page_that_does_not_belong_is_not_shown() -> None:
+    """Neither is an index, however many of the question's words it lists; a page in another language is."""
+    index = "\n\n".join(f"- vacuum {number}, wraparound, see freezing" for number in range(3))
+    links = f"# Index\n\n{'. . . . . vacuum wraparound transaction 12' * 40}\n\n{index}"
+    foreign = "真空操作可以防止事务标识回卷。" * 40
+    assert list(shown(page(3, 1), f"# Storms\n\n{TALK}", links, foreign)) == ["src-0", "src-3"]
+
+
+def test_a_long_page_is_shown_by_its_best_sections_and_names_the_others() -> None:
+    """The answer is shown under its headings, and each hidden section has a number that leads to it."""
+    text = page(80, 61)
+    request, documents = call(text, shown_tokens=3_000)
+    (one,) = show_sources(request, documents)
+    assert ANSWER in one.excerpt()
+    assert "[…] (in: The manual)\n## 61. Part 61" in one.excerpt()
+    assert 0 < len(one.hidden) <= MAX_OUTLINE_LINES
+    sections = numbered_sections(request, documents)
+    for hidden in one.hidden:
+        wanted = sections[hidden.number]
+        assert text[wanted.start : wanted.end].lstrip("# ").startswith(hidden.section.title)
+        assert hidden.describe().startswith(f"{hidden.number}. {hidden.section.title} (")
+
+
+def test_what_was_asked_for_is_shown_and_nothing_else() -> None:
+    """Sections whole, however little they have of the question's words."""
+    text = page(80, 61)
+    start = text.index("## 5. Part 5")
+    (one,) = shown(text, wanted=[SectionRef(source_id="src-0", start=start, end=start + 100)]).values()
+    assert one.excerpt().splitlines()[1] == "## 5. Part 5"
+    assert one.excerpt().count("## ") == 1
+
+
+def test_a_list_keeps_its_introduction_and_a_table_its_head() -> None:
+    """Steps are one unit with their sentence; rows of a long table are shown under its head."""
+    text = f"# Steps\n\n{TALK}\n\n{STEPS}\n\n{TALK}"
+    listed = next(
+        unit for unit in units_of(text, sections_of(text)[0]) if "Vacuum step 1" in text[unit.start : unit.end]
+    )
+    assert STEPS in text[listed.start : listed.end]
+    rows = "\n".join(f"| setting_{number} | {TALK[:80]} |" for number in range(200))
+    table = f"# Settings\n\n| Name | Meaning |\n| --- | --- |\n{rows}\n| wraparound_age | freezes transaction rows by vacuum |"
+    (one,) = shown(table + f"\n\n{TALK * 40}", shown_tokens=1_000).values()
+    assert "| Name | Meaning |" in one.excerpt()
+    assert "| wraparound_age |" in one.excerpt()
+    assert "setting_3 " not in one.excerpt()
+
+
+def test_tokens_are_spent_on_the_best_page_and_each_other_page_has_its_best_section() -> None:
+    """However good the best one is, what the second says is shown too."""
+    one, other = shown(page(30, 3), page(30, 4), shown_tokens=12_000).values()
+    assert (one.hidden == ()) != (other.hidden == ())
+    assert ANSWER in one.excerpt()
+    assert ANSWER in other.excerpt()
+
+
+def test_a_page_that_was_read_before_is_shown_in_part() -> None:
+    """Its best sections, however much room there is; a person's limit of characters holds for every page."""
+    text = page(30, 3)
+    request, documents = call(text)
+    again = request.model_copy(update={"sources": [request.sources[0].model_copy(update={"again": True})]})
+    (one,) = show_sources(again, documents)
+    assert ANSWER in one.excerpt()
+    assert token_size(one.excerpt()) <= 2_100
+    (bounded,) = shown(text, max_characters=1_500).values()
+    assert bounded.characters <= 1_500
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [TALK, STEPS, ANSWER, "# A", "## B", "### C", "```\ncode\n```", "| a | b |\n|---|---|\n| c | d |"]
+        ),
+        max_size=30,
+    )
+)
+def test_sections_and_their_units_leave_out_nothing(parts: list[str]) -> None:
+    """Whatever a text is made of, its sections follow each other, and so do the units of each."""
+    text = "\n\n".join(parts)
+    sections = sections_of(text)
+    covered = "".join(text[one.start : one.end] for one in sections)
+    assert covered.split() == text.split()
+    for section in sections:
+        units = units_of(text, section)
+        assert (units[0].start, units[-1].end) == (section.start, section.end)
+        assert all(one.end == other.start for one, other in pairwise(units))
+
+
+@given(st.integers(1_000, 30_000), st.integers(1, 8))
+def test_no_more_is_shown_than_the_tokens_of_a_call(tokens: int, count: int) -> None:
+    """By the same estimate as prompts are measured."""
+    chosen = shown(*(page(5 * number + 1, number) for number in range(count)), shown_tokens=tokens)
+    total = sum(token_size(one.text[start:end]) for one in chosen.values() for start, end in one.spans)
+    assert total <= tokens
