@@ -61,7 +61,7 @@ class EffectiveLimits(Contract):
     max_sources_per_query: int
     max_source_characters: int | None = None
     analysis_tokens: int = 24_000
-    reading_tokens: int = 120_000
+    reading_tokens: int = 80_000
     max_new_sources: int
     """Number of sources that one iteration may add."""
     max_parallel: int = 6

@@ -27,6 +27,9 @@ MAX_GAPS: Final = 3
 MAX_SUGGESTIONS: Final = 3
 MAX_SECTIONS_WANTED: Final = 6
 CHARACTERS_PER_TOKEN: Final = 4
+FINDINGS_OF_SEVERAL: Final = 3
+"""For each of several sub-queries of one analysis, at least."""
+FINDINGS_PER_SOURCE: Final = 2
 MAX_FINDINGS: Final = 20
 """Of one analysis."""
 TOKENS_PER_FINDING: Final = 1_600
@@ -244,10 +247,11 @@ class AnalyzeInput(RoleInput):
 
     @property
     def finding_limit(self) -> int:
-        """Return the most findings of the call: `max_findings` for each sub-query, and more where much is shown."""
+        """Return the most findings of the call: more for several sub-queries, and where much is shown."""
         sizes = (source.text.size for source in self.sources if source.text is not None)
         shown = min(self.shown_tokens, sum(sizes) // CHARACTERS_PER_TOKEN)
-        return min(max(self.max_findings, shown // TOKENS_PER_FINDING), MAX_FINDINGS)
+        several = max(FINDINGS_OF_SEVERAL * len(self.sub_queries), FINDINGS_PER_SOURCE * len(self.sources))
+        return min(max(self.max_findings, several, shown // TOKENS_PER_FINDING), MAX_FINDINGS)
 
     def subject(self) -> str:
         """Return the text of the sub-query, or the number of sub-queries and pages."""

@@ -145,7 +145,7 @@ TIMES: Final = {Depth.LIGHT: (300, 60), Depth.MEDIUM: (900, 150), Depth.EXTENDED
 """Deadline of a run and its reserve for writing, both in seconds."""
 MAX_TREE_GAPS: Final = 10_000
 """High enough that no gap stated by a leaf is lost."""
-READING: Final = {Depth.LIGHT: (12_000, 40_000), Depth.MEDIUM: (24_000, 120_000), Depth.EXTENDED: (40_000, 400_000)}
+READING: Final = {Depth.LIGHT: (12_000, 40_000), Depth.MEDIUM: (24_000, 80_000), Depth.EXTENDED: (40_000, 400_000)}
 """Tokens of sources' texts shown to one analysis, and to all of an iteration (`python -m benchmarks.shown`)."""
 
 

@@ -138,6 +138,11 @@ class Ranking:
         cut = [self._cut(passage, block) for passage, block in candidates[:MAX_CUT_PASSAGES]]
         return sorted((passage for passage in cut if not mentions_any(self.text(passage), self._exclude)), key=_order)
 
+    @property
+    def achievable(self) -> float:
+        """Return the weighted share of the question's words that any of the sources has; 1 if none has any."""
+        return self.question.coverage(key for rows in self._occurrences.values() for _, _, key in rows) or 1.0
+
     def text(self, passage: Passage) -> str:
         """Return the text of a passage."""
         return self.texts[passage.source.id][passage.start : passage.end]

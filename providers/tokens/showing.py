@@ -25,6 +25,7 @@ MAX_WHOLE_TOKENS: Final = 12_000
 MAX_SECTION_CHARACTERS: Final = 4_000  # a section up to this length is shown whole, or not at all
 MAX_UNIT_CHARACTERS: Final = 4_000  # a longer list, table or paragraph is shown in parts
 PART_CHARACTERS: Final = 2_000  # of such a part
+MIN_SOURCE_TOKENS: Final = 150  # of a source, with its title and address
 MIN_PART_CHARACTERS: Final = 100  # shown of a source for which there is hardly any room
 MIN_CHARACTERS_PER_TOKEN: Final = 1.4  # of digits and punctuation (`providers.tokens.allotment`)
 MIN_SECTION_CHARACTERS: Final = 400  # shorter neighbours below one heading are one section
@@ -32,15 +33,14 @@ TITLE_CHARACTERS: Final = 100
 MAX_OUTLINE_LINES: Final = 40  # hidden sections named for each source: the best ones, in order
 REPEATED_TOKENS: Final = 2_000
 """Of a source that an earlier analysis read for other questions: the sections that fit the new ones best."""
-WHOLE_SHARE: Final = 0.7
-"""Share of the best page's score from which another page is shown whole."""
+WHOLE_FLOOR: Final = 0.6
+"""Weighted share of a question's words that a block of a page must have, for the page to be shown whole."""
 FIRST_TOKENS: Final = 1_200
 """Of each source that belongs to the questions, before any is shown at length."""
-PAGE_FLOOR: Final = 0.35
-"""Weighted share of a question's words that the best block of a page must have, or the page is not shown."""
-SECTION_FLOOR: Final = 0.35
-"""The same for a section of a page that is not shown whole."""
+FLOOR: Final = 0.35
+"""The same for a page, or a section of one, to be shown at all; words that no source of the call has do not count."""
 LANGUAGE_CHARACTERS: Final = 5_000  # of a page, to detect its language
+SPREAD_WEIGHT: Final = 0.5  # of words that are spread over a section, for its coverage
 COVERAGE_WEIGHT: Final = 0.3  # of a whole section's words, beside its best block
 LINE_TOKENS: Final = 2.5  # of the sign that begins each line of a prompt
 HEADING_OR_FENCE: Final = re.compile(
@@ -357,7 +357,7 @@ class _Choice:
         for ranking in self.rankings:
             if not blocks:  # lines without a sentence
                 lines = ranking.measure(source, section.start, section.end, None)
-                best = max(best, (lines.score, lines.coverage))
+                best = max(best, (lines.score, lines.coverage / ranking.achievable))
                 continue
             # The words of a heading are those of the block below it.
             starts = [section.start, *(block.start for block in blocks[1:])]
@@ -366,7 +366,9 @@ class _Choice:
             ]
             whole = ranking.measure(source, section.start, section.end, blocks[0])
             score = max(passage.score for passage in passages) + COVERAGE_WEIGHT * whole.coverage
-            best = max(best, (score, max(passage.coverage for passage in passages)))
+            coverage = max([SPREAD_WEIGHT * whole.coverage, *(passage.coverage for passage in passages)])
+            coverage /= ranking.achievable
+            best = max(best, (score, coverage))
         return best
 
     def _unit_score(self, one: _Candidate, unit: Unit) -> float:
@@ -391,17 +393,18 @@ class _Choice:
             # Without a page above the floor, the best one is shown: the words of its author may be others.
             others = [max(self.candidates, key=lambda one: one.coverage)]
         others.sort(key=lambda one: (one.source.again, -one.score, one.source.id))
+        others = others[: max(1, int(self.left / MIN_SOURCE_TOKENS))]
         first = min(FIRST_TOKENS, self.left / max(1, len(others)))
         for one in others:
             self._take_section(one, one.sections[0][2], min(first, self.left))
         for one in others:
             rest = token_size(one.text) - one.used
-            matters = not one.source.again and one.score >= WHOLE_SHARE * others[0].score
+            matters = not one.source.again and one.coverage >= WHOLE_FLOOR
             fits = rest <= self.left and token_size(one.text) <= MAX_WHOLE_TOKENS
             if matters and fits and self._limit(one) == len(one.text):
                 self._take(one, 0, len(one.text))
         ranked = [(score, one, section) for one in others for score, coverage, section in one.sections
-                  if coverage >= SECTION_FLOOR]  # fmt: skip
+                  if coverage >= FLOOR]  # fmt: skip
         ranked.sort(key=lambda item: (-item[0], item[1].source.id, item[2].start))
         for _, one, section in ranked:
             room = min(self.left, REPEATED_TOKENS - one.used) if one.source.again else self.left
@@ -418,9 +421,9 @@ class _Choice:
 
     def _belongs(self, one: _Candidate) -> bool:
         """Return true for a page that has enough of a question's words, or is in another language than they."""
-        return one.coverage >= PAGE_FLOOR or (
-            one.coverage == 0 and detect_language(one.text[:LANGUAGE_CHARACTERS]) != self.request.language
-        )
+        if one.coverage == 0:
+            return detect_language(one.text[:LANGUAGE_CHARACTERS]) != self.request.language
+        return one.coverage >= FLOOR
 
     def _is_protected(self, one: _Candidate) -> bool:
         return one.source.id in self.request.protected_source_ids

@@ -139,7 +139,8 @@ async def test_a_share_that_is_used_up_ends_no_research(tmp_path: Path) -> None:
 async def test_calls_wait_for_room_that_others_give_back(tmp_path: Path) -> None:
     """Too little for all reservations at once, enough for what the calls really need: one after another, all done."""
     free, tight = [
-        await priced(tmp_path / str(most), "supervisor", limits={"max_cost_usd": most}) for most in (9.0, 0.9)
+        await priced(tmp_path / str(most), "supervisor", limits={"max_cost_usd": most, "analysis_tokens": 1_000})
+        for most in (9.0, 0.9)
     ]
     assert tight.state.result.stop_reason is free.state.result.stop_reason
     assert tight.api.counts() == free.api.counts()

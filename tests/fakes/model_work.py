@@ -98,9 +98,9 @@ def gaps_asked_about(prompt: str) -> list[str]:
 
 
 def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
-    """At most two sentences of each source, quoted as they stand; best match with the sub-queries first."""
-    asked = re.findall(r"^\d+\. (.*)$", element(prompt, "sub_queries"), re.MULTILINE) or [question_of(prompt)]
-    wanted = stems_of(" ".join([*asked, question_of(prompt)]))
+    """At most two sentences of each source, quoted as they stand; best match with the question first."""
+    asked = sub_queries_of(prompt) or [question_of(prompt)]
+    wanted = stems_of(question_of(prompt))
     limit = re.search(r"at most (\d+) findings", prompt)
     sources = sources_of(prompt)
     findings = []
@@ -136,16 +136,21 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
     }
 
 
+def sub_queries_of(prompt: str) -> list[str]:
+    """The sub-queries of an analysis, which stand in the part that all calls share and so under its own mark."""
+    found = re.search(r"<sub_queries-([0-9a-f]+)>\n(.*?)\n</sub_queries-\1>", prompt, re.DOTALL)
+    return re.findall(r"^[0-9a-f]{2}¦ ?\d+\. (.*)$", found[2], re.MULTILINE) if found else []
+
+
 def stems_of(text: str) -> set[str]:
     """The beginnings of its key words."""
     return {word.lower()[:5] for word in key_words(text)}
 
 
 def answered_by(asked: list[str], quote: str, number: int) -> int:
-    """The number of the sub-query that shares most words with a quote; of several, each in turn."""
-    shared = [len(stems_of(query) & stems_of(quote)) for query in asked]
-    best = [place for place, count in enumerate(shared, start=1) if count == max(shared)]
-    return best[number % len(best)]
+    """The number of a sub-query that shares a word with a quote, each in turn."""
+    shared = [place for place, query in enumerate(asked, start=1) if stems_of(query) & stems_of(quote)] or [1]
+    return shared[number % len(shared)]
 
 
 def report(prompt: str) -> str:

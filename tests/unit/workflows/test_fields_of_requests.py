@@ -120,8 +120,8 @@ async def test_a_long_report_is_written_section_by_section(tmp_path: Path, monke
     assert first["join/1"]
     calls = [operation for name, operation in trial.host.calls if name in ("write_report", "join_report")]
     draft, document = trial.state.draft, await trial.document()
-    assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1"]
-    assert draft.sections == ["Summary", "Part 1", "Part 2", "Gaps and limitations", "Conclusion"]
+    assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1", "write-section-3/1"]
+    assert draft.sections == ["Summary", "Part 1", "Part 2", "Part 3", "Gaps and limitations", "Conclusion"]
     text = await trial.world.content.get_text(draft.document)
     assert [text.count(heading) for heading in ("\n## Part 1\n", "\n## Part 2\n")] == [1, 1]
     assert set(draft.evidence_ids) <= trial.state.evidence.keys()

@@ -40,9 +40,12 @@ PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every
 TEXTS = {
     "prose": PROSE * 60,
     "settings": "# Vacuum and wraparound\n\n"
-    + "autovacuum_freeze_max_age = 200000000  # (0x0BEBC200) https://example.test/a?b=1&c=2\n\n" * 60,
+    + "autovacuum_freeze_max_age = 200000000 (0x0BEBC200), see https://example.test/a?b=1&c=2.\n\n" * 60,
     "chinese": "真空操作可以防止事务标识回卷。" * 300,
 }
+
+
+PROTECTED = [f"src-{number:010d}" for number in range(20)]
 
 
 class Bench:
@@ -168,7 +171,7 @@ async def test_without_management_nothing_is_shortened() -> None:
         assert not any("shown" in warning for warning in whole.account.warnings)
         with pytest.raises(ApplicationError, match=r"needs about \d+ tokens and .* has room for \d+"):
             await one.run(
-                roles.ANALYZER, await one.analyze_input(TEXTS["settings"], 20, tokens=off, max_characters=2_000)
+                roles.ANALYZER, await one.analyze_input(TEXTS["settings"], 20, tokens=off, shown_tokens=90_000)
             )
     assert len(one.api.calls) == 1
 
@@ -216,7 +219,7 @@ async def test_what_cannot_be_shortened_is_refused_before_anything_is_paid() -> 
     """Need, room and margin are named, and no model is asked (C0-10, S0-099, S0-166)."""
     async with narrow(8_192) as one:
         for role, request in (
-            (roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20)),
+            (roles.ANALYZER, await one.analyze_input(TEXTS["prose"], 20, protected_source_ids=PROTECTED)),
             (roles.PLANNER, plan_input(query=PROSE * 400)),
         ):
             with pytest.raises(ApplicationError, match=r"needs about \d+ tokens and .*window 8192") as caught:
