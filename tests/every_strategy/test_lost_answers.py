@@ -45,7 +45,7 @@ IDLE: Final = [
     ("reflective", "query", 2),
     ("reflective", "page", 0),
     ("supervisor", "query", 2),
-    ("supervisor", "analysis", 1),
+    ("supervisor", "analysis", 0),
 ]
 """Strategy, place of failure, and how many pieces of such work are done before it."""
 

@@ -140,6 +140,7 @@ class RandomWorld:
         ]
         return AnalyzerResult(
             findings=findings,
+            answered=[[chance.randint(1, len(request.queries))] for _ in findings],
             evidence=evidence,
             gaps=gaps,
             settled_gaps=[

@@ -29,7 +29,7 @@ from contracts.vocabulary import (
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from tests.fakes.random_world import RandomWorld
-from workflows.phases.analysis import merge, plan_readings, update_quality, withdraw
+from workflows.phases.analysis import merge_readings, plan_readings, update_quality, withdraw
 from workflows.phases.role_inputs import write_input
 from workflows.rules import gaps
 from workflows.rules.endings import (
@@ -214,7 +214,9 @@ async def test_a_finding_on_something_else_closes_no_gap() -> None:
     }
     for status, answer in answers.items():
         made = states.state(gaps=[gap], plan=states.plan(query), sources=states.sources(source))
-        merge(ResearchRun(made, Inbox(), RandomWorld(1).host()), query, answer)
+        run = ResearchRun(made, Inbox(), RandomWorld(1).host())
+        (reading,) = plan_readings(run, [query], [])
+        merge_readings(run, [query], [(reading, answer)], set())
         assert [one.status for one in made.gaps] == [status]
 
 

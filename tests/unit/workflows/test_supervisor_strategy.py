@@ -187,14 +187,17 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
 class SecondThoughts(RandomWorld):
     """The supervisor is content with everything but the first analyses; the plan's first sub-query has no answer."""
 
-    asked: list[tuple[str, list[str]]]
+    asked: list[tuple[list[str], list[str]]]
 
     async def analyze_sources(self, request: AnalyzeInput) -> AnalyzerResult:
-        self.asked.append((request.sub_query.id, [issue.message for issue in request.issues]))
+        self.asked.append(([query.id for query in request.queries], [issue.message for issue in request.issues]))
         result = await super().analyze_sources(request)
-        if request.sub_query.priority == 1 and not request.issues:
-            return AnalyzerResult(gaps=result.gaps, account=result.account)
-        return result
+        if request.issues:
+            return result
+        others = [number for number, answered in enumerate(result.answered) if answered != [1]]
+        return result.model_copy(
+            update={name: [getattr(result, name)[number] for number in others] for name in ("findings", "answered")}
+        )
 
     async def reflect_on_phase(self, request: ReflectInput) -> SupervisorAnswer:
         action = Action.RETRY if request.phase == Phase.ANALYSIS else Action.PROCEED
@@ -207,16 +210,15 @@ def test_a_repeated_analysis_goes_to_those_without_findings() -> None:
     world.asked = []
     state = beginning(ThinkMode.MODEL, GatePolicy.STRICT, 1)
     conduct(world, state)
-    first, second = [name for name, told in world.asked if not told], [one for one in world.asked if one[1]]
-    assert len(second) < len(first)
+    first, second = [names for names, told in world.asked if not told], [one for one in world.asked if one[1]]
     assert second
     assert all(told == ["weigh both sides"] for _, told in second)
+    assert {name for names, _ in second for name in names} < {name for names in first for name in names}
     by_query = {query.id: [one for one in state.findings if one.sub_query_id == query.id] for query in state.plan.nodes}
-    assert all(len(found) <= 5 for found in by_query.values())
     assert {query.id: query.finding_count for query in state.plan.nodes} == {
         name: len(found) for name, found in by_query.items()
     }
-    assert set(state.evidence) == {item for finding in state.findings for item in finding.evidence_ids}
+    assert set(state.evidence) >= {item for finding in state.findings for item in finding.evidence_ids}
 
 
 # --- gates ------------------------------------------------------------------------------------------------------------
