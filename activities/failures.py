@@ -8,7 +8,7 @@ prompt), `usage` (cost without a result, including earlier attempts), `model`, a
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -89,25 +89,27 @@ BEAT_SECONDS: Final = 0.5  # workers throttle heartbeats to one a second, so a c
 class AttemptHistory(BaseModel):
     """Earlier attempts of a call, carried to the next one by heartbeat details."""
 
-    reported: int = 0  # attempts that reported a failure themselves
+    reported: int = 0  # attempts that reported a failure themselves, or whose worker died while a service worked
+    waiting: bool = False  # true while a service works on the call, and no text from outside is handled here
     usage: Usage = Usage()  # their cost without a result
     losses: int = 0  # attempts whose worker died
 
 
 @asynccontextmanager
 async def attempt(
-    area: Area, patience: float | None = None, max_wait: float | None = None
+    area: Area, patience: float | None = None, max_wait: float | None = None, *, handles_text: bool = True
 ) -> AsyncIterator[AttemptHistory]:
     """Send heartbeats while the block runs, and raise its provider errors as `ApplicationError`.
 
     An unavailable service (not a store of ours) is retried for `patience` seconds after the first attempt, a
-    rate-limited one for `max_wait`; None: until the call times out.
+    rate-limited one for `max_wait`; None: until the call times out. A call that `handles_text` from outside is given up
+    after `MAX_LOSSES` deaths of its workers; any other is made again, since only the machine can be the cause.
     """
     began, info = time.monotonic(), activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
     try:
-        with send_heartbeats(*_to_details(history)):
-            if history.losses >= MAX_LOSSES:
+        with send_heartbeats(lambda: _to_details(history)):
+            if handles_text and history.losses >= MAX_LOSSES:
                 raise errors.WorkerLost(f"{history.losses} workers were lost while they tried this")  # noqa: TRY301
             yield history
     except ProviderError as error:
@@ -135,6 +137,19 @@ async def attempt(
             category=ApplicationErrorCategory.BENIGN,
         )
         raise _record(history, stopped) from None
+
+
+@contextmanager
+def waiting_for_service(history: AttemptHistory) -> Iterator[None]:
+    """Mark the block as the work of a service: a worker that dies during it was not killed by a text.
+
+    The next heartbeat, after about a second, says so.
+    """
+    history.waiting = True
+    try:
+        yield
+    finally:
+        history.waiting = False
 
 
 def application_error(
@@ -192,7 +207,9 @@ def _unforeseen(error: Exception, number: int) -> ApplicationError:
 def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
     """Read the history from the last heartbeat; attempts before `number` that are missing from it count as lost."""
     history = AttemptHistory.model_validate(next((part for part in heartbeat_details if isinstance(part, dict)), {}))
-    return history.model_copy(update={"losses": max(0, number - 1 - history.reported)})
+    reported = history.reported + history.waiting
+    update = {"reported": reported, "waiting": False, "losses": max(0, number - 1 - reported)}
+    return history.model_copy(update=update)
 
 
 def check_permission(permitted: bool) -> None:
@@ -209,22 +226,24 @@ def count(name: str, description: str, **attributes: str | bool) -> None:
 
 
 @contextmanager
-def send_heartbeats(*details: Any, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS) -> Iterator[None]:
+def send_heartbeats(
+    details: Callable[[], list[Any]] = list, *, first: float = FIRST_BEAT_SECONDS, interval: float = BEAT_SECONDS
+) -> Iterator[None]:
     """Send a heartbeat after `first` seconds, then every `interval` seconds, until the block ends.
 
-    The next attempt gets `details` as `activity.info().heartbeat_details`; with any, one is also sent at once.
+    The next attempt gets the newest `details` as `activity.info().heartbeat_details`; with any, one is sent at once.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle
 
     def beat() -> None:
         nonlocal timer
-        activity.heartbeat(*details)
+        activity.heartbeat(*details())
         timer = loop.call_later(interval, beat)
 
     timer = loop.call_later(first, beat)  # a task would cost more than a short activity itself
-    if details:
-        activity.heartbeat(*details)
+    if known := details():
+        activity.heartbeat(*known)
     try:
         yield
     finally:

@@ -56,7 +56,7 @@ class RecordsActivities:
     @activity.defn(name="prepare_research")
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
         """Resolve the request, load or store the session, and take the run's turn if the queue has room."""
-        async with attempt(RECORDS):
+        async with attempt(RECORDS, handles_text=False):
             parsed = _parse(request.request_json)
             work = self._resume(request, parsed) if parsed.continue_from else self._start(request.research_id, parsed)
             prepared = await work
@@ -74,7 +74,7 @@ class RecordsActivities:
     @activity.defn(name="preview_research")
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
         """Resolve the request as `prepare_research` would, without storing it or counting the files of its corpus."""
-        async with attempt(RECORDS):
+        async with attempt(RECORDS, handles_text=False):
             parsed = _parse(request.request_json)
             if parsed.continue_from:
                 stored = (await self._load_run(request.research_id, parsed))[1]
@@ -94,7 +94,7 @@ class RecordsActivities:
     @activity.defn(name="take_turn")
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
         """Return place 0 once the run may start, or a place that is news; else fail: retries add no events."""
-        async with attempt(RECORDS):
+        async with attempt(RECORDS, handles_text=False):
             turn = await self.queue.take(request.research_id, request.tenant)
             if turn.place and not is_notable_change(turn.place, request.known_place):
                 raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
@@ -103,13 +103,13 @@ class RecordsActivities:
     @activity.defn(name="prepare_agent")
     async def prepare_agent(self, request: PrepareAgentRequest) -> str:
         """Store an agent's resolution, and return the entry that its calls refer to."""
-        async with attempt(RECORDS):
+        async with attempt(RECORDS, handles_text=False):
             return await self.notebooks.write(request.resolved)
 
     @activity.defn(name="save_session")
     async def save_session(self, request: messages.SaveRequest) -> None:
         """Write a checkpoint as readable JSON: the stored state with the change applied."""
-        async with attempt(RECORDS):
+        async with attempt(RECORDS, handles_text=False):
             state = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             text = json.dumps(await self._with_report(state), ensure_ascii=False)
             await self.sessions.save(request.research_id, text, closed=request.closed)
@@ -120,7 +120,7 @@ class RecordsActivities:
     @activity.defn(name="read_document")
     async def read_document(self, request: messages.DocumentPieceRequest) -> messages.DocumentPiece:
         """Return a slice of a report, a session, a draft or the text of a source."""
-        async with attempt(RECORDS):
+        async with attempt(RECORDS, handles_text=False):
             text = await self._document(request)
         start, end = request.offset, request.offset + min(request.limit, 1_000_000)
         return messages.DocumentPiece(

@@ -409,6 +409,7 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
         limitations += [say(message, count=len(removed))] if removed else []
     described = {say.translated(gap.description) for gap in state.gaps}
+    described |= {say.translated(line) for line in [*state.degraded, *state.failed_branches]}
     if remaining := [line for line in dict.fromkeys(limitations) if line not in described]:
         yield Fact(say("fact_limitations"), "", remaining)
 

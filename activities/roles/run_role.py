@@ -16,7 +16,7 @@ import structlog
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.failures import MODELS, attempt
+from activities.failures import MODELS, AttemptHistory, attempt, waiting_for_service
 from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis, ground_extraction
@@ -92,7 +92,7 @@ class RoleActivities:
 
     async def run(self, role: RoleSpec[Any, Any], request: RoleInput) -> RoleAnswer:
         """Make one role call. Must run inside an activity; raises `ApplicationError`."""
-        async with attempt(MODELS):
+        async with attempt(MODELS) as history:
             request = await self.notebooks.complete_input(request, role)
             documents = await load_documents(request, self.content)
             for entry in await self.notebooks.read_all(request.summaries or [], summaries.SummaryEntry):
@@ -100,7 +100,7 @@ class RoleActivities:
             # In a thread, because a long page takes a while and must not delay other calls' heartbeats.
             task = await asyncio.to_thread(task_of, role, request, documents)
             try:
-                answer = await self._answer(task)
+                answer = await self._answer(task, history)
             except SummariesNeeded as needed:
                 raise await self._order_summaries(needed) from None
             try:
@@ -164,11 +164,14 @@ class RoleActivities:
         kind, category = failures.SUMMARIES_NEEDED, ApplicationErrorCategory.BENIGN
         return ApplicationError(str(needed), {"orders": orders}, type=kind, non_retryable=True, category=category)
 
-    async def _answer(self, task: EngineTask) -> EngineAnswer:
+    async def _answer(self, task: EngineTask, history: AttemptHistory) -> EngineAnswer:
         engine = self.engines.get(task.input.engine)
         if engine is None:
             raise NotConfigured(f"this worker has no {task.input.engine.value} engine: see `research doctor`")
-        return await (self.journal.answer(engine, task) if engine.paid else engine.answer(task))
+        if not engine.paid:
+            return await engine.answer(task)
+        with waiting_for_service(history):
+            return await self.journal.answer(engine, task)
 
     async def _store_result(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
         """Store texts and long lists of a result, so that the history gets only references."""

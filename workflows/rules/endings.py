@@ -186,7 +186,10 @@ def lost_sources(state: ResearchState) -> str:
 
 # --- limitations ---------------------------------------------------------------------------------------------------
 def limitations_of(question: str, state: ResearchState, reason: StopReason) -> list[str]:
-    """Return the limitations for readers: early end, lost sources, unanswered parts, open gaps."""
+    """Return the limitations for readers: early end, failed work, lost sources, unanswered parts, open gaps.
+
+    Whatever makes an outcome partial has a line.
+    """
     lines = list(state.limitations)
     if is_direct(state):
         lines.append("Nothing was searched or read for this answer, so nothing in it is cited or checked.")
@@ -194,6 +197,8 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         text = reason.text
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{text[0].upper()}{text[1:]}{report}.")
+    lines += state.failed_branches
+    lines += [note for note in state.degraded if note.partition(":")[0] in state.fallbacks]
     lines.append(lost_sources(state))
     if state.refresh is not None and state.refresh.lost:
         titles = "; ".join(state.sources[name].title for name in sorted(state.refresh.lost) if name in state.sources)

@@ -11,7 +11,17 @@ from temporalio.activity import ActivityCancellationDetails
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.failures import MODELS, READING, RECORDS, SEARCHING, Area, application_error, attempt, attempt_history
+from activities.failures import (
+    MODELS,
+    READING,
+    RECORDS,
+    SEARCHING,
+    Area,
+    application_error,
+    attempt,
+    attempt_history,
+    waiting_for_service,
+)
 from contracts import failures
 from contracts.outcome import Usage
 from providers import errors
@@ -112,6 +122,42 @@ async def test_a_call_that_kills_its_workers_is_given_up() -> None:
     """Three workers died of it: the fourth does not touch it (F12)."""
     failure = await Attempt(4).of(None)
     assert (failure.type, failure.non_retryable) == (failures.WORKER_LOST, True)
+
+
+async def test_a_call_that_handles_no_text_outlives_every_restart() -> None:
+    """A run that waits for its turn is not poison: restarts for other reasons end it never."""
+
+    async def body() -> str:
+        async with attempt(RECORDS, handles_text=False):
+            return "taken"
+
+    assert await Attempt(9).environment.run(body) == "taken"
+
+
+async def test_workers_that_die_while_a_model_works_are_no_losses() -> None:
+    """A call to a model is made again however often workers are killed during it; deaths before and after count."""
+    tried = Attempt()
+
+    async def body() -> None:
+        async with attempt(MODELS) as history:
+            with waiting_for_service(history):
+                while not tried.beats:
+                    await asyncio.sleep(0.01)
+
+    await tried.environment.run(body)
+    assert tried.beats == [({"waiting": True},)]
+    details: Any = tried.beats[0]
+    for number in range(2, 9):
+        again = Attempt(number, *details)
+
+        async def killed_while_waiting() -> None:
+            async with attempt(MODELS) as history:
+                assert history.losses == 0
+
+        await again.environment.run(killed_while_waiting)
+        (beat,) = again.beats[0]
+        details = ({**beat, "waiting": True},)
+    assert attempt_history(11, details).losses == 2
 
 
 @pytest.mark.parametrize("error", [errors.RateLimited("wait"), errors.Unavailable("down"), errors.InvalidCall("no")])
