@@ -7,11 +7,13 @@ from typing import Final
 
 from providers.interfaces import SharedStore
 from providers.shared.cache import Cache
-from providers.shared.paid_calls import CallStore
+from providers.shared.paid_calls import CallStore, ReservedRoom
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
 SHARED_FILE: Final = "shared.sqlite3"  # in RESEARCH_HOME, shared by the workers of one machine without Redis
+
+ROOM_FILE: Final = "shared.reserve"  # beside it: room for paid answers
 
 
 @dataclass(frozen=True)
@@ -40,4 +42,4 @@ async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
             for each in (journal, quick):
                 stack.push_async_callback(each.close)
             await journal.get("opened")  # reports an unusable file now instead of during a run
-            yield SharedState(CallStore(journal, quick), Cache(quick), quick)
+            yield SharedState(CallStore(journal, quick, ReservedRoom(settings.home / ROOM_FILE)), Cache(quick), quick)

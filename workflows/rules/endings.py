@@ -198,7 +198,9 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         report = "; the report was written from what was there" if state.draft else ""
         lines.append(f"{text[0].upper()}{text[1:]}{report}.")
     lines += state.failed_branches
-    lines += [note for note in state.degraded if note.partition(":")[0] in state.fallbacks]
+    if has_fallen_back(state):
+        notes = [note for note in state.degraded if note.partition(":")[0] in state.fallbacks]
+        lines += notes or ["Part of the work was done without the model."]
     lines.append(lost_sources(state))
     if state.refresh is not None and state.refresh.lost:
         titles = "; ".join(state.sources[name].title for name in sorted(state.refresh.lost) if name in state.sources)

@@ -348,6 +348,7 @@ def test_the_outcome_follows_from_what_is_missing(
     lines = limitations_of(QUESTION, made, reason)
     assert any("from what was there" in line for line in lines) is (reason in CUT_SHORT)
     assert any(line.startswith("The report did not pass its check: ") for line in lines) is ("draft" in changes)
+    assert lines or outcome is not Outcome.PARTIAL
     # A faulty report leaves no part of the plan without an answer.
     whole = Completeness.PARTIAL if reason in CUT_SHORT or made.failed_branches else Completeness.FULL
     assert completeness_of(QUESTION, made, reason) is (whole if made.findings else Completeness.EMPTY)

@@ -1,13 +1,16 @@
 """The journal of paid calls over each kind of store, alone and shared by several real processes."""
 
 import asyncio
+import errno
+import os
+from pathlib import Path
 
 import pytest
 
-from providers.errors import CallInFlight, SharedStateUnavailable
+from providers.errors import CallInFlight, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared import paid_calls
-from providers.shared.paid_calls import CallLease, CallStore
+from providers.shared.paid_calls import CallLease, CallStore, ReservedRoom
 from tests.fakes.shared_stores import BrokenStore, MemorySharedStore, Opener, processes
 from tests.unit.providers.shared.conftest import everywhere, shared_by_processes
 
@@ -194,3 +197,54 @@ async def test_a_store_that_is_away_for_a_moment_costs_no_answer(monkeypatch: py
     store.error = None
     await finishing
     assert await calls.begin("k", "r-1", 60.0) == "answer"
+
+
+class FullDisk(MemorySharedStore):
+    """A store on a disk that others have filled up: an answer finds room only where reserved room was given up."""
+
+    def __init__(self, room: Path) -> None:
+        super().__init__()
+        self._room = room
+        self._size: int | None = None
+
+    def fill(self) -> None:
+        self._size = self._room.stat().st_size
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        if self._size is not None and new and "/answer/" in key:
+            if self._size - self._room.stat().st_size < len(new):
+                raise StorageFull("full")
+            self.fill()  # others take what the answer left
+        return await super().swap(key, old, new, ttl_seconds)
+
+
+async def test_a_paid_answer_finds_room_on_a_full_disk(tmp_path: Path) -> None:
+    """Each call under way when the disk is full gets its answer written, so that no restart pays for it again."""
+    room = tmp_path / "room"
+    store = FullDisk(room)
+    calls = CallStore(store, MemorySharedStore(), ReservedRoom(room, 4_000_000))
+    leases = [await begun(calls, str(number)) for number in range(50)]
+    assert room.stat().st_blocks * 512 >= 4_000_000
+    store.fill()
+    for lease in leases:
+        await calls.finish(lease, "x" * 20_000)
+    assert [await calls.begin(str(number), "r-1", 60.0) for number in range(50)] == ["x" * 20_000] * 50
+
+
+async def test_no_call_is_paid_for_without_room_for_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It waits until the disk has room again; what is reserved stays for the calls under way."""
+    room = ReservedRoom(tmp_path / "room", 1_000_000)
+    calls = CallStore(MemorySharedStore(), room=room)
+    await begun(calls)
+    assert room.give_up(400_000)
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(StorageFull):
+        await begun(calls, "other")
+    assert (tmp_path / "room").stat().st_size == 600_000
+    monkeypatch.undo()
+    await begun(calls, "other")
+    assert (tmp_path / "room").stat().st_size == 1_000_000
