@@ -194,7 +194,7 @@ class IndexReader:
         """Return whether a key of the index contains this one; a short one, at its beginning."""
         self._open_vocabulary()
         if len(key) < MIN_CONTAINED_LETTERS:
-            query = "SELECT EXISTS (SELECT 1 FROM vocabulary WHERE term >= ?1 AND substr(term, 1, length(?1)) = ?1)"
+            query = "SELECT EXISTS (SELECT 1 FROM vocabulary WHERE term >= ?1 AND term < ?1 || char(0x10ffff))"
         else:
             query = "SELECT EXISTS (SELECT 1 FROM vocabulary WHERE instr(term, ?1))"
         return bool(self._count(query, key))

@@ -45,8 +45,8 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
         best = enumerate(ranked[: min(request.max_results, MAX_RESULTS)], start=1)
         hits = [_hit(index, corpus, sections, weights, number) for number, sections in best]
-        absent = [key for key, count in counts.items() if not count]
-        nearest = {key: _nearest(index, key, language) for key in absent if not is_unspaced(key)}
+        absent = [key for key, count in counts.items() if not count and not is_unspaced(key)]
+        nearest = {key: _nearest(index, key, language) for key in absent}
         # A word that stands inside another one, as in `Deposit1200` or a compound, is not in none of the documents.
         counts |= dict.fromkeys(filter(index.contains, absent), 1)
         return SearchResponse(

@@ -13,7 +13,15 @@ from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, SourceExtract, WriteInput
 from contracts.vocabulary import Quality
 from providers.extractive.brief import analyze, write
-from providers.text import KNOWN_LANGUAGES, detect_language, language_data, question_stems, word_keys, words
+from providers.text import (
+    KNOWN_LANGUAGES,
+    detect_language,
+    language_data,
+    question_stems,
+    sentence_spans,
+    word_keys,
+    words,
+)
 
 INDEXED = (
     "alarm",
@@ -206,6 +214,7 @@ def test_stems_and_stop_words_are_those_of_the_language(language: str, question:
         ("The kiln vents at 80 degrees.", "The kiln vents at 90 degrees at night.", "Degrees of a kiln?"),
         ("The WHO is what we are.", "The WHO is an agency.", "What is the WHO?"),
         ("The IT is what we are.", "The IT is an agency.", "What is the IT?"),
+        ("The north gate opens at dawn for Ana.", "The south gate opens at dawn for Ana.", "Which gate opens at dawn?"),
     ],
 )
 def test_short_passages_with_other_words_are_no_duplicates(one: str, other: str, question: str) -> None:
@@ -270,6 +279,12 @@ LINES: Mapping[str, tuple[str, str, str]] = {
         "Can I bring a dog?",
         "a lead",
     ),
+    "long answer": (
+        "May we light a fire?\n\n" + "The ring by the lake is the place for it in spring. " * 8 + "Not in July.",
+        "May we light a fire?",
+        "Not in July.",
+    ),
+    "log": ("```\n10:02 valve 7 open\n10:09 pump stalled\n```", "When did the pump stall?", "10:09 pump stalled"),
     "address": ("Harbour office\n12 Quay Street\nPhone 555 0199", "What is the phone of the harbour office?", "0199"),
     "names": ("\n\n".join(f"{name} {9 * len(name)}" for name in INDEXED), "Number of the lid?", "lid 27"),
 }
@@ -326,6 +341,15 @@ def test_writing_without_spaces_is_compared_by_pairs_of_letters(language: str) -
     assert expected in shelf.passages(question)[0]
     other = Shelf({"A": text.split("\n\n")[0]}, language)
     assert other.passages(question) == []
+
+
+def test_sentences_and_language_of_writing_without_spaces() -> None:
+    """A full stop ends a sentence without white space; few letters of its own make a text Japanese."""
+    text = "水闸十点关闭。“好！”他说。A sentence. Another one."
+    shown = [text[start:end].strip() for start, end in sentence_spans(text)]
+    assert shown == ["水闸十点关闭。", "“好！”", "他说。", "A sentence.", "Another one."]
+    questions = ("水門の開閉時刻表", "水闸开关时间", "배", "Κανένα", "ค่า", "Когда")
+    assert [detect_language(question) for question in questions] == ["ja", "zh", "ko", "und", "th", "ru"]
 
 
 def test_a_word_in_another_form_is_not_in_none_of_the_documents() -> None:

@@ -37,6 +37,8 @@ def test_a_plan_is_the_question_and_its_words_in_other_forms(most: int) -> None:
     guided = [each.query for each in roles.plan(PlanInput(query=QUESTION, guidance=guidance)).sub_queries]
     assert guided[:2] == [QUESTION, "look at base backups"]
     assert not any("more sources" in query for query in guided)
+    chinese = roles.plan(PlanInput(query="水闸几点关闭？", language="zh", max_sub_queries=most))
+    assert [each.query for each in chinese.sub_queries] == ["水闸几点关闭？"]  # forms are words of known languages
 
 
 def test_a_decomposed_question_has_a_heading_for_each_query() -> None:
