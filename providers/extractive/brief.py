@@ -93,7 +93,8 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
             lines += [f"## {say[heading]}", ""]
             for passage in part:
                 position = (passage.source.id, passage.start, passage.end)
-                lines += [_caption(passage), "", *_quote(ranking.text(passage), f"[{ids[position]}]"), ""]
+                text = ranking.text(passage)
+                lines += [_caption(passage, text), "", *_quote(text, f"[{ids[position]}]"), ""]
     uncovered = _uncovered(task, ranking, passages, say)
     if uncovered or not passages:
         lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered)]
@@ -147,9 +148,10 @@ def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], 
     return lines
 
 
-def _caption(passage: Passage) -> str:
+def _caption(passage: Passage, text: str) -> str:
     """Return the origin of a passage: title, heading path, and the table header or the introduction above it."""
-    parts = list(dict.fromkeys((passage.source.title, *passage.path)))
+    path = passage.path[:-1] if passage.path and text.lstrip().startswith(passage.path[-1]) else passage.path
+    parts = list(dict.fromkeys((passage.source.title, *path)))
     lead = " ".join(passage.lead.strip("| \n").replace("|", "·").split())
     return "*" + _escape(" › ".join(parts)) + (f" ({_escape(shorten(lead, TITLE_CHARACTERS))})" if lead else "") + "*"
 
