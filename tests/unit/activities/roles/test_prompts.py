@@ -306,7 +306,7 @@ def test_the_supervisor_sees_what_it_judges() -> None:
 
 def test_the_refiner_sees_the_best_passages_of_pages_already_read() -> None:
     """Each gap names the numbers of its passages, which say where they stand; no gap has more than three."""
-    page = "# Manual\n\n## Costs\n\nFreezing measured rows costs one write each.\n\n## Other\n\nApples are red.\n"
+    page = "# Manual\n\n## Costs\n\nFreezing the measured rows costs one write of each page.\n\n## Other\n\nApples are red.\n"
     gaps = [
         Gap(id="gap-1", description="What the measured costs of freezing are is not stated."),
         Gap(id="gap-2", description="Whether tigers swim."),
@@ -316,7 +316,7 @@ def test_the_refiner_sees_the_best_passages_of_pages_already_read() -> None:
     request = supervisor_roles.REFINER.input(**common(**fields))
     documents = {reference(page).hash: page, reference("# Draft").hash: "# Draft"}
     prompt = unmarked(render_role(supervisor_roles.REFINER, request, documents).prompt)
-    assert "1. (A manual › Manual › Costs) Freezing measured rows costs one write each." in prompt
+    assert "1. (A manual › Manual › Costs) Freezing the measured rows costs one write of each page." in prompt
     assert "is not stated. (moderate, priority 1; passages 1)" in prompt
     assert "Whether tigers swim. (moderate, priority 1)" in prompt
     assert "Apples" not in prompt
