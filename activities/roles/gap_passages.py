@@ -8,7 +8,7 @@ from activities.roles.grounding import RoleWork, heading_offsets
 from contracts.call_sizes import MAX_GAP_PASSAGES
 from contracts.evidence import Gap, SectionRef
 from contracts.supervisor_roles import GapReading, RefineInput, RefinerAnswer, RefinerResult
-from providers.extractive.lookup import FoundPassage, find_passages
+from providers.tokens.lookup import FoundPassage, find_passages
 
 PASSAGES_PER_GAP: Final = 3
 SECTION_CHARACTERS: Final = 6_000

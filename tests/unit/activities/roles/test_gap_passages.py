@@ -9,7 +9,7 @@ from contracts.evidence import DocumentRef, Gap
 from contracts.roles import SourceExtract
 from contracts.supervisor_roles import REFINER, RefineInput, RefinerAnswer
 from contracts.vocabulary import EngineKind
-from providers.extractive.lookup import FoundPassage, find_passages
+from providers.tokens.lookup import FoundPassage, find_passages
 
 PLANNING = "It is usually wise to create the primary and standby servers so that they are as similar as possible."
 ARCHITECTURE = "In any case the hardware architecture of both servers must be the same."
