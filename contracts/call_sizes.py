@@ -1,13 +1,17 @@
-"""Sizes of model calls: prompt limits, the expected size of a call, and the upper bound to reserve for it. Pure.
+"""Sizes of model calls: prompt limits, the expected size of a call, its likely size and its upper bound. Pure.
 
-All figures err high. `worst_call` bounds one call with known input: its bill never exceeds the bound.
+`worst_call` bounds one call with known input. What is reserved is mostly less: `likely_call`, by the sizes of the run's
+own earlier calls. Both ends of a reservation are enforced: the activity refuses a prompt that is estimated larger, and
+the call asks for no more output than is reserved.
 """
 
 import json
 import math
+from collections.abc import Mapping
 from typing import Any, Final
 
 from contracts import checking_roles, roles
+from contracts.base import CompactModel
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
 from contracts.outcome import Usage
@@ -67,6 +71,15 @@ ESTIMATE_FACTOR: Final = 2
 """Most tokens for each estimated one (`providers.tokens.allotment`): dense text such as hashes takes up to that."""
 FINDING_TOKENS: Final = 600
 """A finding with its passages, in a typical report."""
+FIRST_INPUT_SHARE: Final = 0.5
+"""Of the upper bound, for the first call of a role; a prompt that needs more is measured before it is paid."""
+INPUT_MARGIN: Final = 1.05
+OUTPUT_MARGIN: Final = 0.5
+"""Margins on the largest call so far: answers of a role differ more than prompts, whose size is measured. That of the
+output is divided by the number of calls, down to a fifth."""
+MIN_OUTPUT_TOKENS: Final = 400
+CLAIM_TOKENS: Final = 250
+"""A statement with its passages, in a checker's prompt."""
 MATERIAL: Final = {
     "answers", "claims", "sources", "findings", "evidence", "term_documents", "summaries", "read_sources"
 }  # fmt: skip
@@ -84,7 +97,7 @@ def expected_call(
     """Return the typical size of a role's call, with the texts of its sources or the findings of a report."""
     claims = min(findings, CLAIMS_PER_CALL)
     material = {
-        checking_roles.CHECKER.name: claims * 250,
+        checking_roles.CHECKER.name: claims * CLAIM_TOKENS,
         checking_roles.CORRECTOR.name: claims * 450,
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
         roles.ANALYZER.name: shown_tokens + min(sources, MAX_SOURCES) * SNIPPET_TOKENS,
@@ -102,6 +115,75 @@ def expected_call(
 def minimal_call(role: RoleSpec[Any, Any]) -> Usage:
     """Return the typical size of a role's call in a run that finds little: two short sources, two findings."""
     return expected_call(role, sources=2, findings=2, shown_tokens=MIN_SHOWN_TOKENS)
+
+
+class CallSizes(CompactModel):
+    """The sizes of a role's calls in a run so far."""
+
+    calls: int = 0
+    input_share: float = 0.0
+    """Tokens of a prompt divided by its upper bound (`worst_call`): the largest share, which later ones halve."""
+    output_share: float = 0.0
+    """Tokens of the longest answer, including reasoning, divided by the role's expected output."""
+
+    def with_call(self, role: RoleSpec[Any, Any], bound: Usage, input_tokens: int, output_tokens: int) -> "CallSizes":
+        """Return the sizes with one more call."""
+        share = input_tokens / max(1, bound.input_tokens) or self.input_share
+        return CallSizes(
+            calls=self.calls + 1,
+            input_share=round(max(share, (self.input_share + share) / 2), 4),
+            output_share=max(self.output_share, round(output_tokens / role.expected_output_tokens, 4)),
+        )
+
+    def merged(self, other: "CallSizes") -> "CallSizes":
+        """Return the larger of each figure."""
+        return CallSizes(
+            calls=self.calls + other.calls,
+            input_share=max(self.input_share, other.input_share),
+            output_share=max(self.output_share, other.output_share),
+        )
+
+
+def likely_call(
+    role: RoleSpec[Any, Any], bound: Usage, seen: Mapping[str, CallSizes], reasoning_tokens: int | None = None
+) -> Usage:
+    """Return a size that few calls exceed, from the sizes of the run's calls by role and a call's upper bound.
+
+    The output of a role without calls follows that of the other roles: a model that reasons, or is brief, does so in
+    all of them.
+    """
+    own = seen.get(role.name)
+    share = FIRST_INPUT_SHARE if own is None or not own.input_share else own.input_share * INPUT_MARGIN
+    return Usage(
+        input_tokens=math.ceil(bound.input_tokens * share),
+        output_tokens=min(bound.output_tokens, likely_output(role, seen, reasoning_tokens)),
+    )
+
+
+def likely_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], reasoning_tokens: int | None = None) -> int:
+    """Return a number of output tokens that few answers of a role exceed."""
+    own = seen.get(role.name)
+    if own is None and not seen:
+        reasoning = REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens
+        return 2 * role.expected_output_tokens + reasoning
+    share = max(sizes.output_share for sizes in seen.values()) if own is None else own.output_share
+    margin = OUTPUT_MARGIN / (1 if own is None else min(5, max(1, own.calls)))
+    return max(MIN_OUTPUT_TOKENS, math.ceil(role.expected_output_tokens * share * (1 + margin)))
+
+
+def likely_report(findings: int, seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
+    """Return a size for writing a report that few exceed, by the number of its findings."""
+    bound = worst_report(findings, reasoning_tokens)
+    return likely_call(roles.SYNTHESIZER, bound, seen, reasoning_tokens)
+
+
+def likely_check(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
+    """Return a size that few calls of the checker exceed."""
+    claims = CLAIMS_PER_CALL * CLAIM_TOKENS
+    bound = Usage(
+        input_tokens=FIXED_INPUT_TOKENS + claims, output_tokens=worst_output(checking_roles.CHECKER, reasoning_tokens)
+    )
+    return likely_call(checking_roles.CHECKER, bound, seen, reasoning_tokens)
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> Usage:

@@ -15,6 +15,8 @@ EVENTS_AFTER_TASK: Final = "the run's history has events that no workflow task h
 # Failures of calls to the outside world (activity level).
 SUMMARIES_NEEDED: Final = "SummariesNeeded"
 """Not a failure: texts of the call must be summarised before it is paid (`contracts.summaries`)."""
+RESERVATION_TOO_SMALL: Final = "ReservationTooSmall"
+"""Not a failure: the prompt needs more input tokens than are reserved; nothing was paid. The details name them."""
 INVALID_MODEL_OUTPUT: Final = "InvalidModelOutput"
 ANSWER_CUT: Final = "AnswerCut"
 ANSWER_REFUSED: Final = "AnswerRefused"

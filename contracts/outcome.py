@@ -101,6 +101,8 @@ class CallAccount(Contract):
     model: str | None = None
     prompt_version: str = ""
     usage: Usage = Field(default=Usage())
+    estimated_input_tokens: int = 0
+    """Estimate of the prompt's tokens, which decides whether the call fits what is reserved; 0 without a model."""
     warnings: list[str] = []
     """Coerced values, dropped items: one short line each, without page text."""
     content: CallFidelity | None = None

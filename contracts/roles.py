@@ -75,6 +75,14 @@ class RoleInput(CompactModel):
     """Validation error of the previous answer, if this call repairs it."""
     time_limit_seconds: float = 300.0
     """Start-to-close timeout of the activity; clients must give up before it."""
+    reserved_input_tokens: int | None = None
+    """Input tokens that the budget has for this call, by the estimate of its prompt; None: no limit is set."""
+    reserved_output_tokens: int | None = None
+    """Output tokens, including reasoning, that the budget has for this call; None: those of the role."""
+    shorten: bool = False
+    """True: show less content if the whole needs more input tokens than are reserved."""
+    more: bool = False
+    """True: the call is made again with more output tokens, because its answer was cut at those reserved."""
     tokens: TokenSettings = TokenSettings()
     summaries: list[str] | None = None
     """Hashes of entries with summaries of this call's texts; None if none were requested yet."""
@@ -455,7 +463,7 @@ ANALYZER: Final = RoleSpec(
 )  # fmt: skip
 SYNTHESIZER: Final = RoleSpec(
     "synthesizer", "write_report", Tier.COMPLEX, WriteInput, SynthesizerAnswer, SynthesizerResult,
-    share=TokenShare.SYNTHESIS, output_tokens=16_000, expected_output_tokens=5_000, work="synthesis", plain_text=True,
+    share=TokenShare.SYNTHESIS, output_tokens=16_000, expected_output_tokens=3_000, work="synthesis", plain_text=True,
 )  # fmt: skip
 
 

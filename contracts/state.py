@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, SerializeAsAny
 
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger
+from contracts.call_sizes import CallSizes
 from contracts.checking import Verification
 from contracts.defects import MAX_DEFECTS, Defect
 from contracts.evidence import Candidate, DocumentRef, Evidence, Finding, Gap, QueryRecord, ReportDraft, Source, keys_of
@@ -182,6 +183,8 @@ class ResearchState(BaseModel):
     """Usage by role (`gatherer` for searches and reads), without times; the sum is `usage`."""
     usage_by_phase: dict[str, Usage] = {}
     """Usage by phase, without times; the sum is `usage`."""
+    call_sizes: dict[str, CallSizes] = {}
+    """The sizes of model calls by role, from which later ones are reserved."""
     calls: dict[str, dict[str, int]] = {}
     """Number of calls by caller and called role; those of agents are added when they end."""
     paid_failures: list[str] = []

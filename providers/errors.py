@@ -163,6 +163,14 @@ class StorageFull(Retryable):
     """No space is left where data is stored."""
 
 
+class ReservationTooSmall(Exception):
+    """No external error: the prompt needs this many input tokens, more than the run has reserved for the call."""
+
+    def __init__(self, needed: int) -> None:
+        super().__init__(f"the prompt needs {needed} tokens, more than are reserved")
+        self.needed = needed
+
+
 class SummariesNeeded(Exception):
     """No external error: these texts must be summarised at these levels before the call is paid."""
 

@@ -78,6 +78,8 @@ class EngineAnswer:
     """Items of the content, as shown to the model."""
     fidelity: CallFidelity | None = None
     """Figures of the content; None if the prompt has no items."""
+    estimate: int = 0
+    """Estimated tokens of the prompt, erring on the high side."""
 
     @property
     def levels(self) -> dict[str, Level]:

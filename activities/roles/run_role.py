@@ -50,7 +50,14 @@ from contracts.strategies import declared_roles
 from contracts.tokens import RATIOS, ArchiveRecord, ContentEntry, ItemFidelity, Level
 from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
 from contracts.vocabulary import EngineKind
-from providers.errors import AnswerUnusable, InvalidOutput, NotConfigured, ProviderError, SummariesNeeded
+from providers.errors import (
+    AnswerUnusable,
+    InvalidOutput,
+    NotConfigured,
+    ProviderError,
+    ReservationTooSmall,
+    SummariesNeeded,
+)
 from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
 
@@ -103,6 +110,8 @@ class RoleActivities:
                 answer = await self._answer(task, history)
             except SummariesNeeded as needed:
                 raise await self._order_summaries(needed) from None
+            except ReservationTooSmall as refused:
+                raise _order_reservation(refused) from None
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
             except AnswerUnusable as error:
@@ -206,6 +215,13 @@ class RoleActivities:
         return strip_details(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
 
 
+def _order_reservation(refused: ReservationTooSmall) -> ApplicationError:
+    """Return the failure that requests a repeated call with a larger reservation; nothing was paid."""
+    kind, category = failures.RESERVATION_TOO_SMALL, ApplicationErrorCategory.BENIGN
+    details = {"input_tokens": refused.needed}
+    return ApplicationError(str(refused), details, type=kind, non_retryable=True, category=category)
+
+
 # --- from input to task, from answer to result -----------------------------------------------------------------------
 def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str, str]) -> EngineTask:
     """Make the task for an engine. Only a model gets a prompt: for other engines, prompt and version are empty."""
@@ -263,6 +279,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         model=answer.model,
         prompt_version=task.prompt_version,
         usage=answer.usage,
+        estimated_input_tokens=answer.estimate,
         warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
     return result.model_copy(update={"account": account}), work.texts

@@ -242,6 +242,8 @@ def request_fingerprint(task: EngineTask) -> str:
         "messages": [[message.role, message.content] for message in task.whole.messages],
         "tools": tool_definitions(task),
     }
+    if request.more:
+        parts["more"] = True
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 

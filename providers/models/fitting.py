@@ -12,7 +12,7 @@ from typing import Any, Final
 from contracts.summaries import MIN_SUMMARY_CHARACTERS, SUMMARY_LEVELS, summary_characters
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.tool_turns import THINKING
-from providers.errors import InvalidCall, SummariesNeeded
+from providers.errors import InvalidCall, ReservationTooSmall, SummariesNeeded
 from providers.interfaces import EngineTask, Message, RenderedPrompt
 from providers.models.answers import schema_text, tool_definitions
 from providers.models.chat import ChatMode, ChatRequest, ToolUse
@@ -58,8 +58,9 @@ class FittedRequest:
 def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     """Build the request of a task in the strongest mode that the model supports.
 
-    Raises `SummariesNeeded` if texts that it shortens are to be summarised and the task refers to no summaries yet, and
-    `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit.
+    Raises `SummariesNeeded` if texts that it shortens are to be summarised and the task refers to no summaries yet,
+    `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit, and
+    `ReservationTooSmall` if it would fit but needs more tokens than are reserved.
     """
     capabilities, tools = candidate.capabilities, tool_definitions(task)
     plain = task.role.plain_text or bool(tools)
@@ -72,7 +73,11 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     surroundings = task.system + schema + ending + (json.dumps(tools) if tools else "")
     rendered, levels, used, (room, output) = _fit(task, candidate, surroundings, repair)
     warnings, needed = list[str](), task.role.output_tokens + capabilities.reasoning_tokens
-    if output < needed // 2:
+    reserved = task.input.reserved_output_tokens
+    if task.input.shorten and reserved is not None and reserved < output:
+        ending = BREVITY.format(words=reserved // 2) + ending
+        warnings.append(f"the budget has {reserved} tokens of output: a shorter answer is requested")
+    elif output < needed // 2:
         ending = BREVITY.format(words=task.role.output_tokens * output // needed // 2) + ending
         warnings.append(f"the model allows {output} tokens of output: a shorter answer is requested")
     ending += repair
@@ -83,7 +88,7 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         model=candidate.model,
         system=task.system,
         prompt=rendered.prompt if messages else rendered.prompt + ending,
-        max_tokens=output,
+        max_tokens=output if reserved is None else min(output, reserved),
         timeout_seconds=task.input.time_limit_seconds,
         json_schema=json.loads(schema) if schema else None,
         mode=mode,
@@ -117,10 +122,10 @@ def _fit(
         return int(factor * (overhead + BREVITY_TOKENS + estimated_tokens(content)))
 
     spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair)) if whole.items else 0.0
-    rendered, used, (room, output) = whole, tokens_of(whole), room_for(task, candidate)
+    rendered, used, (room, output) = whole, tokens_of(whole), _room_to_use(task, candidate, MAX_OUTPUT_SHARE)
     levels: dict[str, Level] = {}
     if used + spare > room:
-        room, output = room_for(task, candidate, REDUCED_OUTPUT_SHARE)
+        room, output = _room_to_use(task, candidate, REDUCED_OUTPUT_SHARE)
     if used + spare > room:
         for _ in range(FITTING_ROUNDS if task.render else 0):
             # The marks of a prompt depend on its content, so the overhead around the items differs a little each time.
@@ -128,14 +133,16 @@ def _fit(
             try:
                 levels = allot(whole.items, room - frame, factor)
             except ContextBudgetExceeded as error:
-                raise too_long(task, candidate, int(frame + error.needed)) from None
+                raise _does_not_fit(task, candidate, int(frame + error.needed)) from None
             rendered = task.render(levels)  # type: ignore[misc]
             used = tokens_of(rendered)
             if used + spare <= room:
                 break
         else:
-            raise too_long(task, candidate, used)
-    if task.input.tokens.summarization_provider and task.input.summaries is None:
+            raise _does_not_fit(task, candidate, used)
+    if task.input.reserved_input_tokens is not None and used > task.input.reserved_input_tokens:
+        raise ReservationTooSmall(used)
+    if task.input.tokens.summarization_provider and task.input.summaries is None and not task.input.shorten:
         _require_summaries(whole.items, levels)
     return rendered, levels, used, (room, output)
 
@@ -169,6 +176,20 @@ def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list
         return tokens * candidate.capabilities.token_factor > room_for(task, candidate, REDUCED_OUTPUT_SHARE)[0]
 
     return sorted(candidates, key=is_too_small)
+
+
+def _room_to_use(task: EngineTask, candidate: ModelCandidate, share: float) -> tuple[int, int]:
+    """Return the room of the window, at most what is reserved if the task may show less content."""
+    room, output = room_for(task, candidate, share)
+    reserved = task.input.reserved_input_tokens
+    return (min(room, reserved) if task.input.shorten and reserved is not None else room), output
+
+
+def _does_not_fit(task: EngineTask, candidate: ModelCandidate, needed: int) -> Exception:
+    """Return the error for a prompt whose least content needs this many tokens."""
+    if task.input.shorten and needed <= room_for(task, candidate, REDUCED_OUTPUT_SHARE)[0]:
+        return ReservationTooSmall(needed)
+    return too_long(task, candidate, needed)
 
 
 def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> InvalidCall:

@@ -138,7 +138,9 @@ class LanguageModelEngine:
             for failed, error in failures
         ]
         warnings = [*skipped, *fitted.warnings, *reply.warnings, *notes]
-        return EngineAnswer(content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity)
+        return EngineAnswer(
+            content, self.kind, reply.model, usage, warnings, fitted.items, fitted.fidelity, fitted.estimate
+        )
 
 
 def _explained(error: InvalidCall, task: EngineTask, candidate: ModelCandidate, fitted: FittedRequest) -> InvalidCall:

@@ -23,6 +23,7 @@ from tests.every_strategy.joined import (
     whole_run,
     world_of,
 )
+from tests.fakes.corpus import MemoryCorpus, long_manual
 from tests.fakes.host import TimedHost
 from tests.fakes.world import World, begin
 from workflows.driver import Driver
@@ -138,9 +139,10 @@ async def test_a_share_that_is_used_up_ends_no_research(tmp_path: Path) -> None:
 
 async def test_calls_wait_for_room_that_others_give_back(tmp_path: Path) -> None:
     """Too little for all reservations at once, enough for what the calls really need: one after another, all done."""
+    limits, corpus = {"analysis_tokens": 2_000}, MemoryCorpus(long_manual(4))
     free, tight = [
-        await priced(tmp_path / str(most), "supervisor", limits={"max_cost_usd": most, "analysis_tokens": 1_000})
-        for most in (9.0, 0.9)
+        await priced(tmp_path / str(most), "supervisor", corpus=corpus, limits=limits | {"max_cost_usd": most})
+        for most in (9.0, 0.2)
     ]
     assert tight.state.result.stop_reason is free.state.result.stop_reason
     assert tight.api.counts() == free.api.counts()

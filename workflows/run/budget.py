@@ -1,16 +1,18 @@
 """The budget: reserved before each model call, settled after it. Pure functions of limits, usage and reservations.
 
-A call may start only if its reservation fits on top of usage, calls in flight and the reserve for the report, so no
-limit is exceeded as long as no call needs more than its reservation.
+A call may start only if its reservation fits on top of usage, calls in flight and the reserve for the report. No limit
+is exceeded, because no call may use more than its reservation (`contracts.call_sizes`). A call gets all that its role
+may use if that fits, else what it likely uses; if that does not fit beside calls in flight, it waits for them; if it
+does not fit without them, it gets a part of it, down to `MIN_PART`.
 """
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
 from contracts.addresses import short_hash
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, worst_report
 from contracts.outcome import Usage
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.roles import RoleInput
@@ -19,14 +21,20 @@ from contracts.tokens import TokenShare
 from contracts.vocabulary import StopReason
 
 REPORT_CALLS: Final = 2
-"""Calls reserved for the synthesis: writing and one repair."""
+"""Of a limit of calls, for the synthesis: writing and one repair."""
 SYNTHESIS_SHARE: Final = 0.35
 """Largest share of a limit reserved for the synthesis, so that small limits leave something for research."""
 CHECKING_CALLS: Final = 3
+CHECKING_BATCHES: Final = 6
+"""Likely calls of a checker for one report, whose corrections are checked too: its tokens and costs are reserved."""
 CHECKING_SHARE: Final = 0.15
-"""Share of each limit reserved for checking the report's claims with a model."""
+"""Largest share of each limit reserved for checking the report's claims with a model."""
+MIN_PART: Final = 0.3
+"""Smallest part of its likely size that a call is made with."""
 TOLERANCE_USD: Final = 1e-9
 """Sums of money are inexact in binary floating point."""
+OF_ONE_ATTEMPT: Final = {"time_limit_seconds", "reserved_input_tokens", "reserved_output_tokens", "shorten"}
+"""Fields of a call that do not identify its answer."""
 MAX_PAID_FAILURES: Final = 200
 """Limit per session, so that a session resumed many times stays small."""
 
@@ -57,13 +65,9 @@ def reservation(size: Usage, price: ModelPrice | None) -> Reservation:
     return Reservation(1, size.tokens, size.max_usd(price) or 0.0)
 
 
-def report_reserve(
-    limits: EffectiveLimits, sub_queries: int, price: ModelPrice | None, reasoning_tokens: int | None = None
-) -> Reservation:
-    """Return the reserve for writing a report on `sub_queries` sub-queries, with one repair, within each limit."""
-    size = worst_report(max(1, sub_queries) * FINDINGS_PER_SUB_QUERY, reasoning_tokens)
-    calls, tokens = REPORT_CALLS, REPORT_CALLS * size.tokens
-    cost = REPORT_CALLS * (size.max_usd(price) or 0.0)
+def report_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None) -> Reservation:
+    """Return the reserve for writing a report of this likely size, within each limit."""
+    calls, tokens, cost = REPORT_CALLS, size.tokens, size.max_usd(price) or 0.0
     if limits.max_model_calls is not None:
         # One call is reserved for the report, however small the limit.
         calls = min(calls, max(1, int(limits.max_model_calls * SYNTHESIS_SHARE)))
@@ -74,13 +78,13 @@ def report_reserve(
     return Reservation(calls, tokens, cost)
 
 
-def check_reserve(limits: EffectiveLimits) -> Reservation:
-    """Return the reserve for checking a report's claims, within each limit that is set."""
+def check_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None) -> Reservation:
+    """Return the reserve for checking a report's claims in calls of this likely size, within each limit that is set."""
     calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
     return Reservation(
         min(CHECKING_CALLS, calls),
-        int((limits.max_tokens or 0) * CHECKING_SHARE),
-        (limits.max_cost_usd or 0.0) * CHECKING_SHARE,
+        min(CHECKING_BATCHES * size.tokens, int((limits.max_tokens or 0) * CHECKING_SHARE)),
+        min(CHECKING_BATCHES * (size.max_usd(price) or 0.0), (limits.max_cost_usd or 0.0) * CHECKING_SHARE),
     )
 
 
@@ -101,6 +105,28 @@ def refusal(
     return None
 
 
+def part_that_fits(
+    size: Usage, tokens: float, cost_usd: float, price: ModelPrice | None, *, whole_input: bool
+) -> Usage | None:
+    """Return the largest part of a call's size that fits into the rest of a budget; None if it is below `MIN_PART`.
+
+    `tokens` and `cost_usd` are the rest; infinity is no limit. With `whole_input` only the output is smaller.
+    """
+    output = float(size.output_tokens)
+    if whole_input:
+        output = min(output, tokens - size.input_tokens)
+        if price is not None and price.output:
+            output = min(output, (cost_usd * 1_000_000 - size.input_tokens * price.input) / price.output)
+        part = output / size.output_tokens
+    else:
+        part = min(1.0, tokens / size.tokens, cost_usd / (size.max_usd(price) or math.inf))
+        output *= part
+    if not part >= MIN_PART:
+        return None
+    tokens_in = size.input_tokens if whole_input else int(size.input_tokens * part)
+    return Usage(input_tokens=tokens_in, output_tokens=int(output))
+
+
 class Reservations:
     """Reservations of one run: for calls in flight, and for calls that ended without reporting their usage."""
 
@@ -112,6 +138,11 @@ class Reservations:
         self._numbers = count()
         self.changes = 0
         """Number of reservations that ended."""
+
+    @property
+    def under_way(self) -> bool:
+        """Return true if a call or an agent has a reservation."""
+        return bool(self._under_way)
 
     @property
     def total(self) -> Reservation:
@@ -150,8 +181,7 @@ def account(state: ResearchState, role: str, usage: Usage) -> None:
 
 def account_failure(state: ResearchState, role: str, request: RoleInput, usage: Usage) -> None:
     """Add the cost of an unusable answer once; a resumed run gets the same answer from the journal."""
-    # The time limit of a call does not affect its answer.
-    answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude={'time_limit_seconds'}))}"
+    answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude=OF_ONE_ATTEMPT))}"
     if answer not in state.paid_failures and usage != Usage():
         account(state, role, usage)
         state.paid_failures = [*state.paid_failures, answer][-MAX_PAID_FAILURES:]

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -15,9 +16,18 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import activities, failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
-from contracts.call_sizes import worst_call
+from contracts.call_sizes import (
+    FINDINGS_PER_SUB_QUERY,
+    CallSizes,
+    likely_call,
+    likely_check,
+    likely_report,
+    worst_call,
+)
 from contracts.canary import STEERED, STEERED_NOTE
+from contracts.checking_roles import CHECKER
 from contracts.notebooks import replace_by_references
+from contracts.outcome import Usage
 from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
@@ -30,7 +40,7 @@ from contracts.roles import (
     resolved_fields,
 )
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, declared_roles, usage_by_share, writers
+from contracts.strategies import CLOSING_ROLES, declaration, declared_roles, usage_by_share, writers
 from contracts.summaries import SUMMARIZER, SummarizeInput, SummaryOrder
 from contracts.texts import shorten
 from contracts.tokens import TokenShare, tokens_left
@@ -46,6 +56,7 @@ from workflows.run.budget import (
     account,
     account_failure,
     check_reserve,
+    part_that_fits,
     refusal,
     report_reserve,
     reservation,
@@ -79,6 +90,8 @@ DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be 
 UNUSABLE_FAILURES = (*REPAIRABLE_FAILURES, failures.ANSWER_REFUSED)
 MAX_EVENT_TEXT: Final = 2_000
 """Characters of a tool call's arguments and of its answer in a run's log."""
+MAX_MEASUREMENTS: Final = 4
+"""A prompt is measured whole, then with its content shortened, then at its least; the last one fits or is refused."""
 NAME_DIGITS: Final = 8
 """Digits of a text's hash in the name of a call."""
 
@@ -110,11 +123,46 @@ class Unanswered(Exception):
     """A role without a fallback gave no usable answer."""
 
 
-class _Unusable(Exception):
-    """A paid call gave no usable answer; `problem` is for the repair call, None if a repair cannot help."""
+@dataclass(frozen=True)
+class _Granted:
+    """What a call may use."""
 
-    def __init__(self, problem: str | None) -> None:
+    size: Usage
+    bound: Usage
+    """The most that a call of this role with this input can use."""
+    reservation: Reservation
+    is_limited: bool
+    """True if a limit of the run counts the call's tokens or their cost."""
+    shortens: bool
+    """True if the call may show less content, to fit."""
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Input tokens that a prompt needs, as its activity found."""
+
+    input_tokens: int
+    is_least: bool
+    """True if that is the least, with its content shortened."""
+
+
+class _TooSmall(Exception):
+    """A prompt needs more than is reserved; nothing was paid."""
+
+    def __init__(self, measured: _Measured) -> None:
+        super().__init__(measured)
+        self.measured = measured
+
+
+class _Unusable(Exception):
+    """A paid call gave no usable answer; `problem` is for the repair call, None if a repair cannot help.
+
+    `cut_at` is the output that was reserved for the call, if that cut its answer; else 0.
+    """
+
+    def __init__(self, problem: str | None, cut_at: int = 0) -> None:
         super().__init__(problem)
+        self.cut_at = cut_at
         self.problem = problem
 
 
@@ -245,25 +293,45 @@ class ResearchRun(RunContext):
         return output
 
     async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None) -> O:
-        """Reserve, call and settle; if the call needs summaries, make them and call again.
+        """Make one call; an answer that was cut at its reserved output is asked for once more, with more.
 
         Raises `_Unusable`, `CallRefused`, `Interrupted`, and `ActivityError` for an outage.
         """
         request = self._request(role, operation, fields, EngineKind.MODEL, repair)
         try:
-            return await self._reserved_call(role, request)
+            return await self._prepared_call(role, request)
+        except _Unusable as unusable:
+            if not unusable.cut_at:
+                raise
+            again = request.model_copy(update={"operation": f"{operation}/more", "more": True})
+            return await self._prepared_call(role, again, 2 * unusable.cut_at)
+
+    async def _prepared_call(self, role: RoleSpec[I, O], request: I, least_output: int = 0) -> O:
+        """Make one call; if it needs summaries, make them first. Raises like `_paid_call`."""
+        try:
+            return await self._measured_call(role, request, least_output)
         except ActivityError as error:
             if not (orders := summary_orders(error)):
                 raise
-            number, _ = await self._reserve(role, request)  # summaries must not use up the budget of the call itself
+            number, _ = await self._reserve(role, request, None, least_output)  # summaries must not use its budget up
             try:
-                calls = [partial(self._summarize, operation, order) for order in orders]
+                calls = [partial(self._summarize, request.operation, order) for order in orders]
                 for call in await run_parallel(self.host, calls, max(1, self.resolved.limits.max_parallel)):
                     call.result()  # raises if the run must end
             finally:
                 self.reservations.close(number, NOTHING)
             summaries = [entry for order in orders if (entry := self._summaries[order.key])]
-            return await self._reserved_call(role, request.model_copy(update={"summaries": summaries}))
+            return await self._measured_call(role, request.model_copy(update={"summaries": summaries}), least_output)
+
+    async def _measured_call(self, role: RoleSpec[I, O], request: I, least_output: int) -> O:
+        """Make one call; if its prompt turns out larger than what is reserved, reserve its measured size instead."""
+        measured: _Measured | None = None
+        for _ in range(MAX_MEASUREMENTS):
+            try:
+                return await self._reserved_call(role, request, measured, least_output)
+            except _TooSmall as refused:
+                measured = refused.measured
+        raise CallRefused(StopReason.BUDGET_TOKENS)
 
     async def _summarize(self, operation: str, order: SummaryOrder) -> None:
         """Have a text summarised by the first configured model that succeeds."""
@@ -281,23 +349,51 @@ class ResearchRun(RunContext):
         if not self._summaries.setdefault(order.key, ""):
             self.degrade("summarizer: a text was shortened by its own sentences, since no model summarised it")
 
-    async def _reserved_call(self, role: RoleSpec[I, O], request: I) -> O:
-        """Reserve, call and settle. Raises like `_paid_call`, and `ActivityError` for a call that needs summaries."""
-        number, left = await self._reserve(role, request)
+    async def _reserved_call(
+        self, role: RoleSpec[I, O], request: I, measured: _Measured | None, least_output: int
+    ) -> O:
+        """Reserve, call and settle; `measured` is the input that the prompt was found to need.
+
+        Raises like `_paid_call`, `ActivityError` for a call that needs summaries, and `_TooSmall`.
+        """
+        number, granted = await self._reserve(role, request, measured, least_output)
+        left = granted.reservation
+        if granted.is_limited:
+            sizes = {"input": granted.size.input_tokens, "output": granted.size.output_tokens}
+            reserved = {f"reserved_{name}_tokens": tokens for name, tokens in sizes.items()}
+            request = request.model_copy(update={**reserved, "shorten": granted.shortens})
         try:
             output = await self._execute(role, request)
             left = left.unexplained_by(output.account.usage)
         except ActivityError as error:
+            spent = spent_by(error)
             if isinstance(error.cause, ApplicationError):
-                left = left.unexplained_by(spent_by(error))
+                left = left.unexplained_by(spent)
             if summary_orders(error):
                 raise
-            raise _Unusable(self._problem(role, error, request)) from error
+            if (tokens := input_needed(error)) is not None:
+                raise _TooSmall(_Measured(tokens, is_least=granted.shortens)) from None
+            self._note_size(role, granted.bound, 0, spent.output_tokens)
+            problem = self._problem(role, error, request)
+            is_short = granted.is_limited and granted.size.output_tokens < granted.bound.output_tokens
+            cut = is_short and not request.more and reason_of(error) == failures.ANSWER_CUT
+            raise _Unusable(problem, granted.size.output_tokens if cut else 0) from error
         else:
+            usage = output.account.usage
+            self._note_size(
+                role, granted.bound, output.account.estimated_input_tokens or usage.input_tokens, usage.output_tokens
+            )
             self._settle(role, output)
             return output
         finally:
             self.reservations.close(number, left)
+
+    def _note_size(self, role: RoleSpec[I, O], bound: Usage, input_tokens: int, output_tokens: int) -> None:
+        """Remember the size of a paid call; an answer from the journal that another call paid for has none."""
+        if output_tokens:
+            sizes = self.state.call_sizes
+            own = sizes.get(role.name, CallSizes()).with_call(role, bound, input_tokens, output_tokens)
+            self.state.call_sizes = {**sizes, role.name: own}
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with those common to all calls."""
@@ -403,21 +499,40 @@ class ResearchRun(RunContext):
         return None
 
     # --- the budget --------------------------------------------------------------------------------------------------
-    async def _reserve(self, role: RoleSpec[I, O], request: I) -> tuple[int, Reservation]:
-        """Return the number and reservation of a call, waiting while calls in flight may release enough.
+    async def _reserve(
+        self, role: RoleSpec[I, O], request: I, measured: _Measured | None, least_output: int
+    ) -> tuple[int, _Granted]:
+        """Return the number of a call's reservation and what it grants, waiting while others may release enough.
 
         Raises `CallRefused`, or `Interrupted` if the run must end.
         """
-        resolved, reservations = self.resolved, self.reservations
-        wanted = reservation(worst_call(role, request, resolved.reasoning_tokens), self._price(role))
+        limits, reservations, price = self.resolved.limits, self.reservations, self._price(role)
+        bound = worst_call(role, request, self.resolved.reasoning_tokens)
+        is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
         reflects_on_report = role.name == AgentRole.SUPERVISOR and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
-        reserve = NOTHING if closes else self.reserved_for_report()
-        while refused := self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve):
-            if role.name == SUMMARIZER.name:
-                raise refused  # the call it is for has its own reservation, and is made without the summary
-            refused = self._refusal(role, reservations.unexplained, reservations.unexplained_tokens, wanted, reserve)
+        while True:
+            reserve = NOTHING if closes else self.reserved_for_report()
+            likely = likely_call(role, bound, self.state.call_sizes, self.resolved.reasoning_tokens)
+            likely = Usage(
+                input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
+                output_tokens=max(likely.output_tokens, min(least_output, bound.output_tokens)),
+            )
+            choices = [likely.model_copy(update={"output_tokens": bound.output_tokens}), likely]
+            alone = reservations.unexplained, reservations.unexplained_tokens
+            refused = self._refusal(role, *alone, reservation(likely, price), reserve)
+            is_part = refused is not None
             if refused is not None:
+                choices = self._parts(role, likely, reserve, whole_input=measured is not None and measured.is_least)
+            for chosen in choices:
+                wanted = reservation(chosen, price)
+                if self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve) is None:
+                    shortens = is_part or (measured is not None and measured.is_least)
+                    number = reservations.open(wanted, role.share)
+                    return number, _Granted(chosen, bound, wanted, is_limited=is_limited, shortens=shortens)
+            if role.name == SUMMARIZER.name:  # the call it is for has its own reservation, and is made without it
+                raise refused or CallRefused(StopReason.BUDGET_TOKENS)
+            if refused is not None and (not choices or not reservations.under_way):
                 why = f"{refused.reason.text} ({refused.words})"
                 self.note("budget.exhausted", f"no further model call: {why}", reason=refused.reason.value)
                 raise refused
@@ -426,7 +541,19 @@ class ResearchRun(RunContext):
                 lambda: reservations.changes != changes or self.inbox.interruption is not None  # noqa: B023
             )
             self.inbox.check_interruption()
-        return reservations.open(wanted, role.share), wanted
+
+    def _parts(self, role: RoleSpec[I, O], likely: Usage, reserve: Reservation, *, whole_input: bool) -> list[Usage]:
+        """Return the part of a call's likely size that fits without calls in flight; empty if it is too small."""
+        limits, used, price = self.resolved.limits, self.state.usage, self._price(role)
+        taken = self.reservations.unexplained + reserve
+        tokens = cost = math.inf
+        if limits.max_tokens is not None:
+            own = self.tokens_left(role.share, self.reservations.unexplained_tokens)
+            tokens = limits.max_tokens - used.tokens - taken.tokens if own is None else own
+        if limits.max_cost_usd is not None:
+            cost = limits.max_cost_usd - used.known_cost_usd - taken.cost_usd
+        part = part_that_fits(likely, tokens, cost, price, whole_input=whole_input)
+        return [] if part is None else [part]
 
     def _refusal(
         self,
@@ -457,17 +584,32 @@ class ResearchRun(RunContext):
         return tokens_left(share, limit, taken, written=self.state.draft is not None)
 
     def reserved_for_report(self) -> Reservation:
-        """Return the reservation that only the report and its checks may use."""
-        resolved = self.resolved
-        sub_queries = len(self.state.plan.sub_queries) or resolved.limits.max_sub_queries
-        reserve = report_reserve(resolved.limits, sub_queries, self._price(SYNTHESIZER), resolved.reasoning_tokens)
-        return reserve + check_reserve(resolved.limits) if resolved.verify is Verify.FULL else reserve
+        """Return the reservation that only the report and its checks may use; none for an agent that writes none."""
+        resolved, state = self.resolved, self.state
+        if state.task is not None and not any(role.writes_report for role in declaration(resolved.strategy).roles):
+            return NOTHING
+        sub_queries = len(state.plan.sub_queries) or resolved.limits.max_sub_queries
+        findings = max(len(state.findings), sub_queries * FINDINGS_PER_SUB_QUERY)
+        size = likely_report(findings, state.call_sizes, resolved.reasoning_tokens)
+        reserve = report_reserve(resolved.limits, size, self._price(SYNTHESIZER))
+        if resolved.verify is not Verify.FULL:
+            return reserve
+        size = likely_check(state.call_sizes, resolved.reasoning_tokens)
+        return reserve + check_reserve(resolved.limits, size, self._price(CHECKER))
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         prices = self.resolved.model_prices.values()
         if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
             return ModelPrice(input=max(price.input for price in prices), output=max(price.output for price in prices))
         return self.resolved.model_prices.get(role.tier.value)
+
+
+def input_needed(error: ActivityError) -> int | None:
+    """Return the input tokens that a call must have reserved; None if it failed for another reason."""
+    cause = error.cause
+    if not isinstance(cause, ApplicationError) or cause.type != failures.RESERVATION_TOO_SMALL:
+        return None
+    return int(failure_details(cause)["input_tokens"])
 
 
 def summary_orders(error: ActivityError) -> list[SummaryOrder]:

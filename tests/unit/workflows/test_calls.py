@@ -133,6 +133,7 @@ def test_what_is_no_json_is_said_to_be_none(value: RawValue, problem: str) -> No
 
 # --- the ledger ------------------------------------------------------------------------------------------------------
 PRICE = ModelPrice(input=2.0, output=10.0)
+REPORT = Usage(input_tokens=12_000, output_tokens=8_000)
 UNLIMITED = preset("supervisor", Depth.MEDIUM).model_copy(update={"max_cost_usd": None})
 
 
@@ -174,7 +175,7 @@ def test_whatever_ends_in_whatever_order_no_limit_is_exceeded(allowed, events, k
     """Calls side by side, failed, given up or without counts: what is billed stays within each limit (invariant 6)."""
     reservations, used, bill = Reservations(), Usage(), Usage()
     open_calls: list[tuple[int, Reservation, Usage]] = []
-    kept = report_reserve(allowed, 3, PRICE) if keep else NOTHING
+    kept = report_reserve(allowed, REPORT, PRICE) if keep else NOTHING
     for kind, what, priced, share in events:
         if kind == "start":
             wanted = reservation(what, PRICE if priced else None)
@@ -200,10 +201,10 @@ def test_whatever_ends_in_whatever_order_no_limit_is_exceeded(allowed, events, k
 
 def test_a_small_limit_leaves_something_to_research() -> None:
     """Of each limit at most 35 % is kept for the synthesis, and never less than one call."""
-    kept = report_reserve(limits(max_model_calls=3, max_tokens=10_000, max_cost_usd=0.1), 5, PRICE)
+    kept = report_reserve(limits(max_model_calls=3, max_tokens=10_000, max_cost_usd=0.1), REPORT, PRICE)
     assert (kept.calls, kept.tokens) == (1, 3_500)
     assert kept.cost_usd == pytest.approx(0.035)
-    assert report_reserve(limits(max_model_calls=1), 5, PRICE).calls == 1
+    assert report_reserve(limits(max_model_calls=1), REPORT, PRICE).calls == 1
 
 
 @pytest.mark.parametrize(

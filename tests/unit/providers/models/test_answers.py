@@ -247,6 +247,7 @@ def test_a_poisoned_entry_is_recognized(text: str) -> None:
         dataclasses.replace(TASK, whole=RenderedPrompt("plan it", messages=[Message("user", [])])),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"model": "n"})),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"repair": "a: wrong"})),
+        dataclasses.replace(TASK, input=INPUT.model_copy(update={"more": True})),
         dataclasses.replace(TASK, role=dataclasses.replace(ROLE, output_tokens=1)),
         dataclasses.replace(TASK, role=dataclasses.replace(ROLE, answer=SUPERVISOR.answer)),
     ],
@@ -254,5 +255,6 @@ def test_a_poisoned_entry_is_recognized(text: str) -> None:
 def test_every_part_of_a_request_is_in_its_fingerprint(other: EngineTask) -> None:
     """Two requests that could be answered differently never share a key; attempts of one request do."""
     assert request_fingerprint(other) != request_fingerprint(TASK)
-    later = dataclasses.replace(TASK, input=INPUT.model_copy(update={"time_limit_seconds": 7.0, "operation": "plan/2"}))
+    attempt = {"time_limit_seconds": 7.0, "operation": "plan/2", "reserved_output_tokens": 900, "shorten": True}
+    later = dataclasses.replace(TASK, input=INPUT.model_copy(update=attempt))
     assert request_fingerprint(later) == request_fingerprint(TASK)

@@ -23,6 +23,7 @@ from providers.errors import (
     NotConfigured,
     ProviderError,
     RateLimited,
+    ReservationTooSmall,
     Unavailable,
 )
 from providers.interfaces import EngineTask, RenderedPrompt
@@ -141,6 +142,26 @@ async def test_refused_parameters_lead_to_weaker_modes(scenario: str, tried: lis
             await engine.answer(task_of("planner", model=model))
     sent = [(request.mode, request.body.get("tool_choice", {}).get("type")) for request in api.requests]
     assert sent == [*tried, tried[-1], *tried]
+
+
+async def test_a_call_takes_no_more_than_is_reserved_for_it() -> None:
+    """A prompt that is estimated larger is not sent and says what it needs; the answer gets the reserved room."""
+    async with one() as (engine, api):
+        with pytest.raises(ReservationTooSmall) as refused:
+            await engine.answer(task_of("planner", reserved_input_tokens=50, reserved_output_tokens=700))
+        assert api.calls == []
+        room = {"reserved_input_tokens": refused.value.needed, "reserved_output_tokens": 700}
+        answer = await engine.answer(task_of("planner", **room))
+    assert answer.estimate == refused.value.needed
+    assert [request.body["max_tokens"] for request in api.requests] == [700]
+
+
+async def test_a_call_that_may_shorten_asks_for_a_shorter_answer() -> None:
+    """Half the output is left, and the prompt says so; without that the answer would be cut."""
+    async with one() as (engine, api):
+        answer = await engine.answer(task_of("planner", reserved_output_tokens=700, shorten=True))
+    assert "under 350 words" in api.requests[0].prompt
+    assert answer.warnings == ["the budget has 700 tokens of output: a shorter answer is requested"]
 
 
 async def test_the_problem_of_an_unusable_answer_is_in_the_prompt_of_its_repair() -> None:

@@ -1,13 +1,13 @@
 """Rules judge a claim by its passages: which ones are chosen, how amounts are read, and what is decided."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from contracts.evidence import Verdict
 from providers.verification.quantities import Comparison, compare, find_quantities
 from providers.verification.rules import UNDECIDED_REASON, check, find_differences
+from tests.architecture.repository import ROOT
 
 KEEPS = "Kestrel keeps each message for 72 hours by default. The limit can be raised to 14 days with retention.max."
 
@@ -99,7 +99,7 @@ def test_a_title_gives_a_number_and_an_acronym_is_its_words(claim: str, about: l
 
 
 FIRST = KEEPS.partition(" The")[0]
-PAIRS = [json.loads(line) for line in Path("benchmarks/truth/pairs.jsonl").read_text("utf-8").splitlines()]
+PAIRS = [json.loads(line) for line in (ROOT / "benchmarks/truth/pairs.jsonl").read_text("utf-8").splitlines()]
 LEADS = ("Notably, ", "According to the documentation, ", "[src-0a1b2c3d] ")
 
 

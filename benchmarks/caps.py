@@ -1,0 +1,218 @@
+"""What runs spend of their limit of costs before they say that it was reached: `python -m benchmarks.caps`.
+
+Whole runs in one process, over pages of a made-up subject of which every analysis leaves a gap, so that a run ends when
+its money does. Each call has the size of a call of a strong language model in a run of the product: `call_sizes.json`
+has input and output tokens by role, in the order of the calls, four characters of a prompt and 3.6 of an answer to a
+token. An estimate of a prompt is a sixth higher, as those of the product are.
+"""
+
+import argparse
+import asyncio
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, cycle
+from pathlib import Path
+from typing import Any, Final
+
+from contracts.outcome import Usage
+from contracts.resolved import ModelPrice
+from contracts.roles import AnalyzerAnswer, ProposedGap
+from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
+from providers.errors import AnswerCut, ReservationTooSmall
+from providers.interfaces import Engine, EngineAnswer, EngineTask
+from tests.fakes import many_pages
+from tests.fakes.corpus import MemoryCorpus
+from tests.fakes.messages_api import MessagesApi
+from tests.fakes.world import begin, model_world
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox
+from workflows.run.research_run import ResearchRun
+from workflows.strategies import load_strategy
+
+Sizes = Mapping[str, Sequence[tuple[int, int]]]
+"""Input and output tokens of calls in order, by role."""
+
+CAPS: Final = (0.3, 1.0, 2.0, 5.0)
+STRATEGIES: Final = ("supervisor", "orchestrator", "reflective")
+RECORDED: Final[Mapping[str, Sizes]] = json.loads(Path(__file__).with_name("call_sizes.json").read_text("utf-8"))
+OTHER_ROLES: Final = ((2_000, 300),)
+"""For roles that were not recorded."""
+LEAST_PROMPT: Final = 0.4
+"""Of a prompt with shortened content."""
+ESTIMATE_FACTOR: Final = 7 / 6
+PRICES: Final = {
+    Tier.SIMPLE: ModelPrice(input=1.0, output=5.0),
+    Tier.ANALYTICAL: ModelPrice(input=3.0, output=15.0),
+    Tier.COMPLEX: ModelPrice(input=3.0, output=15.0),
+}
+"""List prices of the models whose calls were recorded."""
+CACHE_WRITES: Final = 1.25
+"""A reservation counts with the price of input that is written to an endpoint's cache."""
+PAGES: Final = 240
+
+
+@dataclass
+class Bill:
+    """What the calls of one run cost, and the most that calls in flight could cost at any time besides."""
+
+    spent: float = 0.0
+    calls: int = 0
+    cut: int = 0
+    shortened: int = 0
+
+
+class SizedEngine:
+    """An engine whose calls have given sizes, within what is reserved for them as a real one's are."""
+
+    kind, paid = EngineKind.MODEL, True
+
+    def __init__(self, inner: Engine, sizes: Sizes, prices: Mapping[Tier, ModelPrice]) -> None:
+        self._inner, self._prices = inner, prices
+        self._sizes = {role: cycle(calls) for role, calls in sizes.items()}
+        self._given: dict[str, tuple[int, int]] = {}
+        self._gaps = count(1)
+        self.bill = Bill()
+
+    async def answer(self, task: EngineTask) -> EngineAnswer:
+        """Answer as the inner engine does, for the tokens of the next call of the role."""
+        request = task.input
+        name = f"{request.operation}/{request.repair is not None}".replace("/more", "")
+        if name not in self._given:
+            self._given[name] = next(self._sizes.setdefault(task.role.name, cycle(OTHER_ROLES)))
+        tokens_in, tokens_out = self._given[name]
+        estimate = int(tokens_in * ESTIMATE_FACTOR)
+        reserved = request.reserved_input_tokens
+        if reserved is not None and estimate > reserved:
+            least = int(estimate * LEAST_PROMPT)
+            if not request.shorten or least > reserved:
+                raise ReservationTooSmall(least if request.shorten else estimate)
+            estimate, tokens_in = reserved, int(reserved / ESTIMATE_FACTOR)
+        most = request.reserved_output_tokens
+        if request.shorten and most is not None:
+            tokens_out = min(tokens_out, most)  # a shorter answer was asked for
+        self.bill.shortened += request.shorten
+        is_cut = most is not None and tokens_out > most
+        usage = self._billed(task, tokens_in, most if is_cut and most is not None else tokens_out)
+        if is_cut:
+            self.bill.cut += 1
+            raise AnswerCut("the answer was cut off before its end", usage=usage, model="test-model")
+        unlimited = {"reserved_input_tokens": None, "reserved_output_tokens": None, "shorten": False}
+        answer = await self._inner.answer(replace(task, input=request.model_copy(update=unlimited)))
+        content = answer.content
+        if isinstance(content, AnalyzerAnswer):
+            content = content.model_copy(update={"gaps": [self._new_gap()]})
+        return replace(answer, content=content, usage=usage, estimate=estimate)
+
+    def _new_gap(self) -> ProposedGap:
+        """Return a gap that no earlier analysis named, so that there is always something to look for."""
+        number = next(self._gaps)
+        place, part = (names[number % len(names)] for names in (many_pages.PLACES, many_pages.PARTS))
+        text = f"Which degrees of an ashen glaze does notebook {number} from {place} give for the {part}?"
+        return ProposedGap(description=text, suggested_queries=[text])
+
+    async def close(self) -> None:
+        """Close the inner engine."""
+        await self._inner.close()
+
+    def _billed(self, task: EngineTask, tokens_in: int, tokens_out: int) -> Usage:
+        price = self._prices[task.role.tier]
+        cost = (tokens_in * price.input + tokens_out * price.output) / 1e6
+        self.bill.calls += 1
+        self.bill.spent += cost
+        return Usage(model_calls=1, input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost)
+
+
+@dataclass(frozen=True)
+class Spent:
+    """One run and what it spent."""
+
+    outcome: Outcome
+    reason: StopReason
+    share: float
+    """Of its limit."""
+    bill: Bill
+    without_model: int
+    """Calls that were done without the model."""
+
+    @property
+    def says_limit(self) -> bool:
+        """Whether the run says that its limit of costs was reached."""
+        return self.reason is StopReason.BUDGET_COST
+
+
+async def spend(
+    cap: float,
+    strategy: str,
+    sizes: Sizes,
+    prices: Mapping[Tier, ModelPrice] = PRICES,
+    *,
+    pages: int = PAGES,
+    **fields: Any,
+) -> Spent:
+    """Conduct one run with a limit of costs, and return what it spent."""
+    documents = {f"notebook-{number}.html": site.body for number, site in enumerate(many_pages.pages(pages, hosts=1))}
+    limits = {"max_cost_usd": cap, "max_iterations": 20, "max_sources": 500, "max_sub_queries": 6}
+    request = {"query": many_pages.QUESTION, "strategy": strategy, "gates": {"approve": "none"}, "depth": "extended"}
+    with tempfile.TemporaryDirectory() as folder:
+        async with MessagesApi() as api:
+            world = model_world(Path(folder), api.base_url, MemoryCorpus(documents), window=200_000)
+            by_name = {f"model-{tier.value}": price for tier, price in prices.items()}
+            reserved = {
+                name: price.model_copy(update={"input": price.input * CACHE_WRITES}) for name, price in by_name.items()
+            }
+            world.configuration = replace(
+                world.configuration,
+                models={tier.value: [f"model-{tier.value}"] for tier in Tier},
+                model_price=reserved.get,
+                call_usd=partial(_cost, by_name),
+                reasoning_tokens=lambda _: 4_000,
+            )
+            engine = SizedEngine(world.engines[EngineKind.MODEL], sizes, prices)
+            world.engines[EngineKind.MODEL] = engine
+            state = await begin(world, **(request | fields | {"limits": limits | fields.get("limits", {})}))
+            run = ResearchRun(state, Inbox(), world.host())
+            await Driver(run, load_strategy(strategy)).conduct()
+            await world.close()
+    assert state.result is not None
+    return Spent(
+        state.result.outcome,
+        state.result.stop_reason,
+        engine.bill.spent / cap,
+        engine.bill,
+        sum("without the model" in note for note in state.degraded),
+    )
+
+
+def _cost(by_name: Mapping[str, ModelPrice], model: str, usage: Usage) -> float | None:
+    price = by_name.get(model)
+    return None if price is None else usage.max_usd(price)
+
+
+async def main() -> None:
+    """Measure and print one table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--strategy", choices=STRATEGIES)
+    parser.add_argument("--verify", choices=("off", "light", "full"))
+    parser.add_argument("--recorded", choices=tuple(RECORDED))
+    given = parser.parse_args()
+    fields = {} if given.verify is None else {"verify": given.verify}
+    print("| strategy | sizes of | cap $ | spent | says that the limit was reached | calls | cut | shortened |")
+    print("|---|---|---|---|---|---|---|---|")
+    for strategy in STRATEGIES if given.strategy is None else (given.strategy,):
+        for recorded in RECORDED if given.recorded is None else (given.recorded,):
+            sizes = RECORDED[recorded]
+            for cap in CAPS:
+                run = await spend(cap, strategy, sizes, **fields)
+                bill, said = run.bill, "yes" if run.says_limit else f"no ({run.reason.value})"
+                print(
+                    f"| {strategy} | {recorded} | {cap} | {run.share:.1%} | {said} "
+                    f"| {bill.calls} | {bill.cut} | {bill.shortened} |",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
