@@ -223,7 +223,7 @@ def change_summary(changes: ReportChanges) -> str:
 
 # --- events --------------------------------------------------------------------------------------------------------
 
-AGENT_EVENTS: Final = ("tool.called",)
+AGENT_EVENTS: Final = ("tool.called", "leaf.read", "source.examined", "node.checked", "node.corrected")
 """Types of agent events that are shown beside those of the run."""
 COURSE_CHANGES: Final = (
     *("retry", "iterate", "complete", "continue", "adjust", "decide_iteration", "gap_opened", "gap_pursued", "think"),

@@ -170,6 +170,9 @@ class Vetting:
                     reason=answer.reason or reason,
                 )
             self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
+            verdict = "accepted" if examined.accepted else "rejected"
+            text = f"{verdict} “{shorten(source.title, 80)}”: {shorten(examined.reason, 120)}"
+            self.run.note("source.examined", text, need=key, source_id=name, accepted=examined.accepted)
 
     async def _scan(self, key: str, name: str) -> ScannerAnswer | None:
         """Have a candidate scanned; None if the rules or the request itself decide."""

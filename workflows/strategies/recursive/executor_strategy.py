@@ -272,6 +272,8 @@ async def _check(run: ResearchRun) -> None:
     elif is_idle:
         position.ended = NO_PROGRESS
     position.seen_evidence, position.seen_closed = evidence, closed
+    verdict = position.ended or f"{plural(len(position.material), 'gap')} to correct"
+    run.note("node.checked", f"checked against its goal: {verdict}", ended=position.ended, gaps=position.material)
     run.decide(
         EXECUTOR.name,
         "end_node" if position.ended else "correct_node",
@@ -372,7 +374,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,
         )
-        return await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request)
+        result = await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request)
+        _note_leaf(run, leaf, len(result.findings), len(result.gaps))  # at once, although results are merged together
+        return result
 
     readable = []
     for leaf in leaves:
@@ -395,6 +399,14 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     for call in jobs:
         if isinstance(refused := call.exception(), CallNotAllowed):
             raise refused
+
+
+def _note_leaf(run: ResearchRun, leaf: TreeLeaf, findings: int, gaps: int) -> None:
+    """Add the event of a leaf that was read, for watchers."""
+    title, task = run.state.sources[leaf.source_id].title, leaf.task_detail or leaf.task_type.value.lower()
+    found = f"{plural(findings, 'finding')}, {plural(gaps, 'question')}"
+    text = f"read “{shorten(title, 80)}” for: {shorten(task, 100)}: {found}"
+    run.note("leaf.read", text, leaf=leaf.id, source_id=leaf.source_id, findings=findings, gaps=gaps)
 
 
 def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: str) -> None:
