@@ -15,7 +15,7 @@ from contracts.request import Constraints
 from contracts.roles import BriefedInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import SearchArguments, ToolSpec
+from contracts.tools import ReadingArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Tier
 
 
@@ -88,8 +88,8 @@ class FetchArguments(Contract):
     page: int = Field(description="number of the page in the search results")
 
 
-class ParseArguments(Contract):
-    """A fetched file to read."""
+class ParseArguments(ReadingArguments):
+    """A fetched file to read, for the first time or for another purpose."""
 
     file_id: str = Field(description="file id returned by fetch_url", min_length=1, max_length=100)
 
@@ -121,7 +121,7 @@ FETCH_URL: Final = ToolSpec(
 )
 PARSE_CONTENT: Final = ToolSpec(
     "parse_content",
-    "Have a fetched file read. Returns numbered notes on what it says about the question.",
+    "Have a fetched file read for a purpose. Returns numbered notes, what it leaves open, and sections not shown.",
     ParseArguments,
 )
 UPDATE_REPORT: Final = ToolSpec(

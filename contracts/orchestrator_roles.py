@@ -12,7 +12,7 @@ from contracts.lenient import Paragraph, Sentence, UnfitAnswer, distinct, one_li
 from contracts.roles import BriefedInput, ClarifyInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnAnswer, TurnResult
-from contracts.tools import NoArguments, SearchArguments, ToolSpec
+from contracts.tools import NoArguments, ReadingArguments, SearchArguments, ToolSpec
 from contracts.vocabulary import Tier
 
 
@@ -40,8 +40,8 @@ class AskArguments(Contract):
     questions: list[Sentence] = Field(description="one to three short questions, each about one thing", min_length=1)
 
 
-class OpenArguments(Contract):
-    """A page to read."""
+class OpenArguments(ReadingArguments):
+    """A page to read, for the first time or for another purpose."""
 
     index: int = Field(description="number of the page in the search results")
 
@@ -73,7 +73,9 @@ ASK_PERSON: Final = ToolSpec(
 )
 SEARCH: Final = ToolSpec("search", "Search. Returns numbered titles with places and matching lines.", SearchArguments)
 OPEN_PAGE: Final = ToolSpec(
-    "open_page", "Have one of the found pages read. Returns notes on what it says about the task.", OpenArguments
+    "open_page",
+    "Have a found page read for a purpose. Returns notes, what the page leaves open, and sections not shown.",
+    OpenArguments,
 )
 AGENT_REPORT: Final = ToolSpec(
     "generate_report", "End your work. Your notes become the report, each with its passage.", AgentReportArguments

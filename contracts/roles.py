@@ -245,6 +245,10 @@ class AnalyzeInput(RoleInput):
     """Sections that an earlier answer asked for; if there are any, only these are shown."""
     found: list[str] = []
     """Statements of the earlier answer that asked for `wanted`."""
+    sections: list[int] = []
+    """Numbers of sections to show, as an outline of its sources gives them; empty: what fits the sub-queries best."""
+    outlined: bool = False
+    """True if the result lists the sections that the call was not shown, for a role that may have them read."""
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
 
@@ -346,6 +350,8 @@ class AnalyzerResult(RoleAnswer):
     """For each finding, the numbers of the sub-queries that it answers; empty: the first sub-query."""
     wanted: list[SectionRef] = []
     """Sections that it asked for: the same analysis is made once more with these."""
+    outline: list[str] = []
+    """For an `outlined` request: each section that was not shown, or only in part, by number; empty: all was shown."""
     dropped_quotes: int = 0
     """Number of quotes not found word for word in any stored text."""
     entry: str | None = None

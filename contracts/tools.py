@@ -66,6 +66,19 @@ class NoArguments(Contract):
     """The arguments of a tool that takes none."""
 
 
+class ReadingArguments(Contract):
+    """The purpose of a reading."""
+
+    focus: str = Field(
+        default="",
+        description="what to look for in it, as a question that makes sense on its own; empty: the whole task",
+        max_length=400,
+    )
+    section: int | None = Field(
+        default=None, description="number of one section that an earlier reading was not shown", ge=1
+    )
+
+
 class SearchArguments(Contract):
     """A search."""
 

@@ -29,7 +29,7 @@ from contracts.roles import (
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
-from providers.tokens.showing import numbered_sections
+from providers.tokens.showing import numbered_sections, show_sources
 from providers.verification.rules import find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
@@ -89,6 +89,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         ],
         answered=[answered[name] for name in findings] if len(request.queries) > 1 else [],
         wanted=_wanted_sections(work),
+        outline=_outline(work),
         dropped_quotes=dropped_quotes,
     )
 
@@ -116,6 +117,13 @@ def _wanted_sections(work: Work) -> list[SectionRef]:
     if len(wanted) < len(set(work.answer.sections_wanted)):
         work.warnings.append("sections that do not exist were asked for")
     return wanted[:MAX_SECTIONS_WANTED]
+
+
+def _outline(work: Work) -> list[str]:
+    """Return the sections of which a model saw nothing or a part, by number, if the request wants to know."""
+    if not work.request.outlined or work.engine is not EngineKind.MODEL:
+        return []
+    return [hidden.describe() for one in show_sources(work.request, work.documents) for hidden in one.hidden]
 
 
 def ground_extraction(work: Work) -> ExtractorResult:

@@ -63,6 +63,7 @@ from providers.storage.stored_notebooks import Notebooks
 
 MIN_SHOWN_TOKENS: Final = 1_000
 """Fewest tokens of texts that an analysis is shown, however small the context window."""
+SHORTENED: Final = "(what was shown was shortened for the window of the model)"
 ARCHIVE_SECONDS: Final = 30.0  # longest time that a model call waits for the archive
 
 log = structlog.get_logger()
@@ -282,6 +283,9 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         estimated_input_tokens=answer.estimate,
         warnings=list(dict.fromkeys([*answer.warnings, *work.warnings])),
     )
+    outlined = isinstance(request, AnalyzeInput) and request.outlined
+    if outlined and isinstance(result, AnalyzerResult) and answer.levels:
+        result = result.model_copy(update={"outline": [*result.outline, SHORTENED]})
     return result.model_copy(update={"account": account}), work.texts
 
 

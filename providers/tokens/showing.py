@@ -117,7 +117,15 @@ def show_sources(request: AnalyzeInput, documents: Mapping[str, str]) -> list[Sh
     `request.shown_tokens` estimated tokens together, unless the protected sources alone have more. Sections that were
     asked for (`request.wanted`) come first, and then nothing else is shown.
     """
-    return _Choice(request, documents).shown()
+    return _Choice(_with_sections(request, documents), documents).shown()
+
+
+def _with_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzeInput:
+    """Return the request with the sections that it names by number; unchanged if it names none that exist."""
+    if not request.sections or request.wanted:
+        return request
+    known = numbered_sections(request, documents)
+    return request.model_copy(update={"wanted": [known[number] for number in request.sections if number in known]})
 
 
 def numbered_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> dict[int, SectionRef]:

@@ -4,28 +4,58 @@ A number means the same page in every turn. The role sees titles, places, the sn
 text of a page.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from contracts.addresses import canonical_url
+from contracts.addresses import canonical_url, short_hash
+from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, Source
 from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
-from contracts.roles import ANALYZER, AnalyzeInput
+from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
 from contracts.state import Position, ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.gathering import Gathering
+from workflows.phases.role_inputs import reading_input
 from workflows.rules.duplicates import Identities
+from workflows.rules.sub_queries import normalized_query
 from workflows.run.host import ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
 
 MAX_LISTED_PAGES: Final = 12
 """Pages listed per search."""
 PLACE_CHARACTERS: Final = 80
+MAX_READINGS: Final = 6
+"""Readings of one page, each for a purpose of its own."""
+NOTHING_IN_PAGE: Final = "nothing in it speaks about the task; all of it was read."
+NOTHING_IN_PARTS: Final = "nothing in the parts that were read speaks about the task."
+
+
+@dataclass(frozen=True)
+class PageReading:
+    """One reading of a page: for the task as a whole, or for a purpose of its own."""
+
+    source_id: str
+    focus: str = ""
+    """Question to read it for; empty: the task."""
+    section: int = 0
+    """Number of the section to read, from the outline of an earlier reading; 0: what fits best."""
+
+    @property
+    def purpose(self) -> str:
+        """Return the key by which repeated readings are recognized."""
+        return f"{self.section} {normalized_query(self.focus)}".strip()
+
+    @property
+    def step(self) -> str:
+        """Return the name of its call."""
+        suffix = f"/{short_hash(self.purpose)}" if self.purpose != "0" else ""
+        return f"analyze/{self.source_id}{suffix}"
 
 
 class ReadingPosition(Position):
@@ -35,6 +65,8 @@ class ReadingPosition(Position):
     """Numbers of opened pages."""
     not_analyzed: list[str] = []
     """Ids of sources whose analysis failed or did not show them; it is not retried."""
+    purposes: dict[str, list[str]] = {}
+    """By source id: for what a page was read already."""
 
 
 # --- pages ---------------------------------------------------------------------------------------------------------
@@ -50,6 +82,17 @@ def page_source(state: ResearchState, number: int) -> Source | None:
     """Return the source of an opened page; None if it was not read."""
     hit = list_pages(state)[number - 1].hit
     return state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
+
+
+def repeated_reading(position: ReadingPosition, reading: PageReading) -> str:
+    """Return the reason why a page that was read is not read again; empty if it is."""
+    purposes = position.purposes.get(reading.source_id, [])
+    if reading.purpose in purposes:
+        what = f"section {reading.section}" if reading.section else "this purpose"
+        return f"it was read for {what} already: its notes stand above; name another focus, or a section not shown yet"
+    if len(purposes) >= MAX_READINGS:
+        return f"it was read {plural(len(purposes), 'time')} already: open another page, or report"
+    return ""
 
 
 def page_refusal(run: ResearchRun, number: int, opened: Collection[int], reads_left: int) -> str:
@@ -91,28 +134,46 @@ def unanalyzed_sources(state: ResearchState, position: ReadingPosition) -> list[
     return [source for source in state.readable_sources() if not source.analyzed and source.id not in failed]
 
 
-async def analyze_opened(
+async def read_for_purposes(
     run: ResearchRun,
     position: ReadingPosition,
     task: PlanNode,
-    requests: Mapping[str, AnalyzeInput],
+    readings: Sequence[PageReading],
     engine: EngineKind | None,
-) -> None:
-    """Analyze opened pages concurrently, one request per step; a failure affects only its own pages.
+    limit: int = FINDINGS_PER_SUB_QUERY,
+) -> dict[PageReading, AnalyzerResult]:
+    """Have pages read concurrently, each in a call of its own; a failure affects only its own page.
 
-    All answers are merged, in request order. Raises `Interrupted`.
+    `task` owns the findings; `limit` is the least number of findings that a reader may make of a page. All answers are
+    merged in order, and returned by reading. Raises `Interrupted`.
     """
-    asked = [partial(read_sources, run, ANALYZER, step, request, engine) for step, request in requests.items()]
+    requests = {reading: _reading_input(run, task, reading, limit) for reading in dict.fromkeys(readings)}
+    asked = [
+        partial(read_sources, run, ANALYZER, reading.step, request, engine) for reading, request in requests.items()
+    ]
     calls = await run_parallel(run.host, asked, run.resolved.limits.max_parallel)
-    for request, call, reason in ended_calls(requests.values(), calls):
-        names = [source.id for source in request.sources]
+    results = dict[PageReading, AnalyzerResult]()
+    for reading, call, reason in ended_calls(requests, calls):
+        source = run.state.sources[reading.source_id]
         if reason is None:
+            results[reading] = call.result()
             merge(run, task, call.result())
-            # A source that the call did not show is not retried.
-            names = [name for name in names if not run.state.sources[name].analyzed]
         else:
-            run.branch_failed(f"analysis of {plural(len(names), 'page')}: {reason}")
-        position.not_analyzed += names
+            run.branch_failed(f"analysis of {plural(1, 'page')}: {reason}")
+        if not run.state.sources[source.id].analyzed:
+            position.not_analyzed.append(source.id)  # not retried
+        purposes = position.purposes.setdefault(source.id, [])
+        if reason is None and reading.purpose not in purposes:
+            purposes.append(reading.purpose)
+    return results
+
+
+def _reading_input(run: ResearchRun, task: PlanNode, reading: PageReading, limit: int) -> AnalyzeInput:
+    """Return the request to read one page for its purpose."""
+    query = task.model_copy(update={"text": reading.focus}) if reading.focus else task
+    request = reading_input(run, [query], [run.state.sources[reading.source_id]], issues=[])
+    sections = [reading.section] if reading.section else []
+    return request.model_copy(update={"max_findings": limit, "sections": sections, "outlined": True})
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------
@@ -161,15 +222,33 @@ def unread_reason(source: Source | None) -> str:
     return source.status_reason if source and source.status_reason else "the limit of pages is reached"
 
 
-def describe_page(state: ResearchState, number: int, known: Collection[str]) -> tuple[str, bool]:
-    """Describe a page by its notes, without those already `known`, and return true if it could not be read."""
+def describe_page(
+    state: ResearchState, number: int, known: Collection[str], result: AnalyzerResult | None
+) -> tuple[str, bool]:
+    """Describe a page by the notes of its newest reading, and return true if it could not be read.
+
+    `known` are the ids of earlier findings; `result` is that of the reading, None if there is none.
+    """
     source, title = page_source(state, number), list_pages(state)[number - 1].hit.title or "without a title"
     if source is None or source.status is not SourceStatus.FULL:
         return f"Page {number}, “{title}”, could not be read: {unread_reason(source)}.", True
-    notes = list_notes(state, source, known)
-    if not notes:
-        return f"Page {number}, “{title}”, was read: nothing in it speaks about the task.", False
-    return "\n".join([f"Page {number}, “{title}”, quality {source.quality.value}:", *notes]), False
+    if result is None:
+        return f"Page {number}, “{title}”, could not be analyzed.", True
+    lines = describe_reading(state, source, known, result)
+    return "\n".join([f"Page {number}, “{title}”, quality {source.quality.value}:", *lines]), False
+
+
+def describe_reading(state: ResearchState, source: Source, known: Collection[str], result: AnalyzerResult) -> list[str]:
+    """Return the lines of a reading: its notes, what it leaves open, and the sections that it was not shown."""
+    lines = list_notes(state, source, known)
+    if not lines and result.findings:
+        lines = ["nothing new: its notes stand above."]
+    elif not lines:
+        lines = [NOTHING_IN_PARTS if result.outline else NOTHING_IN_PAGE]
+    lines += [f"left open by this page: {gap.description}" for gap in result.gaps]
+    if result.outline:
+        lines += ["not shown to the reader; give a number as `section` to have it read:", *result.outline]
+    return lines
 
 
 def list_notes(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:

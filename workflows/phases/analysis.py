@@ -194,6 +194,7 @@ def _joined(run: ResearchRun, first: O, second: O) -> O:
             "evidence": [*first.evidence, *second.evidence],
             "gaps": second.gaps,
             "settled_gaps": [*first.settled_gaps, *second.settled_gaps],
+            "outline": [line for line in first.outline if line in second.outline],
             "quality_updates": [*first.quality_updates, *second.quality_updates],
             "dropped_quotes": first.dropped_quotes + second.dropped_quotes,
             "entry": second.entry or first.entry,

@@ -210,6 +210,7 @@ async def _refresh(run: ResearchRun) -> None:
         # Numbers of notes and files have changed, so a continuing agent would have to start from the plan.
         position.transcript, position.answers, position.reminder, position.unwritable = None, [], "", []
         position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
+        position.purposes = {name: read for name, read in position.purposes.items() if name not in changed}
     await analyze_files(run, position)
     await place_notes(run, None)
     await place_notes(run)

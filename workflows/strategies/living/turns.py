@@ -23,25 +23,27 @@ from contracts.living_roles import (
 from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
 from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, UpdateInput
 from contracts.resolved import EffectiveLimits
+from contracts.roles import AnalyzerResult
 from contracts.state import ResearchState
-from contracts.texts import plural
+from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
 from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
+    PageReading,
     ReadingPosition,
-    analyze_opened,
+    describe_reading,
     describe_search,
-    list_notes,
     list_pages,
     page_refusal,
     page_source,
     page_title,
+    read_for_purposes,
+    repeated_reading,
     search_and_open,
     unanalyzed_sources,
     unread_reason,
 )
 from workflows.phases.drafts import apply_updates, take_step, update_input
-from workflows.phases.role_inputs import analyze_input, to_extract
 from workflows.rules.sub_queries import same_query, sources_left, subject_words
 from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
@@ -57,8 +59,8 @@ NOTHING_NEW: Final = (
 )
 QUESTION: Final = "question"
 """Temporary id of the task in an analysis, which is the question itself."""
-MAX_FILE_NOTES: Final = 4
-"""Limit of notes per file."""
+MIN_FILE_NOTES: Final = 4
+"""Notes that a reader may make of any file; of a long one it may make more."""
 CONTRIBUTION_CHARACTERS: Final = 300
 NOTE_CHARACTERS: Final = 200
 """Of a note in an event; the record has the whole."""
@@ -119,8 +121,7 @@ class TurnWork:
 
     searches: dict[str, PlanNode] = field(default_factory=dict)
     pages: dict[str, int] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=dict)
-    """Ids of sources."""
+    files: dict[str, PageReading] = field(default_factory=dict)
     updates: dict[str, UpdateArguments] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons why calls are not executed."""
@@ -231,14 +232,19 @@ def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[Tool
             else:
                 work.pages[call.id] = number
         elif call.name == PARSE_CONTENT.name:
-            name = PARSE_CONTENT.read(call).file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
-            files = {file_id(source): source.id for source in unanalyzed_sources(state, position)}
-            if name in files and files[name] not in work.files.values():
-                work.files[call.id] = files[name]
-            elif any(name == file_id(source) for source in state.readable_sources()):
-                work.refused[call.id] = f"{name} was read already: its notes stand above"
-            else:
+            arguments = PARSE_CONTENT.read(call)
+            name = arguments.file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
+            files = {file_id(source): source.id for source in state.readable_sources()}
+            if name not in files:
                 work.refused[call.id] = f"{name} is no fetched file: fetch a page first"
+                continue
+            reading = PageReading(files[name], " ".join(arguments.focus.split()), arguments.section or 0)
+            if reading in work.files.values():
+                work.refused[call.id] = f"{name} is read for this purpose by another call of this turn"
+            elif problem := repeated_reading(position, reading):
+                work.refused[call.id] = f"{name}: {problem}"
+            else:
+                work.files[call.id] = reading
         elif call.name == UPDATE_REPORT.name:
             _sort_update(state, work, call.id, UPDATE_REPORT.read(call), position.placed)
     return work
@@ -272,14 +278,18 @@ async def _carry_out(
 ) -> tuple[dict[str, ToolAnswer], dict[str, dict[str, Any]]]:
     """Execute everything in parallel; return answers and event fields by call. Raises `Interrupted`."""
     state, written = run.state, dict[str, tuple[AppliedUpdate, list[int]]]()
+    read = dict[PageReading, AnalyzerResult]()
     known_notes = {finding.id for finding in state.findings}
 
     async def write() -> None:
         written.update(await _update(run, position, work.updates))
 
+    async def read_files() -> None:
+        read.update(await analyze_files(run, position, list(work.files.values())))
+
     jobs: list[Callable[[], Awaitable[object]]] = [
         partial(search_and_open, run, position, list(work.searches.values()), list(work.pages.values())),
-        partial(analyze_files, run, position, list(work.files.values())),
+        read_files,
         write,
     ]
     await all_answers(run.host, jobs)
@@ -298,8 +308,8 @@ async def _carry_out(
             text, is_error = _describe_fetched(state, work.pages[name])
             results[name] = _fetched_fields(state, work.pages[name])
         elif name in work.files:
-            text, is_error = _describe_file(state, work.files[name], known_notes)
-            results[name] = _note_fields(state, work.files[name])
+            text, is_error = _describe_file(state, work.files[name], known_notes, read.get(work.files[name]))
+            results[name] = _note_fields(state, work.files[name].source_id)
         elif name in work.updates:
             text, results[name] = _describe_update(state, work.updates[name].heading, *written[name])
             is_error = written[name][0].step is None
@@ -310,29 +320,28 @@ async def _carry_out(
 
 
 async def analyze_files(
-    run: ResearchRun, position: LivingPosition, files: Sequence[str] | None = None, engine: EngineKind | None = None
-) -> None:
-    """Analyze each source (None: all unanalyzed ones) in its own call, in parallel.
+    run: ResearchRun,
+    position: LivingPosition,
+    readings: Sequence[PageReading] | None = None,
+    engine: EngineKind | None = None,
+) -> dict[PageReading, AnalyzerResult]:
+    """Have files read for their purposes (None: each unread one for the question), each in its own call, in parallel.
 
-    So the notes on a file do not depend on other files. Raises `Interrupted`.
+    So the notes on a file do not depend on other files. Returns the results by reading. Raises `Interrupted`.
     """
     state = run.state
-    if files is None:
-        files = [source.id for source in unanalyzed_sources(state, position)]
+    if readings is None:
+        readings = [PageReading(source.id) for source in unanalyzed_sources(state, position)]
     task = PlanNode(
         id=QUESTION,
         text=run.resolved.query,
         kind=NodeKind.TASK,
         needs_search=False,
         facet=OTHER_FORM,
-        expected_contribution="; ".join(state.plan.outline)[:CONTRIBUTION_CHARACTERS],
+        expected_contribution=shorten("; ".join(state.plan.outline), CONTRIBUTION_CHARACTERS),
     )
-    request = analyze_input(run, task, issues=[]).model_copy(update={"max_findings": MAX_FILE_NOTES})
-    requests = {
-        f"analyze/{name}": request.model_copy(update={"sources": [to_extract(state.sources[name])]}) for name in files
-    }
     try:
-        await analyze_opened(run, position, task, requests, engine)
+        return await read_for_purposes(run, position, task, readings, engine, MIN_FILE_NOTES)
     finally:
         _attribute(state)
 
@@ -448,14 +457,16 @@ def _note_fields(state: ResearchState, name: str) -> dict[str, Any]:
     return {"url": source.url, "title": source.title, "authors": source.authors[:3], "notes": notes}
 
 
-def _describe_file(state: ResearchState, name: str, known: set[str]) -> tuple[str, bool]:
-    """Describe a file by its notes, and return true if it could not be analyzed."""
-    source = state.sources[name]
+def _describe_file(
+    state: ResearchState, reading: PageReading, known: Collection[str], result: AnalyzerResult | None
+) -> tuple[str, bool]:
+    """Describe a file by the notes of its newest reading, and return true if it could not be analyzed."""
+    source = state.sources[reading.source_id]
     about = [source.publisher or "", source.retrieved_at[:10] if source.retrieved_at else ""]
     head = f"“{source.title}” ({', '.join(filter(None, [*about, f'quality {source.quality.value}']))})"
-    if not source.analyzed:
+    if result is None:
         return f"{head} could not be analyzed.", True
-    return "\n".join([f"{head}:", *(list_notes(state, source, known) or ["nothing to note."])]), False
+    return "\n".join([f"{head}:", *describe_reading(state, source, known, result)]), False
 
 
 def _describe_update(

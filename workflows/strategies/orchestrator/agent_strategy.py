@@ -1,32 +1,35 @@
 """The scoped strategy `agent`: in turns, it searches, has pages read, thinks, and reports its findings."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from contracts.addresses import sub_query_id
 from contracts.agents import SUMMARY_CHARACTERS, LostWork
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, DocumentRef
 from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH, THINK, WorkInput
 from contracts.outcome import Pause, Progress
 from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
-from contracts.roles import ProposedGap
+from contracts.roles import AnalyzerResult, ProposedGap
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
-from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, StopReason
+from contracts.vocabulary import Action, EngineKind, GapKind, NodeKind, SourceStatus, StopReason
 from workflows.phases.agent_reading import (
+    PageReading,
     ReadingPosition,
-    analyze_opened,
     describe_page,
     describe_search,
     list_pages,
     page_refusal,
+    page_source,
+    read_for_purposes,
+    repeated_reading,
     search_and_open,
     unanalyzed_sources,
 )
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import analyze_input, limit_sources, to_extract
+from workflows.phases.role_inputs import limit_sources
 from workflows.rules.duplicates import Identities
 from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.sub_queries import same_query, sources_left
@@ -138,18 +141,20 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     subjects = _subjects(run, position, calls)
     known_ids = {node.id for node in run.state.plan.sub_queries}
     nodes = {node.id: node for node in subjects.values() if isinstance(node, PlanNode) and node.id not in known_ids}
-    pages = [number for number in subjects.values() if isinstance(number, int)]
+    pages = [page for page in subjects.values() if isinstance(page, OpenedPage)]
+    new = list(dict.fromkeys(page.number for page in pages if page.number not in position.opened))
     known = {finding.id for finding in run.state.findings}
-    searched = await search_and_open(run, position, list(nodes.values()), pages)
+    searched = await search_and_open(run, position, list(nodes.values()), new)
     _count_as_analyzed(run.state, searched)
-    await analyze_pages(run)
+    results = await analyze_pages(run, pages=pages)
     for call in calls:
         subject, is_error = subjects.get(call.id), True
         if isinstance(subject, PlanNode):
             text, numbers = describe_search(run.state, subject, position.opened)
             is_error = numbers is None
-        elif isinstance(subject, int):
-            text, is_error = describe_page(run.state, subject, known)
+        elif isinstance(subject, OpenedPage):
+            reading = subject.reading(run.state)
+            text, is_error = describe_page(run.state, subject.number, known, results.get(reading) if reading else None)
         else:
             text = subject or "The other calls of this turn came first: look at what they brought, then report."
         answers[call.id] = ToolAnswer(call_id=call.id, text=text, is_error=is_error)
@@ -162,9 +167,27 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     return answers
 
 
-def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, PlanNode | int | str]:
-    """Map each call to its search, its page number, or the reason for refusal; reports have no entry."""
-    state, subjects = run.state, dict[str, PlanNode | int | str]()
+@dataclass(frozen=True)
+class OpenedPage:
+    """A page to read, for the first time or for another purpose."""
+
+    number: int
+    focus: str = ""
+    section: int = 0
+
+    def reading(self, state: ResearchState) -> PageReading | None:
+        """Return the reading of its source; None if it could not be read."""
+        source = page_source(state, self.number)
+        if source is None or source.status is not SourceStatus.FULL:
+            return None
+        return PageReading(source.id, self.focus, self.section)
+
+
+def _subjects(
+    run: ResearchRun, position: AgentPosition, calls: list[ToolCall]
+) -> dict[str, PlanNode | OpenedPage | str]:
+    """Map each call to its search, its page, or the reason for refusal; reports have no entry."""
+    state, subjects = run.state, dict[str, PlanNode | OpenedPage | str]()
     searches, pages = searches_left(state), pages_left(state)
     for call in calls:
         if call.name == SEARCH.name:
@@ -179,13 +202,35 @@ def _subjects(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) 
             else:
                 subjects[call.id] = "no search is left: open pages that were found, or report"
         elif call.name == OPEN_PAGE.name:
-            number = OPEN_PAGE.read(call).index
-            opened = [*position.opened, *(page for page in subjects.values() if isinstance(page, int))]
-            refusal = page_refusal(run, number, opened, pages)
-            subjects[call.id] = refusal or number
-            pages -= not refusal
+            arguments = OPEN_PAGE.read(call)
+            page = OpenedPage(arguments.index, " ".join(arguments.focus.split()), arguments.section or 0)
+            asked = [each for each in subjects.values() if isinstance(each, OpenedPage)]
+            is_new = page.number not in [*position.opened, *(each.number for each in asked)]
+            subjects[call.id] = _page_problem(run, position, page, asked, pages if is_new else None) or page
+            pages -= is_new and subjects[call.id] is page
     position.searches += searches_left(state) - searches
     return subjects
+
+
+def _page_problem(
+    run: ResearchRun,
+    position: AgentPosition,
+    page: OpenedPage,
+    asked: Sequence[OpenedPage],
+    reads_left: int | None,
+) -> str:
+    """Return the reason why a page is not read; empty if it is.
+
+    `asked` are the pages of the same turn, and `reads_left` counts pages that may still be opened; None for an opened
+    one, which is read again.
+    """
+    if page in asked:
+        return f"page {page.number} is read for this purpose by another call of this turn"
+    if reads_left is not None:
+        return page_refusal(run, page.number, (), reads_left)
+    reading = page.reading(run.state)
+    problem = repeated_reading(position, reading) if reading else ""
+    return f"page {page.number}: {problem}" if problem else ""
 
 
 async def _repeat_lost_work(run: ResearchRun) -> None:
@@ -225,7 +270,7 @@ def _request(run: ResearchRun) -> WorkInput:
     offered = [SEARCH.name] if searches_left(state) else []
     if position.searches or not offered:
         offered.append(AGENT_REPORT.name)
-    if has_pages:
+    if has_pages or position.purposes:  # a page that was read may be read for another purpose
         offered.append(OPEN_PAGE.name)
     if not thinks and not position.thought:
         offered.append(THINK.name)
@@ -259,8 +304,6 @@ def end_reason(state: ResearchState) -> str:
     limits = state.resolution.limits
     if position.turn > limits.max_searches_per_step + limits.max_reads_per_step + EXTRA_TURNS:
         return "its turns are used up"
-    if not searches_left(state) and not (pages_left(state) and unopened_pages(state)):
-        return "its searches and pages are used up"
     return ""
 
 
@@ -288,18 +331,20 @@ def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> No
     state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in searches)]))
 
 
-async def analyze_pages(run: ResearchRun, engine: EngineKind | None = None) -> None:
-    """Analyze the unanalyzed sources in one call about the agent's task. Raises `Interrupted`."""
+async def analyze_pages(
+    run: ResearchRun, engine: EngineKind | None = None, pages: Sequence[OpenedPage] = ()
+) -> dict[PageReading, AnalyzerResult]:
+    """Have pages read for their purposes, and sources that nobody has read yet for the agent's task.
+
+    Returns the results by reading. Raises `Interrupted`.
+    """
     state, position = run.state, AgentPosition.of(run.state)
-    sources = limit_sources(state, unanalyzed_sources(state, position))
-    if not sources:
-        return
+    readings = [reading for page in pages if (reading := page.reading(state)) is not None]
+    named = {reading.source_id for reading in readings}
+    others = [source for source in unanalyzed_sources(state, position) if source.id not in named]
+    readings += [PageReading(source.id) for source in limit_sources(state, others)]
+    if not readings:
+        return {}
     # The pages of one turn may lack findings without leaving a gap, hence the facet `OTHER_FORM`.
     task = PlanNode(id=state.scope, text=run.resolved.query, kind=NodeKind.TASK, needs_search=False, facet=OTHER_FORM)
-    searches = {source.sub_query_ids[0] for source in sources if source.sub_query_ids}
-    update = {
-        "sources": [to_extract(source) for source in sources],
-        "max_findings": FINDINGS_PER_SUB_QUERY * len(searches),
-    }
-    request = analyze_input(run, task, issues=[]).model_copy(update=update)
-    await analyze_opened(run, position, task, {f"analyze/{position.turn}": request}, engine)
+    return await read_for_purposes(run, position, task, readings, engine)
