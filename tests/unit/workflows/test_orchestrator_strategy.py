@@ -24,9 +24,11 @@ from contracts.request import Depth
 from contracts.state import ResearchState
 from contracts.vocabulary import AgentStatus, Confidence, NodeKind, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import begin_trial, begun, trial_of, undisturbed, world_of
-from tests.fakes import states, tool_work
+from tests.fakes import model_work, states, tool_work
+from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
+from tests.fakes.model_work import unmarked
 from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import QUESTION, begin
 from workflows.phases.agent_reading import page_place
@@ -150,6 +152,67 @@ async def test_an_agent_chooses_among_titles_places_and_lines_that_match(tmp_pat
     assert page_place(f"corpus:manual/{'deep/' * 40}end.md").endswith("deep/end.md")
 
 
+LONG_PAGE = "# Engine\n\n" + "\n\n".join(
+    f"## Chapter {number}\n\n"
+    + (f"The spindle of part {number} freezes old rows of the engine at {number} degrees. " if number % 9 == 0 else "")
+    + f"Hall {number} has room for many crates, and nobody has counted them since the roof was mended. " * 20
+    for number in range(60)
+)
+"""A page far longer than what one reader is shown."""
+
+
+async def test_a_page_is_read_for_a_purpose_and_again_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader gets the focus as its question, what it was not shown comes back by number, a section is read by its
+    number, and the same purpose twice is refused; a page counts once, however often it is read.
+    """
+    focus = "How does the spindle freeze old rows of the engine?"
+    agent = plays(
+        [("search", {"query": "spindle of the engine freezes old rows"})],
+        [("open_page", {"index": 1, "focus": focus})],
+        [("open_page", {"index": 1, "focus": focus}), ("open_page", {"index": 1, "section": 5})],
+        [("generate_report", {"open_questions": []})],
+    )
+    works(monkeypatch, "agent", agent)
+    works(monkeypatch, "orchestrator", sends(TASKS[0]))
+    corpus = MemoryCorpus({"long.md": LONG_PAGE})
+    async with trial_of(tmp_path, "orchestrator", "model", depth="light", corpus=corpus) as trial:
+        await trial.conduct()
+    read = [request.prompt for request in trial.api.requests if request.role == "analyzer"]
+    assert len(read) == 2
+    assert f"1. {focus}" in unmarked(read[0])
+    assert "spindle of part 27" in read[0]
+    assert "Not shown of this source:" in read[0]
+    last = next(body for body in reversed(requests_of(trial.api, "agent")) if len(answered(body)) == 4)
+    first, refused, section = answered(last)[1:]
+    assert "not shown to the reader" in first
+    assert re.search(r"5\. Chapter \d+ \([\d,]+ characters\)", first)
+    assert "was read for this purpose already" in refused
+    number = re.search(r"5\. Chapter (\d+) ", first)[1]
+    assert f"Hall {number} has room" in read[1]
+    assert f"Hall {int(number) + 1} has room" not in read[1]
+    assert "could not" not in section
+    assert trial.state.counts().sources == 1
+
+
+async def test_nothing_is_said_of_a_page_beyond_what_was_read_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page speaks about the task nowhere only if all of it was shown; what it leaves open comes back with it."""
+    gap = {"description": "Whether part 9 can be mended", "suggested_queries": [], "priority": 1, "kind": "question"}
+    monkeypatch.setattr(model_work, "analysis", lambda *_, **__: {"findings": [], "gaps": [gap]})
+    works(monkeypatch, "orchestrator", sends(TASKS[0]))
+    texts = {"long.md": LONG_PAGE, "short.md": "# Short engine\n\nThe engine has tables that are vacuumed often."}
+    for name, sentence in (("long.md", "nothing in the parts that were read"), ("short.md", "all of it was read")):
+        corpus = MemoryCorpus({name: texts[name]})
+        async with trial_of(tmp_path / name, "orchestrator", "model", depth="light", corpus=corpus) as trial:
+            await trial.conduct()
+        shown = json.dumps([answered(body) for body in requests_of(trial.api, "agent")][-1])
+        assert sentence in shown
+        assert "left open by this page: Whether part 9 can be mended" in shown
+
+
 # --- dispatch --------------------------------------------------------------------------------------------------------
 async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All calls of one turn are sent, three side by side, two wait; both are on record (S3-014, S3-018, S3-049)."""
@@ -227,7 +290,8 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
     for body in requests_of(api, "agent"):
         reminded = "Titles prove nothing" in json.dumps(body["messages"][-1])
         turn = len(body["messages"]) // 2
-        assert reminded == (turn in (1, 2)) or "open_page" not in offered(body)
+        has_pages = "open_page" in offered(body) and "Nothing new was found" not in json.dumps(body["messages"][-1])
+        assert reminded == (turn in (1, 2)) or not has_pages
         if turn == 0:
             assert not reminded
 

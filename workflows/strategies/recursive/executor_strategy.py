@@ -7,7 +7,7 @@ executors only if a level is left; earlier findings remain.
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import zip_longest
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, cast
 
 from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
@@ -374,7 +374,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,
         )
-        result = await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request)
+        result = cast("ExtractorResult", await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request))
         _note_leaf(run, leaf, len(result.findings), len(result.gaps))  # at once, although results are merged together
         return result
 
