@@ -15,7 +15,14 @@ from contracts.base import CompactModel
 from contracts.checking_roles import ClaimBatchInput, ReviewInput
 from contracts.evidence import DocumentRef
 from contracts.outcome import Usage
-from contracts.recursive_roles import EXTRACTOR, MAX_SHOWN_LINKS, SCANNED_CHARACTERS, SCANNER, ExtractInput
+from contracts.recursive_roles import (
+    EXTRACTOR,
+    MAX_SHOWN_LINKS,
+    SCANNED_CHARACTERS,
+    SCANNED_TOGETHER,
+    SCANNER,
+    ExtractInput,
+)
 from contracts.reflective_roles import ReflectOnStepInput
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RoleInput, RoleSpec, WriteInput
@@ -102,7 +109,7 @@ def expected_call(
         checking_roles.REVIEWER.name: REVIEWED_CHARACTERS // BYTES_PER_TOKEN,
         roles.ANALYZER.name: shown_tokens + min(sources, MAX_SOURCES) * SNIPPET_TOKENS,
         EXTRACTOR.name: min(shown_tokens, PAGE_TOKENS) + SNIPPET_TOKENS,
-        SCANNER.name: SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS,
+        SCANNER.name: SCANNED_TOGETHER * (SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
         REFINER.name: DRAFT_CHARACTERS,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,

@@ -51,6 +51,8 @@ MAX_SEARCHES: Final = 4
 """Of the librarian, per need."""
 SCANNED_CHARACTERS: Final = 3_000
 """Of a candidate, as shown to the scanner."""
+SCANNED_TOGETHER: Final = 5
+"""Candidates of one scan."""
 MAX_FOLLOW_UP_QUESTIONS, MAX_IDENTIFIED_GAPS, MAX_WORKS = 3, 3, 5
 """Per leaf."""
 MAX_OWN_GAPS: Final = 2
@@ -149,19 +151,21 @@ class LibrarianAnswer(RoleAnswer):
 
 
 class ScanInput(AnalyzeInput):
-    """Hand-off to the scanner: an excerpt of one candidate; the sub-query is the need."""
+    """Hand-off to the scanner: excerpts of some candidates; the sub-query is the need."""
 
-    sources: list[SourceExtract] = Field(min_length=1, max_length=1)
+    sources: list[SourceExtract] = Field(min_length=1, max_length=SCANNED_TOGETHER)
     MAX_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
+    SHOWS_ALL: ClassVar[bool] = True
 
 
 def _decision(word: Any) -> str:
     return "reject" if str(word).strip().casefold() == "reject" else "use"
 
 
-class ScannerAnswer(RoleAnswer):
+class ScannedSource(Contract):
     """Assessment of one source."""
 
+    source_id: str = ""
     credibility: Annotated[Quality, member_or(Quality, Quality.UNKNOWN)] = Field(
         description="high, medium or low: how far to trust its author and publisher in this matter"
     )
@@ -180,6 +184,26 @@ class ScannerAnswer(RoleAnswer):
             self.decision == "reject" and self.credibility is not Quality.LOW
         )
         return quality is not Quality.LOW and not is_off_topic
+
+
+class ScannerAnswer(RoleAnswer):
+    """Assessments of the sources of one call; one that is missing is assessed by rules."""
+
+    assessments: list[ScannedSource] = Field(description="one for each source")
+
+    def fitted(self, request: ScanInput, notes: list[str]) -> Self:
+        """Keep one assessment for each source of the request. Raises `UnfitAnswer` if there is none."""
+        names = {source.id for source in request.sources}
+        known = distinct((one for one in self.assessments if one.source_id in names), lambda one: one.source_id)
+        if not known:
+            raise UnfitAnswer("assessments: at least one with the id of a shown source is needed")
+        if len(known) < len(self.assessments):
+            notes.append("assessments of other sources, and repeated ones, were dropped")
+        return self.model_copy(update={"assessments": known})
+
+    def of(self, source_id: str) -> ScannedSource | None:
+        """Return the assessment of a source; None if it is missing."""
+        return next((one for one in self.assessments if one.source_id == source_id), None)
 
 
 class VettedSource(Contract):
@@ -417,7 +441,7 @@ LIBRARIAN: Final = RoleSpec(
 )  # fmt: skip
 SCANNER: Final = RoleSpec(
     "scanner", "scan_source", Tier.SIMPLE, ScanInput, ScannerAnswer, ScannerAnswer,
-    output_tokens=500, expected_output_tokens=120, work="vetting", has_fallback=False,
+    output_tokens=1_500, expected_output_tokens=400, work="vetting", has_fallback=False,
 )  # fmt: skip
 """Without it, rules alone assess a candidate."""
 TREE_PLANNER: Final = RoleSpec(

@@ -225,6 +225,8 @@ class AnalyzeInput(RoleInput):
 
     MAX_CHARACTERS: ClassVar[int | None] = None
     """Limit per source on top of the request's own; None: no extra limit."""
+    SHOWS_ALL: ClassVar[bool] = False
+    """True if each source is shown, also one that seems not to belong to the questions."""
 
     brief: str = ""
     sub_query: PlanNode

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from contracts.call_sizes import minimal_call
 from contracts.plan import Objection, ObjectionKind, PlanNode
-from contracts.recursive_roles import EXECUTOR, EXTRACTOR, LIBRARIAN, MANAGER, SCANNER, TREE_PLANNER
+from contracts.recursive_roles import EXECUTOR, EXTRACTOR, LIBRARIAN, MANAGER, SCANNED_TOGETHER, SCANNER, TREE_PLANNER
 from contracts.resolved import EffectiveLimits, ModelPrice
 from contracts.roles import SYNTHESIZER, RoleSpec
 
@@ -34,7 +34,7 @@ def tree_calls(limits: EffectiveLimits, queries: int | None = None) -> Calls:
     return {
         MANAGER.name: (1, 2),
         LIBRARIAN.name: (low, high + gaps),
-        SCANNER.name: (low, limits.max_sources),
+        SCANNER.name: (low, high + gaps + math.ceil(limits.max_sources / SCANNED_TOGETHER)),
         TREE_PLANNER.name: (low, high + gaps),
         EXTRACTOR.name: (low, nodes * limits.max_leaves + gaps),
         EXECUTOR.name: (0, nodes + corrections),  # rules check a report without findings

@@ -429,6 +429,8 @@ class _Choice:
 
     def _belongs(self, one: _Candidate) -> bool:
         """Return true for a page that has enough of a question's words, or is in another language than they."""
+        if self.request.SHOWS_ALL:
+            return True
         if one.coverage == 0:
             return detect_language(one.text[:LANGUAGE_CHARACTERS]) != self.request.language
         return one.coverage >= FLOOR

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from tests.fakes.model_work import analysis, element, key_words, without_signs
+from tests.fakes.model_work import analysis, element, key_words, sources_of, without_signs
 
 WAYS = ("{}", "{} explained", "{} settings", "{} limits")
 
@@ -31,10 +31,15 @@ def searches(prompt: str) -> dict[str, Any]:
 
 
 def examination(prompt: str) -> dict[str, Any]:
-    """Of use where a word of the need is in the source."""
+    """A source is of use where a word of the need is in it."""
     need = {word.lower()[:5] for word in key_words(element(prompt, "need"))}
-    fits = bool(need & {word.lower()[:5] for word in key_words(element(prompt, "source"))})
+    return {"assessments": [assessment(name, need, text) for name, _, text in sources_of(prompt)]}
+
+
+def assessment(name: str, need: set[str], text: str) -> dict[str, Any]:
+    fits = bool(need & {word.lower()[:5] for word in key_words(text)})
     return {
+        "source_id": name,
         "credibility": "medium",
         "relevance": "high" if fits else "low",
         "reason": "it speaks about the need" if fits else "it speaks about something else",

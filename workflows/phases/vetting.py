@@ -1,4 +1,4 @@
-"""Vetting: a librarian's searches for needs, and candidates read and examined one by one.
+"""Vetting: a librarian's searches for needs, and candidates read and examined a few at a time.
 
 The record of each need is in the strategy's position, so that a resumed run repeats no search or examination.
 """
@@ -12,10 +12,12 @@ from contracts.addresses import canonical_url, sub_query_id
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.recursive_roles import (
     LIBRARIAN,
+    SCANNED_TOGETHER,
     SCANNER,
     LibrarianInput,
     MentionedWork,
     ScanInput,
+    ScannedSource,
     ScannerAnswer,
 )
 from contracts.roles import QualityUpdate
@@ -142,51 +144,71 @@ class Vetting:
 
     # --- examination -----------------------------------------------------------------------------------------------
     async def _examine(self, candidates: Mapping[str, Sequence[str]]) -> None:
-        """Examine the remaining candidates concurrently, each in its own call.
+        """Examine the remaining candidates, those of one need together, a few in each call.
 
         All answers are merged, in the order of needs and candidates. Raises `Interrupted`.
         """
         done = {key: {source.source_id for source in self.known[key].examined} for key in candidates}
-        due = [(key, name) for key, names in candidates.items() for name in names if name not in done[key]]
+        due = {key: [name for name in names if name not in done[key]] for key, names in candidates.items()}
+        batches = [(key, batch) for key, names in due.items() for batch in self._batches(key, names)]
         calls = await run_parallel(
-            self.run.host, [partial(self._scan, *pair) for pair in due], self.run.resolved.limits.max_parallel
+            self.run.host, [partial(self._scan, *batch) for batch in batches], self.run.resolved.limits.max_parallel
         )
-        for (key, name), call, failure in ended_calls(due, calls):
-            answer = call.result() if failure is None else None
-            if failure is not None:
-                self.run.degrade(WITHOUT_SCAN)
-            record, source = self.known[key], self.run.state.sources[name]
-            if answer is None:
-                examined = assess_by_rules(source, is_named=name in self._named_sources(record))
-            else:
-                # A scan moves the rules' label by at most one step.
-                opinion = QualityUpdate(source_id=name, quality=answer.credibility)
-                self.run.state.sources[name] = source = update_quality(source, opinion, SCANNER.name)
-                reason = f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
-                examined = ExaminedSource(
-                    source_id=name,
-                    accepted=answer.accepts(source.quality),
-                    quality=source.quality,
-                    reason=answer.reason or reason,
-                )
-            self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
-            verdict = "accepted" if examined.accepted else "rejected"
-            text = f"{verdict} “{shorten(source.title, 80)}”: {shorten(examined.reason, 120)}"
-            self.run.note("source.examined", text, need=key, source_id=name, accepted=examined.accepted)
+        answers = dict[tuple[str, str], ScannedSource]()
+        unanswered = {(key, name) for key, names in batches for name in names}
+        try:
+            for (key, names), call, failure in ended_calls(batches, calls):
+                answer = call.result() if failure is None else None
+                assessed = {name: answer.of(name) if answer else None for name in names}
+                answers |= {(key, name): one for name, one in assessed.items() if one is not None}
+                unanswered -= {(key, name) for name in names}
+                if None in assessed.values():
+                    self.run.degrade(WITHOUT_SCAN)
+        finally:  # an interruption costs the scans that it cut short, no other
+            for key, names in due.items():
+                for name in names:
+                    if (key, name) not in unanswered:
+                        self._take_assessment(key, name, answers.get((key, name)))
 
-    async def _scan(self, key: str, name: str) -> ScannerAnswer | None:
-        """Have a candidate scanned; None if the rules or the request itself decide."""
-        run, record, source = self.run, self.known[key], self.run.state.sources[name]
-        by_rules = run.resolved.engine is EngineKind.EXTRACTIVE
-        if by_rules or source.status is not SourceStatus.FULL or name in self._named_sources(record):
-            return None
+    def _batches(self, key: str, names: Sequence[str]) -> list[list[str]]:
+        """Divide the candidates that a model examines; rules or the request itself decide on the others."""
+        run, record = self.run, self.known[key]
+        if run.resolved.engine is EngineKind.EXTRACTIVE:
+            return []
+        named, sources = self._named_sources(record), run.state.sources
+        scanned = [name for name in names if sources[name].status is SourceStatus.FULL and name not in named]
+        return [scanned[start:][:SCANNED_TOGETHER] for start in range(0, len(scanned), SCANNED_TOGETHER)]
+
+    def _take_assessment(self, key: str, name: str, answer: ScannedSource | None) -> None:
+        """Record a candidate as examined, by a scan or by rules."""
+        record, source = self.known[key], self.run.state.sources[name]
+        if answer is None:
+            examined = assess_by_rules(source, is_named=name in self._named_sources(record))
+        else:
+            # A scan moves the rules' label by at most one step.
+            opinion = QualityUpdate(source_id=name, quality=answer.credibility)
+            self.run.state.sources[name] = source = update_quality(source, opinion, SCANNER.name)
+            reason = f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
+            examined = ExaminedSource(
+                source_id=name,
+                accepted=answer.accepts(source.quality),
+                quality=source.quality,
+                reason=answer.reason or reason,
+            )
+        self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
+        verdict = "accepted" if examined.accepted else "rejected"
+        text = f"{verdict} “{shorten(source.title, 80)}”: {shorten(examined.reason, 120)}"
+        self.run.note("source.examined", text, need=key, source_id=name, accepted=examined.accepted)
+
+    async def _scan(self, key: str, names: Sequence[str]) -> ScannerAnswer | None:
+        """Have candidates scanned; None if no usable answer came back."""
+        run, record = self.run, self.known[key]
         request = ScanInput(
             caller=LIBRARIAN.name,
             sub_query=PlanNode(id=key, text=record.need),
-            sources=[to_extract(source)],
+            sources=[to_extract(run.state.sources[name]) for name in names],
         )
         try:
-            return await run.ask(SCANNER, f"scan/{key}/{name}", request)
+            return await run.ask(SCANNER, f"scan/{key}/{names[0]}", request)
         except Unanswered:
-            run.degrade(WITHOUT_SCAN)
             return None

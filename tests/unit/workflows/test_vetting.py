@@ -69,17 +69,19 @@ class Library:
         return states.record(request, title=name, quality=self.qualities.get(name, Quality.MEDIUM))
 
     async def scan_source(self, request: ScanInput) -> ScannerAnswer:
-        name = request.sources[0].title
         self.scanned.append(request)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         await asyncio.sleep(0.001 * (5 - len(self.scanned) % 5))
         self.at_once -= 1
-        opinion = self.scans.get(name, {})
-        if isinstance(opinion, BaseException):
-            raise opinion
-        usual = {"credibility": "medium", "relevance": "high", "reason": f"about {name}", "decision": "use"}
-        return ScannerAnswer.model_validate({**usual, **opinion, "account": self.account(request)})
+        made = []
+        for source in request.sources:
+            opinion = self.scans.get(source.title, {})
+            if isinstance(opinion, BaseException):
+                raise opinion
+            usual = {"credibility": "medium", "relevance": "high", "reason": f"about {source.title}", "decision": "use"}
+            made += [{"source_id": source.id, **usual, **opinion}] if opinion is not None else []
+        return ScannerAnswer.model_validate({"assessments": made, "account": self.account(request)})
 
     def account(self, request: Any) -> CallAccount:
         return CallAccount(engine=request.engine)
@@ -111,7 +113,7 @@ async def vetted(run: ResearchRun, known: dict[str, Vetted] | None = None, **mor
 
 
 async def test_a_need_becomes_a_list_of_vetted_sources() -> None:
-    """Searches in different words, each candidate read and scanned alone, both lists with reasons (S4-016 to S4-018)."""
+    """Searches in different words, candidates read and scanned together, both lists with reasons (S4-016 to S4-018)."""
     library = Library(
         {"one": ["a", "b", "c"], "two": ["b", "d", "e"]},
         qualities={"a": Quality.LOW, "c": Quality.HIGH, "d": Quality.UNKNOWN},
@@ -127,7 +129,7 @@ async def test_a_need_becomes_a_list_of_vetted_sources() -> None:
     assert library.names(found) == ["c", "d"]
     rejected = {run.state.sources[one.source_id].title: one.reason for one in found.rejected}
     assert rejected == {"a": "about a", "b": "it could not be read: encrypted", "e": "about something else"}
-    assert all(len(request.sources) == 1 for request in library.scanned)
+    assert [len(request.sources) for request in library.scanned] == [4]
     assert all(request.sub_query.text == NEED for request in library.scanned)
     assert sorted(library.read) == ["a", "b", "c", "d", "e"]
     assert found.accepted[0].reason == "about c"
@@ -150,13 +152,15 @@ async def test_candidates_are_bounded_and_by_rank() -> None:
     """At most so many are read and scanned, rank by rank of the searches, within the sources of the run (S4-016)."""
     hits = {"one": [f"a{n}" for n in range(9)], "two": [f"b{n}" for n in range(9)]}
     library = Library(hits)
-    found = await vetted(run_over(library, max_parallel=3), most=5)
+    found = await vetted(run_over(library), most=5)
     assert library.names(found) == ["a0", "b0", "a1", "b1", "a2"]
     assert sorted(library.read) == ["a0", "a1", "a2", "b0", "b1"]
-    assert library.most_at_once == 3
+    many = Library({"one": [f"a{n}" for n in range(18)]})
+    await vetted(run_over(many, max_parallel=3), most=18)
+    assert (many.most_at_once, [len(request.sources) for request in many.scanned]) == (3, [5, 5, 5, 3])
     few = Library(hits)
     assert few.names(await vetted(run_over(few, max_sources=3), most=5)) == ["a0", "b0", "a1"]
-    assert len(few.scanned) == 3
+    assert [len(request.sources) for request in few.scanned] == [3]
 
 
 async def test_what_was_examined_does_not_come_back_for_the_same_need() -> None:
@@ -203,20 +207,31 @@ async def test_mentioned_works_are_words_and_come_first_if_found() -> None:
     assert "elsewhere" not in library.read
 
 
-async def test_a_scan_that_fails_costs_itself() -> None:
-    """The rules assess that source, the others are scanned, and the run says so (S4-017)."""
-    refused = ApplicationError("no", {"problem": "no JSON"}, type=failures.INVALID_MODEL_OUTPUT, non_retryable=True)
-    library = Library({"one": ["a", "b"]}, scans={"a": refused})
+async def test_a_source_without_an_assessment_is_assessed_by_rules() -> None:
+    """The others of its call keep theirs, and the run says so (S4-017)."""
+    library = Library({"one": ["a", "b"]}, scans={"a": None})
     run = run_over(library)
     found = await vetted(run)
     assert [one.reason for one in found.accepted] == ["by the rules its quality is medium", "about b"]
     assert WITHOUT_SCAN in run.state.degraded
 
 
+async def test_a_scan_that_fails_costs_itself() -> None:
+    """The rules assess the sources of that call, the others are scanned, and the run says so (S4-017)."""
+    refused = ApplicationError("no", {"problem": "no JSON"}, type=failures.INVALID_MODEL_OUTPUT, non_retryable=True)
+    names = [f"a{n}" for n in range(6)]
+    library = Library({"one": names}, scans={"a0": refused})
+    run = run_over(library)
+    found = await vetted(run)
+    assert [one.reason for one in found.accepted] == ["by the rules its quality is medium"] * 5 + ["about a5"]
+    assert WITHOUT_SCAN in run.state.degraded
+
+
 @pytest.mark.parametrize("at", ["propose_searches", "search", "read_source", "scan_source"])
 async def test_an_interrupted_round_is_finished_and_nothing_is_done_twice(at: str) -> None:
     """Stopped at any call, stored and started again: the same sources, no search, read or finished scan again (S0-131)."""
-    library = Library({"one": ["a", "b"], "two": ["c"]})
+    names = ["a", "b", *(f"d{n}" for n in range(4))]
+    library = Library({"one": names, "two": ["c"]})
     run, known = run_over(library, max_parallel=1), dict[str, Vetted]()
     going = run.host.implementations[at]
     calls = 0
@@ -237,7 +252,8 @@ async def test_an_interrupted_round_is_finished_and_nothing_is_done_twice(at: st
     stored = {key: Vetted.model_validate_json(one.model_dump_json()) for key, one in known.items()}
     again = run_over(library, state=state, max_parallel=1)
     found = await vetted(again, stored)
-    assert sorted(library.names(found)) == ["a", "b", "c"]
-    assert (len(library.asked), sorted(library.searched), sorted(library.read)) == (1, ["one", "two"], ["a", "b", "c"])
-    assert sorted(request.sources[0].title for request in library.scanned) == ["a", "b", "c"]
+    every = sorted([*names, "c"])
+    assert sorted(library.names(found)) == every
+    assert (len(library.asked), sorted(library.searched), sorted(library.read)) == (1, ["one", "two"], every)
+    assert sorted(source.title for request in library.scanned for source in request.sources) == every
     assert found.before == []

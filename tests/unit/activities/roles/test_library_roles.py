@@ -27,7 +27,7 @@ from contracts.recursive_roles import (
     LibrarianInput,
     MentionedWork,
     ScanInput,
-    ScannerAnswer,
+    ScannedSource,
     VettedSource,
 )
 from contracts.research_trees import TaskType
@@ -183,7 +183,7 @@ def test_a_scan_decides_with_the_label_of_the_rules(
     answer: dict[str, Any], quality: Quality, *, accepted: bool
 ) -> None:
     """What is not about the need is rejected; of credibility the label that was moved by a step decides (C4-5)."""
-    assert ScannerAnswer.model_validate(answer).accepts(quality) is accepted
+    assert ScannedSource.model_validate(answer).accepts(quality) is accepted
 
 
 async def test_a_scan_is_shown_an_excerpt() -> None:
@@ -203,12 +203,12 @@ async def test_a_scan_is_shown_an_excerpt() -> None:
 
 
 def test_the_estimate_knows_what_is_shown_of_a_source() -> None:
-    """An extraction shows one source, a scan an excerpt of it, however many sources a search has."""
+    """An extraction shows one source, a scan excerpts of five, however many sources a search has."""
     extraction, scan = (
         expected_call(role, sources=9, shown_tokens=30_000).input_tokens - FIXED_INPUT_TOKENS
         for role in (EXTRACTOR, SCANNER)
     )
-    assert (extraction, scan) == (6_300, 1_300)
+    assert (extraction, scan) == (6_300, 6_500)
 
 
 # --- extractor -------------------------------------------------------------------------------------------------------
