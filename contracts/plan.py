@@ -1,7 +1,8 @@
 """The plan of a run, and the questions about it to a person."""
 
+import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
@@ -75,6 +76,8 @@ class Waiting(Contract):
     """Required approval phrase; None if none is required."""
     objected: ObjectionKind | None = None
     """Kind of the open objections to the plan, `structural` if any is; None if there are none."""
+    short_limits: dict[str, float] = {}
+    """Limits of the run that the least work of the plan exceeds → what it takes; a resumed run may have higher ones."""
     since: str = ""
     """ISO 8601, by the run's clock."""
     expires_at: str = ""
@@ -85,7 +88,7 @@ class Waiting(Contract):
         kinds = {objection.kind for objection in plan.open_objections}
         objected = next((kind for kind in ObjectionKind if kind in kinds), None)
         update = {"plan_version": plan.version, "questions": plan.questions, "objected": objected}
-        return self.model_copy(update=update)
+        return self.model_copy(update=update | {"short_limits": plan.short_limits})
 
     def is_phrase(self, text: Any) -> bool:
         """Return true for the bare approval phrase, in any case or quotes; in a longer sentence it may be negated."""
@@ -111,7 +114,21 @@ class Waiting(Contract):
         if self.objected is None:
             return [approval, *answers, *changes, rejection]
         overruling = [f"{approval} --overrule"] if self.objected is ObjectionKind.OPINION else []
-        return [*changes, *answers, *overruling, rejection]
+        raising = [raise_limits(research_id, self.short_limits)] if self.short_limits else []
+        return [*changes, *answers, *overruling, *raising, rejection]
+
+
+def raise_limits(research_id: str, least: Mapping[str, float]) -> str:
+    """Return the command that has a waiting plan judged again under higher limits, at least those that its work takes.
+
+    The plan stays; the run is ended and resumed, because a running one keeps its limits.
+    """
+    settings = " ".join(f"--set limits.{name}={_rounded_up(amount)}" for name, amount in sorted(least.items()))
+    return f"research cancel {research_id} && research resume {research_id} {settings}"
+
+
+def _rounded_up(amount: float) -> str:
+    return str(int(amount)) if amount.is_integer() else f"{math.ceil(amount * 100) / 100:.2f}"
 
 
 class PlannedQuery(StrictContract):
@@ -250,6 +267,12 @@ class Plan(PlanContent):
             "outline": self.outline,
             "assumptions": self.assumptions,
         }
+
+    @property
+    def short_limits(self) -> dict[str, float]:
+        """Return the limits that open objections say are too low, with what the work takes at least."""
+        figures = [figure for objection in self.open_objections for figure in objection.figures.items()]
+        return {name: max(least for other, (least, _) in figures if other == name) for name, _ in figures}
 
     @property
     def open_objections(self) -> list[Objection]:

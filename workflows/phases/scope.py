@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from contracts.addresses import normalized_text
 from contracts.plan import Objection, ObjectionKind, PlanNode
 from contracts.recursive_roles import MANAGER, JudgedQuery, ManagerAnswer, ScopeInput
+from contracts.resolved import ResolvedResearch
 from contracts.roles import SubQuery
+from contracts.state import ResearchState
 from contracts.strategies import calls_by_role
 from contracts.texts import plural
 from contracts.tree_sizes import estimate_trees, structural_objections, tree_calls
@@ -55,9 +57,16 @@ async def judge_scope(run: ResearchRun) -> None:
         raise Interrupted(StopReason.INFEASIBLE)
 
 
-def estimate_scope(run: ResearchRun, queries: Sequence[str]) -> dict[str, float | None]:
+def with_current_limits(state: ResearchState) -> list[Objection]:
+    """Return the objections to a plan under the limits in force, which a resumed run may have raised; opinions stay."""
+    opinions = [one for one in state.plan.objections if one.kind is not ObjectionKind.STRUCTURAL or one.followed]
+    nodes = state.plan.parts
+    estimate = estimate_scope(state.resolution, [node.text for node in nodes])
+    return [*structural_objections(estimate, state.resolution.limits, nodes), *opinions]
+
+
+def estimate_scope(resolved: ResolvedResearch, queries: Sequence[str]) -> dict[str, float | None]:
     """Return the least work for queries, by limit (see `estimate_trees`)."""
-    resolved = run.resolved
     calls = calls_by_role(resolved, tree_calls(resolved.limits, len(queries)))
     by_model = resolved.engine is EngineKind.MODEL
     return estimate_trees(queries, calls if by_model else {}, resolved.model_prices)
@@ -69,7 +78,7 @@ def max_queries(run: ResearchRun) -> int:
     fitting = (
         count
         for count in range(limits.max_sub_queries, 1, -1)
-        if not structural_objections(estimate_scope(run, [""] * count), limits, [])
+        if not structural_objections(estimate_scope(run.resolved, [""] * count), limits, [])
     )
     return next(fitting, 1)
 
@@ -96,7 +105,7 @@ def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnsw
     """
     refused = run.resolved.engine is not answer.account.engine and not run.state.fallbacks.get(MANAGER.name)
     pays = run.resolved.gates.requires_approval or not refused
-    estimate = estimate_scope(run, [node.text for node in nodes])
+    estimate = estimate_scope(run.resolved, [node.text for node in nodes])
     if not pays:
         estimate = {name: estimate[name] for name in ("max_sources", "deadline_seconds")}
     judged = {normalized_text(query.query): query for query in answer.queries}

@@ -17,6 +17,7 @@ from contracts.plan import (
     PlanRevision,
     Waiting,
     WaitKind,
+    raise_limits,
 )
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
@@ -136,13 +137,13 @@ def read_approval(
     if version != newest:
         issue = "is older than the plan that there is" if 0 < version < newest else "does not exist"
         raise Unacceptable(f"version: {version} {issue}; look at version {newest} with `research plan`, and approve it")
-    _check_objections(_newest_plan(state, pending), overrule)
+    _check_objections(state.resolution.research_id, _newest_plan(state, pending), overrule)
     if waiting.phrase is not None and not waiting.is_phrase(phrase):
         raise Unacceptable(f"phrase: this run wants exactly these words: {waiting.phrase}")
     return Reply(approved=version, overruled=bool(overrule))
 
 
-def _check_objections(plan: Plan, overrule: Any) -> None:
+def _check_objections(research_id: str, plan: Plan, overrule: Any) -> None:
     """Raise `Unacceptable` for a plan that is not judged yet, or whose objections block its approval."""
     if not isinstance(overrule, bool):
         raise Unacceptable("overrule: expected true or false")
@@ -152,6 +153,8 @@ def _check_objections(plan: Plan, overrule: Any) -> None:
     if blocking := binding or ([] if overrule else plan.open_objections):
         lines = "\n".join(objection.line() for objection in blocking[:MAX_SHOWN_OBJECTIONS])
         remedy = "nothing overrules this" if binding else "or approve it with `--overrule`"
+        if plan.short_limits:
+            remedy = f"or raise the limit: {raise_limits(research_id, plan.short_limits)}; {remedy}"
         raise Unacceptable(f"plan: version {plan.version} cannot begin. {lines}\nEdit the plan; {remedy}")
 
 

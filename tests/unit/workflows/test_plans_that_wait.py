@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from contracts.outlines import MAX_HEADINGS
-from contracts.plan import APPROVAL_PHRASE, ObjectionKind, WaitKind
+from contracts.plan import APPROVAL_PHRASE, Objection, ObjectionKind, WaitKind
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import Trial, begin_again, begun
@@ -293,6 +293,34 @@ async def test_a_plan_that_waits_to_be_judged_is_judged_in_another_process(
         assert (waiting.objected, state.plan.to_judge) == (None, False)
         await again.cancel()
         await asyncio.wait([again.task])
+
+
+async def test_a_raised_limit_resolves_the_objection_that_named_it(tmp_path: Path) -> None:
+    """The wait and the refusal print the command; resumed with it, the plan is judged under the new limit and can be
+    approved, while an opinion about it stays (C4-10).
+    """
+    fields: dict[str, Any] = {"gates": {"approve": "phrase"}, "depth": "light"}
+    low = {"max_model_calls": 3}
+    async with begun(tmp_path, "recursive", "model", **fields, limits=low) as trial:
+        waiting = await trial.asked()
+        needed = int(waiting.short_limits["max_model_calls"])
+        command = f"research cancel r && research resume r --set limits.max_model_calls={needed}"
+        assert command in waiting.ways("r")
+        with pytest.raises(inbox.Unacceptable, match=f"raise the limit: .* limits.max_model_calls={needed}; nothing"):
+            inbox.read_approval(trial.state, [], 1, APPROVAL_PHRASE)
+        opinion = Objection(kind=ObjectionKind.OPINION, text="too broad")
+        trial.state.plan.objections.append(opinion)
+        await trial.run.checkpoints.save()
+        await trial.cancel()
+        await asyncio.wait([trial.task])
+        again = await begin_again(trial, **fields, limits={"max_model_calls": needed})
+        assert again.state.plan.objections == [opinion]
+        again.start()
+        assert (await again.asked()).objected is ObjectionKind.OPINION
+        await again.answer(inbox.read_approval(again.state, [], 1, APPROVAL_PHRASE, True))
+        await again.task
+        assert again.state.approved_version == 1
+        assert again.left > 0
 
 
 async def test_a_person_overrules_an_opinion_and_that_is_on_record(

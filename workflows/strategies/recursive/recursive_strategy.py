@@ -16,7 +16,7 @@ from contracts.vetting import Vetted, need_id
 from contracts.vocabulary import LIMITS, Action, AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze_without_model, withdraw
 from workflows.phases.drafts import write_draft
-from workflows.phases.scope import judge_scope
+from workflows.phases.scope import judge_scope, with_current_limits
 from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.sub_queries import sources_left
@@ -105,6 +105,9 @@ class RecursiveStrategy(UnitStrategy):
             withdraw(state, planned_queries(state))
             state.engine_by_role.pop(ANALYZER.name, None)
         position.finished, position.rewritten = False, False
+        if state.needs_approval and state.plan.nodes and not state.plan.to_judge:
+            # The person is asked again, under the limits of this run.
+            state.plan = state.plan.model_copy(update={"objections": with_current_limits(state)})
         if position.next_unit is RecursiveUnit.SCOPE:
             return
         for query in planned_queries(state):
