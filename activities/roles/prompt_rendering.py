@@ -6,6 +6,7 @@ value is guarded when it is printed, and never parsed as a template: braces in a
 
 import html
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,7 @@ from contracts.roles import RoleInput, RoleSpec, SourceExtract
 from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
-from contracts.vocabulary import Confidence, Quality
+from contracts.vocabulary import Confidence, GapStatus, Quality, Severity
 from providers.interfaces import RenderedPrompt
 from providers.text import sentence_spans
 from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
@@ -117,6 +118,10 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
 
 MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # cites a passage in a stored draft
 ITEM_CHARACTERS: Final = 600
+GAP_CHARACTERS, CLOSED_CHARACTERS = 400, 80  # of a gap that is open, and of one that is closed
+SHORT_LIST: Final = 8  # lines of a list that is always shown whole
+LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
+SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
 PASSAGE_CHARACTERS: Final = 2_000  # a quote is never longer
 CONTEXT_CHARACTERS: Final = 100  # on each side of a passage
 MIN_PASSAGE_CHARACTERS: Final = 60
@@ -166,9 +171,34 @@ class PromptBlocks:
         return _with_heading(heading, wrap(name, lines or [""], rendered) if lines or rendered else "")
 
     def items(self, heading: str, name: str, items: Sequence[str]) -> PromptBlock:
-        """Return an element with one line per item under a heading; empty without items."""
+        """Return an element with one line per item under a heading; empty without items. A long list is an item."""
         lines = [f"- {guard_line(item, ITEM_CHARACTERS)}" for item in items]
-        return PromptBlock(_with_heading(heading, wrap(name, lines)))
+        return PromptBlock(_with_heading(heading, self._listed(name, lines)))
+
+    def gaps(self) -> PromptBlock:
+        """Return the gaps of the request as an item: the open and grave ones first, since the rest may be left out."""
+        order = sorted(
+            self.request.gaps, key=lambda gap: (gap.status is GapStatus.ADDRESSED, SEVERE.index(gap.severity))
+        )
+        lines = []
+        for gap in order:
+            room = CLOSED_CHARACTERS if gap.status is GapStatus.ADDRESSED else GAP_CHARACTERS
+            about = f"({gap.severity}, priority {gap.priority}, {gap.status})"
+            lines.append(f"{show_label(gap.id, self)}: {guard_line(gap.description, room)} {about}")
+        return PromptBlock(self._listed("gaps", lines or ["(none)"]) + "\n")
+
+    def _listed(self, name: str, lines: Sequence[str]) -> str:
+        """Return the element of a list; a long one is an item of the content, of which the first lines may be shown."""
+        if len(lines) <= SHORT_LIST:
+            return wrap(name, list(lines))
+
+        def render(level: Level) -> str:
+            count = max(1, math.ceil(RATIOS[level] * len(lines)))
+            more = [f"[{len(lines) - count} more are not shown]"] if count < len(lines) else []
+            return wrap(name, [*lines[:count], *more])
+
+        number = sum(item.kind == "list" for item in self.shown) + 1
+        return self._item(ContentItem(f"{name}-{number}", "list", render, priority=LIST_PRIORITY))
 
     # --- items of the content, which may be shortened -----------------------------------------------------------------
     def sources(self) -> list[PromptBlock]:

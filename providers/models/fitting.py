@@ -4,6 +4,7 @@
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +30,16 @@ from providers.tokens.allotment import (
     fidelity_of,
 )
 
+FRAME: Final = "frame"  # all of a prompt but its items
+REMEDIES: Final = {
+    "source": "lower limits.analysis_tokens",
+    "finding": "research less in one run (limits.max_sources, limits.max_sub_queries)",
+    "list": "research less in one run (limits.max_sources, limits.max_sub_queries)",
+    "draft": "lower output.target_words",
+    "turn": "continue from fewer earlier turns",
+    FRAME: "shorten the question, its context or its instructions",
+}
+"""What to change where a kind of content fills the window even at its lowest level."""
 REPAIR_TOKENS: Final = 200  # for the longest reasons of a repair
 FITTING_ROUNDS: Final = 3  # attempts to allot the room, each with the overhead that the last one had around the items
 BREVITY_TOKENS: Final = 20
@@ -196,13 +207,28 @@ def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> Invali
     """Return the error for a prompt that does not fit: need, room and remedy."""
     (room, _), settings = room_for(task, candidate, REDUCED_OUTPUT_SHARE), task.input.tokens
     margin = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
-    remedy = "protect fewer sources" if task.input.protected_source_ids else "lower limits.max_sources_per_query"
-    advice = "" if task.role.tools else f", or {remedy}"
+    advice = f", or {remedy}" if (remedy := remedy_for(task)) else ""
     return InvalidCall(
         f"the prompt needs about {needed} tokens and {candidate.label} has {margin}room for {room} "
         f"(window {window_of(task, candidate)}): use a model with a larger window{advice}",
         kind="context_too_long",
     )
+
+
+def remedy_for(task: EngineTask) -> str:
+    """Return what makes the largest part of a prompt smaller, at its lowest level; empty if no setting does."""
+    if task.role.tools:
+        return ""  # a conversation grows by its turns
+    sizes = Counter[str]()
+    for item in task.whole.items:
+        sizes[item.kind] += math.ceil(item.size(item.ladder[-1]))
+    sizes[FRAME] = math.ceil(estimated_tokens(task.system + task.whole.prompt)) - sum(
+        math.ceil(item.size(Level.FULL)) for item in task.whole.items
+    )
+    kind = max(sizes, key=lambda name: (sizes[name], name))
+    if kind == "source" and task.input.protected_source_ids:
+        return "protect fewer sources"
+    return REMEDIES.get(kind, "")
 
 
 def window_of(task: EngineTask, candidate: ModelCandidate) -> int:

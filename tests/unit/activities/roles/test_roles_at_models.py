@@ -9,11 +9,12 @@ import pytest
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures, roles
+from contracts.evidence import Gap
 from contracts.roles import RoleSpec
 from contracts.tokens import ContentEntry, TokenSettings
 from contracts.tool_turns import Transcript, TurnResult
 from contracts.tools import ToolAnswer
-from contracts.vocabulary import Confidence
+from contracts.vocabulary import Confidence, EngineKind, GapStatus, Severity
 from providers.models.chat import ToolUse
 from providers.models.endpoints import EndpointCapabilities, capabilities_of
 from tests.fakes import tool_work
@@ -201,6 +202,33 @@ async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
         assert sure > guessed
     if window == 200_000:
         assert output.account.warnings == []
+
+
+async def test_the_gaps_of_a_tree_do_not_keep_a_model_from_writing() -> None:
+    """Hundreds of them are an item like any other: the grave and open ones are shown, and the rest is counted (S4-036,
+    C0-10).
+    """
+    text = "Whether the setting {} concerns replicas of a cluster that was upgraded in place, and how long that takes"
+    gaps = [
+        Gap(id=f"gap-{number}", description=text.format(number), severity=Severity.MINOR, status=GapStatus.OPEN)
+        for number in range(400)
+    ]
+    grave = Gap(id="gap-x", description="Whether zyzzyvas are safe", severity=Severity.CRITICAL, status=GapStatus.OPEN)
+    async with narrow(32_768) as one:
+        output = await one.run(roles.SYNTHESIZER, await one.write_input(20, gaps=[*gaps, grave]))
+    assert [call.status for call in one.api.calls] == [200]
+    assert output.account.engine is EngineKind.MODEL
+    prompt = one.api.requests[0].prompt
+    assert "Whether zyzzyvas are safe" in prompt
+    assert re.search(r"\[\d+ more are not shown\]", prompt)
+    assert "Row 19 is frozen." in prompt
+
+
+async def test_the_remedy_for_a_full_window_fits_its_cause() -> None:
+    """What fills it is named, not the number of sources where there are none."""
+    async with narrow(8_192) as one:
+        with pytest.raises(ApplicationError, match="or shorten the question, its context or its instructions"):
+            await one.run(roles.PLANNER, plan_input(query="Why? " * 6_000))
 
 
 async def test_dropped_findings_are_named() -> None:
