@@ -121,6 +121,20 @@ class Retention:
             deleted += await self._content.delete_others(used, unless_put_since=min(cutoff, earliest or cutoff))
         return replace(removed, documents=removed.documents + deleted)
 
+    async def expire_archive(self) -> tuple[int, str]:
+        """Remove what has expired from the archive, with its texts, as a worker does every few hours.
+
+        Returns the number of removed records, and the reason why expired ones remain; empty if none do. Raises the
+        errors of `remove`.
+        """
+        now = datetime.now(UTC)
+        records = [record for record in (await self._archive.read()).values() if record is not None]
+        expired = [one for one in records if self._archive.is_own(one) and not self._archive.is_own(one, now)]
+        if not expired:
+            return 0, ""
+        removed = await self.sweep((), orphans=False)
+        return (0, removed.remaining) if removed.remaining else (len(expired), "")
+
     async def _used_documents(self) -> tuple[frozenset[str], datetime | None]:
         """Return the documents of sessions and archive, and the start of the oldest open run. Raises `UsesUnknown`.
 

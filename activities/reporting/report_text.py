@@ -391,6 +391,9 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         text = say("shown_words", **figures, band=say.name("band", fidelity.band))
         dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
         text += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
+        sources = (state.sources[name] for name in fidelity.dropped_content_ids if name in state.sources)
+        titles = [inputs.show(source.title) or say("untitled") for source in sources]
+        text += f" ({'; '.join(_cut_list(titles, say))})" if titles else ""
         text += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
         text += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
         yield Fact(say("fact_shown"), text)

@@ -64,7 +64,8 @@ async def report(
         is_low = fidelity is not None and fidelity.fidelity < LOW_FIDELITY
         print_json(document | {"advice": LOW_FIDELITY_ADVICE if is_low else ""})
     elif metadata:
-        for line in fidelity_lines(fidelity):
+        sources = run.state.sources if run.state else {}
+        for line in fidelity_lines(fidelity, {name: source.title for name, source in sources.items()}):
             print_progress(printable(line))
 
 

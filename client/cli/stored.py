@@ -80,7 +80,11 @@ async def delete(
 
 @archive.command("list")
 async def list_archive(context: CommandContext, *, as_json: AsJson = False) -> None:
-    """List the archived texts, the newest first: hash, time, item, reason, tokens, title."""
+    """List the archived texts, the newest first: hash, time, item, reason, tokens, title.
+
+    What has expired is removed first, whether or not a worker is running.
+    """
+    await _expire(context)
     entries = (await context.stores.archive.read()).values()
     records = sorted(filter(None, entries), key=lambda record: record.archived_at, reverse=True)
     if as_json:
@@ -118,6 +122,7 @@ async def restore(
 @archive.command("verify")
 async def verify(context: CommandContext) -> int:
     """Read every record and its text again, and compare them with their hashes. Exit code 1 on any difference."""
+    await _expire(context)
     damaged, archive, records = 0, context.stores.archive, await context.stores.archive.read()
     own = {digest: record for digest, record in records.items() if record is None or archive.is_own(record)}
     for digest, record in own.items():
@@ -129,8 +134,22 @@ async def verify(context: CommandContext) -> int:
     return ExitCode.INTERNAL if damaged else ExitCode.COMPLETED
 
 
+async def _expire(context: CommandContext) -> None:
+    """Remove what has expired, and say so: the sweep of a worker may be hours away."""
+    client, stores, settings = await context.client_of_runs(), context.stores, context.settings
+    temporal, sole = None if client is None else client.temporal, has_sole_sessions(settings.content_url)
+    async with open_shared_state(settings) as shared:
+        retention = Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
+        expired, remaining = await retention.expire_archive()
+    if expired:
+        print_hint(f"{plural(expired, 'record')} expired and {'was' if expired == 1 else 'were'} removed")
+    if remaining:
+        print_hint(f"expired records are still listed: {remaining}")
+
+
 async def _find(context: CommandContext, text_hash: str) -> ArchiveRecord:
     """Return the record of a hash or of its unique beginning. Raises `CommandError`."""
+    await _expire(context)
     records, beginning = await context.stores.archive.read(), text_hash.strip().lower().removeprefix("sha256:")
     matches = [digest for digest in records if beginning and digest[7:].startswith(beginning)]
     if len(matches) != 1:

@@ -5,9 +5,10 @@ import shlex
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from contracts.outcome import AgentProgress, Event, ResearchResult, ResearchStatus
@@ -118,8 +119,11 @@ def levels_shown(fidelity: ReportFidelity) -> dict[str, int]:
     return {level.value: counts[level] for level in Level if counts[level]}
 
 
-def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
-    """Yield the share that models were shown in a run, in total, by phase and by level, and the content never shown."""
+def fidelity_lines(fidelity: ReportFidelity | None, titles: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+    """Yield the share that models were shown in a run, in total, by phase and by level, and the content never shown.
+
+    `titles` are those of sources by id.
+    """
     if fidelity is None:
         yield "shown to models: nothing is recorded (no model, a draft, or tokens.token_management_enabled = false)"
         return
@@ -133,7 +137,8 @@ def fidelity_lines(fidelity: ReportFidelity | None) -> Iterator[str]:
     levels = (f"{count} {level.replace('_', ' ')}" for level, count in levels_shown(fidelity).items())
     yield f"levels: {', '.join(levels)}"
     if fidelity.dropped_content_ids:
-        yield f"dropped: {', '.join(fidelity.dropped_content_ids)}"
+        named = [f"{name} “{titles[name]}”" if name in titles else name for name in fidelity.dropped_content_ids]
+        yield f"dropped: {', '.join(named)}"
     if fidelity.not_analyzed:
         yield f"not analyzed: {plural(fidelity.not_analyzed, 'source')}"
 

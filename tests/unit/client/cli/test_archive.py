@@ -189,6 +189,19 @@ def test_archived_texts_outlive_their_run_until_their_time_is_over(home: Path, m
     assert records(home / "archive") == {}
 
 
+def test_what_has_expired_is_removed_when_the_archive_is_looked_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No worker has to run for it; the commands say how many, and the texts are gone with their records (S0-164)."""
+    content = analyze(home)
+    save(home, "r-1")
+    assert "removed 1 run older" in research("delete", "--older-than", "1", "--yes").stdout
+    move_clock(monkeypatch, 168.1)
+    listed = research("archive", "list")
+    assert (listed.exit_code, listed.stdout) == (0, "")
+    assert f"{len(content.archived)} records expired and were removed" in listed.stderr
+    assert (records(home / "archive"), stored(home)) == ({}, set())
+    assert "is not archived" in research("archive", "show", content.archived[0]).stderr
+
+
 def test_a_run_that_is_deleted_by_name_takes_its_records_along(home: Path) -> None:
     """What another run archived as well stays for that one."""
     analyze(home, "r-1")

@@ -194,13 +194,19 @@ def test_a_report_is_printed_with_what_models_were_shown(home: Path, shown: int)
     result = ResearchResult(
         research_id="r-1", outcome=Outcome.COMPLETED, stop_reason=StopReason.NO_OPEN_GAPS, files=files
     )
-    ended = stored(status=RunStatus.COMPLETED, result=result, fidelity={"analysis": totals})
+    dropped = states.source("https://example.org/dropped").model_copy(update={"id": "src-2", "title": "Dropped page"})
+    ended = stored(status=RunStatus.COMPLETED, result=result, fidelity={"analysis": totals}, sources={"src-2": dropped})
     save_run(home, "r-1", ended, closed=True)
     advice = "limits.max_sources_per_query"
     done = research("report", "r-1", "--include-metadata")
     assert done.stdout == "# Answer\n"
     band = {400: "40% (compressed)", 900: "90% (full)"}[shown]
-    for words in (f"shown to models: {band}", f"analysis: {band}, 25% in one call", "2 of 6 items", "dropped: src-2"):
+    for words in (
+        f"shown to models: {band}",
+        f"analysis: {band}, 25% in one call",
+        "2 of 6 items",
+        "dropped: src-2 “Dropped page”",
+    ):
         assert words in done.stderr
     assert "levels: 4 full, 1 compressed, 1 dropped" in done.stderr
     assert "not analyzed: 1 source" in done.stderr
