@@ -21,7 +21,7 @@ from contracts.texts import plural
 from contracts.vocabulary import EngineKind, SourceStatus
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import reading_input
+from workflows.phases.role_inputs import findings_of_page, reading_input
 from workflows.rules.duplicates import Identities
 from workflows.rules.sub_queries import normalized_query
 from workflows.run.host import ended_calls, run_parallel
@@ -147,7 +147,8 @@ async def read_for_purposes(
     `task` owns the findings; `limit` is the least number of findings that a reader may make of a page. All answers are
     merged in order, and returned by reading. Raises `Interrupted`.
     """
-    requests = {reading: _reading_input(run, task, reading, limit) for reading in dict.fromkeys(readings)}
+    kind = engine or run.resolved.engine
+    requests = {reading: _reading_input(run, task, reading, limit, kind) for reading in dict.fromkeys(readings)}
     asked = [
         partial(read_sources, run, ANALYZER, reading.step, request, engine) for reading, request in requests.items()
     ]
@@ -168,10 +169,15 @@ async def read_for_purposes(
     return results
 
 
-def _reading_input(run: ResearchRun, task: PlanNode, reading: PageReading, limit: int) -> AnalyzeInput:
+def _reading_input(
+    run: ResearchRun, task: PlanNode, reading: PageReading, limit: int, engine: EngineKind
+) -> AnalyzeInput:
     """Return the request to read one page for its purpose."""
     query = task.model_copy(update={"text": reading.focus}) if reading.focus else task
-    request = reading_input(run, [query], [run.state.sources[reading.source_id]], issues=[])
+    source = run.state.sources[reading.source_id]
+    request = reading_input(run, [query], [source], issues=[])
+    if engine is EngineKind.MODEL:
+        limit = max(limit, findings_of_page(source))
     sections = [reading.section] if reading.section else []
     return request.model_copy(update={"max_findings": limit, "sections": sections, "outlined": True})
 

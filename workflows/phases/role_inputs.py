@@ -19,6 +19,11 @@ MAX_GAPS_TO_ANSWER: Final = 15
 """Open gaps listed for one analysis."""
 
 
+CHARACTERS_PER_FINDING: Final = 3_000
+"""Of a page that one role reads for one purpose: a model wrote eight findings of a manual page of 30,000."""
+MAX_PAGE_FINDINGS: Final = 12
+
+
 def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
     """Return a source for a role: a reference to its text and, for a role that searches it, the matching parts."""
     shared = ("id", "url", "title", "publisher", "quality", "text", "entry")
@@ -101,6 +106,12 @@ def gaps_to_answer(gaps: Sequence[Gap], first: Collection[str | None] = ()) -> l
     fields = ("id", "description", "suggested_queries")
     chosen = [still_open[index] for index in sorted(order[:MAX_GAPS_TO_ANSWER])]
     return [Gap(**{name: getattr(gap, name) for name in fields}) for gap in chosen]
+
+
+def findings_of_page(source: Source) -> int:
+    """Return the most findings that a model may make of one page that it reads for one purpose: more of a long one."""
+    size = source.text.size if source.text else 0
+    return min(max(FINDINGS_PER_SUB_QUERY, size // CHARACTERS_PER_FINDING), MAX_PAGE_FINDINGS)
 
 
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:

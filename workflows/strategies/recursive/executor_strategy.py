@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Self, cast
 
 from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
-from contracts.evidence import Gap
+from contracts.evidence import Gap, Source
 from contracts.gaps import SettledGap
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import OTHER_FORM, PlanNode
@@ -44,7 +44,7 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.drafts import take_draft
-from workflows.phases.role_inputs import gaps_to_answer, to_extract, write_input
+from workflows.phases.role_inputs import findings_of_page, gaps_to_answer, to_extract, write_input
 from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import open_gaps, settle_gaps, with_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
@@ -370,7 +370,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
             sources=[to_extract(state.sources[leaf.source_id])],
             gaps=gaps_to_answer([gap for gap in state.gaps if gap.id == position.gap_of.get(leaf.id)]),
-            max_findings=FINDINGS_PER_SUB_QUERY,
+            max_findings=_finding_limit(run, state.sources[leaf.source_id]),
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,
         )
@@ -399,6 +399,10 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     for call in jobs:
         if isinstance(refused := call.exception(), CallNotAllowed):
             raise refused
+
+
+def _finding_limit(run: ResearchRun, source: Source) -> int:
+    return findings_of_page(source) if run.resolved.engine is EngineKind.MODEL else FINDINGS_PER_SUB_QUERY
 
 
 def _note_leaf(run: ResearchRun, leaf: TreeLeaf, findings: int, gaps: int) -> None:
