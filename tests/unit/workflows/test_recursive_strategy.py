@@ -276,7 +276,13 @@ async def test_no_executor_is_started_below_the_last_level(
 async def test_a_query_without_a_credible_source_has_no_leaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its gap says so, nothing is invented, and a run with no other query is empty (C4-11)."""
     reject = {"credibility": "low", "relevance": "low", "reason": "an advertisement", "decision": "reject"}
-    answers(monkeypatch, examination=lambda _: reject)
+    scan = {"assessments": []}
+    answers(
+        monkeypatch,
+        examination=lambda prompt: (
+            scan | {"assessments": [reject | {"source_id": name} for name, _, _ in sources_of(prompt)]}
+        ),
+    )
     trial = await run_of(tmp_path)
     assert trial.state.result.outcome is Outcome.EMPTY
     assert not trial.state.agents
