@@ -20,7 +20,7 @@ from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import Trial, trial_of, undisturbed
 from tests.fakes import library_work
-from tests.fakes.model_work import element, gaps_asked_about, key_words
+from tests.fakes.model_work import element, gaps_asked_about, key_words, sources_of
 from tests.unit.workflows.test_agents import turns
 from workflows.run.agents import grace_seconds
 from workflows.run.inbox import CallNotAllowed
@@ -276,13 +276,11 @@ async def test_no_executor_is_started_below_the_last_level(
 async def test_a_query_without_a_credible_source_has_no_leaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its gap says so, nothing is invented, and a run with no other query is empty (C4-11)."""
     reject = {"credibility": "low", "relevance": "low", "reason": "an advertisement", "decision": "reject"}
-    scan = {"assessments": []}
-    answers(
-        monkeypatch,
-        examination=lambda prompt: (
-            scan | {"assessments": [reject | {"source_id": name} for name, _, _ in sources_of(prompt)]}
-        ),
-    )
+
+    def scan(prompt: str) -> dict[str, Any]:
+        return {"assessments": [reject | {"source_id": name} for name, _, _ in sources_of(prompt)]}
+
+    answers(monkeypatch, examination=scan)
     trial = await run_of(tmp_path)
     assert trial.state.result.outcome is Outcome.EMPTY
     assert not trial.state.agents
