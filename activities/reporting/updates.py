@@ -49,10 +49,6 @@ MAX_REMOVED_SHARE: Final = 0.5
 RAW_HTML: Final = re.compile(r"<(?:/?[a-z][^<>]{0,500}|!--|![a-z]|\?)", re.IGNORECASE)
 PIECE: Final = re.compile(r"[^\n.!?]*+(?:\n|[.!?]++(?:\[ev-\w{1,64}\]|[^\s\w])*+|\Z)")
 """Roughly a sentence of a stored draft; at most a line."""
-SYMBOL: Final = re.compile(r"\[ev-\w{1,64}\]|.", re.DOTALL)
-"""A marker as a whole, or one character."""
-MARKER_CHARACTERS: Final = 5
-"""Length of a citation with its number: `[123]`."""
 STALE: Final = "the section has changed since this update was written, or it was applied already: write it anew"
 
 
@@ -202,10 +198,9 @@ def cited_by(report: LiveText) -> list[str]:
 
 
 def measure(before: str, after: str) -> tuple[int, int]:
-    """Return the characters that a change of a section inserts and removes, as its reader sees them.
+    """Return the characters that a change of a section inserts and removes.
 
-    Sentences are compared as a whole; of differing ones, the common beginning and end do not count. A marker counts as
-    the few characters of the number that takes its place (`MARKER_CHARACTERS`), not as those of its id.
+    Sentences are compared as a whole; of differing ones, the common beginning and end do not count.
     """
     inserted = removed = 0
     # An empty section has no blank line above its text.
@@ -218,15 +213,6 @@ def measure(before: str, after: str) -> tuple[int, int]:
     return inserted, removed
 
 
-def count_characters(text: str) -> int:
-    """Return the length of a text as its reader sees it: a marker counts as the number that takes its place."""
-    return sum(map(_size, SYMBOL.findall(text)))
-
-
-def _size(symbol: str) -> int:
-    return 1 if len(symbol) == 1 else MARKER_CHARACTERS
-
-
 def _common_length(old: Sequence[str], new: Sequence[str]) -> int:
     """Return the length of the common beginning of two sequences."""
     pairs = zip(old, new, strict=False)
@@ -235,11 +221,9 @@ def _common_length(old: Sequence[str], new: Sequence[str]) -> int:
 
 def _diff_lengths(old: str, new: str) -> tuple[int, int]:
     """Return the lengths of both texts without their common beginning and end."""
-    first, second = SYMBOL.findall(old), SYMBOL.findall(new)
-    start = _common_length(first, second)
-    end = _common_length(first[start:][::-1], second[start:][::-1])
-    of_first, of_second = (sum(map(_size, symbols[start : len(symbols) - end])) for symbols in (first, second))
-    return of_first, of_second
+    start = _common_length(old, new)
+    end = _common_length(old[start:][::-1], new[start:][::-1])
+    return len(old) - start - end, len(new) - start - end
 
 
 # --- operations ------------------------------------------------------------------------------------------------------
@@ -306,7 +290,7 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
     if inserted + removed > most_characters:
         counted = f"{inserted} characters inserted and {removed} removed, at most {most_characters} together"
         raise UpdateRefused(f"operations: {counted}: report less, in whole sentences")
-    if removed > MAX_REMOVED_SHARE * count_characters(body):
+    if removed > MAX_REMOVED_SHARE * len(body):
         raise UpdateRefused("operations: more than half of the section would go; replace or remove less")
     if any(_longest_part(block) > most_characters for block in read_body(updated)):
         raise UpdateRefused(f"text: a sentence, item or block of more than {most_characters} characters; divide it")
@@ -315,7 +299,7 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
 
 @lru_cache(maxsize=CACHED_BLOCKS)
 def _longest_part(block: Block) -> int:
-    return max(count_characters(write([part]).text) for part in _parts_of((block,)))
+    return max(len(write([part]).text) for part in _parts_of((block,)))
 
 
 def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:

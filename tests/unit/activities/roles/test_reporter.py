@@ -80,7 +80,7 @@ def test_it_sees_the_section_by_numbers_and_the_notes_with_their_passages() -> N
     assert "Vacuum must visit every table \\[3\\]. It takes a while." in prompt
     assert "say what it costs" in prompt
     assert B.id not in prompt
-    assert "at most 600 characters" in prompt
+    assert "at most 533 characters, not counting markers" in prompt
     empty = unmarked(render_role(REPORTER, request(draft=None), DOCUMENTS).prompt)
     assert "(nothing yet)" in empty
 
@@ -107,7 +107,7 @@ def test_its_operations_become_an_update_that_cites_passages() -> None:
     assert [each.text for each in update.operations] == [f"Every table is visited [{A.id}].", f"Known [{B.id}]."]
     assert (update.heading, update.base, update.kind) == (OUTLINE[0], digest(REPORT.sections[0][1]), ReportKind.REPORT)
     measured = measure_reports(REPORT, apply_update(REPORT, update, 800))
-    assert measured == (len("\n\nEvery table is visited [123]."), len(" before"))
+    assert measured == (len(f"\n\nEvery table is visited [{A.id}]."), len(" before"))
     assert len(result.notes_left) == 1
 
 
