@@ -205,9 +205,7 @@ async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
 
 
 async def test_the_gaps_of_a_tree_do_not_keep_a_model_from_writing() -> None:
-    """Hundreds of them are an item like any other: the grave and open ones are shown, and the rest is counted (S4-036,
-    C0-10).
-    """
+    """Hundreds of them are an item like any other: the grave ones are shown, the rest is counted (S4-036, C0-10)."""
     text = "Whether the setting {} concerns replicas of a cluster that was upgraded in place, and how long that takes"
     gaps = [
         Gap(id=f"gap-{number}", description=text.format(number), severity=Severity.MINOR, status=GapStatus.OPEN)
