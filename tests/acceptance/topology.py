@@ -4,11 +4,12 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from tests.fakes.corpus import MANUAL
 from tests.fakes.messages_api import MessagesApi
 from tests.integration.server_homes import give_port, running, stop_server
 from workers.dev_server import detach_server, ensure_server
+from workers.shared_state import SHARED_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
@@ -111,6 +113,8 @@ class Topology:
             if worker.returncode is None:
                 worker.send_signal(signal.SIGKILL)
             await worker.wait()
+        if self._workers:
+            await asyncio.sleep(0.3)  # what they had sent arrives
         self._workers.clear()
 
     def worker_pids(self) -> list[int]:
@@ -139,6 +143,19 @@ class Topology:
 
     def in_flight(self) -> int:
         return sum(not call.delivered for call in self.model.calls)
+
+    def journalled(self, research_id: str) -> int:
+        """Return the number of answers of a run in the journal: those are never paid for again.
+
+        An answer that the endpoint has sent is not there before its worker has read it; on a busy machine, a worker
+        that is killed leaves some on their way.
+        """
+        with closing(sqlite3.connect(f"file:{self.home / SHARED_FILE}?mode=ro", uri=True, timeout=30)) as database:
+            prefix = f"calls/{research_id}/answer/".encode()
+            rows = database.execute(
+                "SELECT count(*) FROM shared WHERE key >= ? AND key < ?", (prefix, prefix + b"\xff")
+            )
+            return int(rows.fetchone()[0])
 
     async def quiet_moment(self) -> None:
         """Wait until calls have just begun and none is being answered: an answer on its way is neither here nor there.
