@@ -11,7 +11,17 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from contracts.base import CompactModel, Contract
-from contracts.evidence import DocumentRef, Evidence, Finding, Gap, ReportDraft, SearchHit, SectionHint, SourceDetails
+from contracts.evidence import (
+    DocumentRef,
+    Evidence,
+    Finding,
+    Gap,
+    ReportDraft,
+    SearchHit,
+    SectionHint,
+    SectionRef,
+    SourceDetails,
+)
 from contracts.gaps import SettledGap
 from contracts.lenient import Paragraph, Sentence, UnfitAnswer, clamp, distinct, member_or, one_line, take_first
 from contracts.outcome import CallAccount, GateIssue, Guidance
@@ -210,14 +220,6 @@ class SourceExtract(SourceDetails):
     """True if the quality differs from the entry's."""
     again: bool = False
     """True if an earlier analysis has read it: only the sections that fit the new questions best are shown."""
-
-
-class SectionRef(Contract):
-    """A section of a source's stored text: `text[start:end]`."""
-
-    source_id: str
-    start: int = Field(ge=0)
-    end: int = Field(ge=1)
 
 
 class AnalyzeInput(RoleInput):

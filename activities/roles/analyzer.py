@@ -11,7 +11,7 @@ from typing import Final
 
 from activities.roles.grounding import RoleWork, evidence_at, find_quote
 from contracts.addresses import canonical_url, finding_id
-from contracts.evidence import Evidence, Finding, bounded_confidence, source_voice, supported_confidence
+from contracts.evidence import Evidence, Finding, SectionRef, bounded_confidence, source_voice, supported_confidence
 from contracts.exclusions import mentions_any
 from contracts.gaps import SettledGap
 from contracts.lenient import to_line
@@ -23,7 +23,6 @@ from contracts.roles import (
     AnalyzerResult,
     ProposedFinding,
     Quote,
-    SectionRef,
     SourceExtract,
 )
 from contracts.texts import plural

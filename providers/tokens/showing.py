@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.call_sizes import max_sources
-from contracts.roles import AnalyzeInput, SectionRef, SourceExtract
+from contracts.evidence import SectionRef
+from contracts.roles import AnalyzeInput, SourceExtract
 from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
 from providers.extractive.ranking import Ranking
 from providers.text import detect_language
@@ -222,7 +223,7 @@ def _part(text: str, section: Section, start: int, end: int) -> Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class SectionUnit:
     """Blocks that are shown together: a list with its introduction, a table with its head, a listing with its sentence.
 
     Consecutive units of a section leave out nothing between them.
@@ -235,7 +236,7 @@ class Unit:
     """Introduction or table head to show with it, for a part of a long list or table."""
 
 
-def units_of(text: str, section: Section) -> list[Unit]:
+def units_of(text: str, section: Section) -> list[SectionUnit]:
     """Cut a section into units that cover it without holes."""
     groups: list[list[PassageBlock]] = []
     for block in _blocks_between(text, section.start, section.end):
@@ -244,12 +245,12 @@ def units_of(text: str, section: Section) -> list[Unit]:
         else:
             groups.append([block])
     if not groups:
-        return [Unit(section.start, section.end, ())]
+        return [SectionUnit(section.start, section.end, ())]
     ends = [group[-1].end for group in groups]
     starts = [section.start, *ends[:-1]]
     ends[-1] = section.end
     whole = [
-        Unit(start, end, tuple(group), _lead(group, start))
+        SectionUnit(start, end, tuple(group), _lead(group, start))
         for start, end, group in zip(starts, ends, groups, strict=True)
     ]
     return [part for unit in whole for part in _unit_parts(text, unit)]
@@ -268,22 +269,22 @@ def _belongs(text: str, before: PassageBlock, block: PassageBlock) -> bool:
     return text[before.start : before.end].rstrip().endswith(":")
 
 
-def _unit_parts(text: str, unit: Unit) -> Iterator[Unit]:
+def _unit_parts(text: str, unit: SectionUnit) -> Iterator[SectionUnit]:
     """Yield a unit; a very long one in parts: between its blocks, each with the introduction or the table head."""
     if unit.end - unit.start <= MAX_UNIT_CHARACTERS:
         yield unit
         return
     if len(unit.blocks) < 2:
         pieces = cut_pieces(text, unit.start, unit.end, PART_CHARACTERS)
-        yield from (Unit(start, end, unit.blocks) for start, end in pieces)
+        yield from (SectionUnit(start, end, unit.blocks) for start, end in pieces)
         return
     start, group = unit.start, list[PassageBlock]()
     for block in unit.blocks:
         if group and block.end - start > PART_CHARACTERS:
-            yield from _unit_parts(text, Unit(start, group[-1].end, tuple(group), _lead(group, start)))
+            yield from _unit_parts(text, SectionUnit(start, group[-1].end, tuple(group), _lead(group, start)))
             start, group = group[-1].end, []
         group.append(block)
-    yield from _unit_parts(text, Unit(start, unit.end, tuple(group), _lead(group, start)))
+    yield from _unit_parts(text, SectionUnit(start, unit.end, tuple(group), _lead(group, start)))
 
 
 def _lead(group: Sequence[PassageBlock], start: int) -> tuple[int, int] | None:
@@ -379,7 +380,7 @@ class _Choice:
             best = max(best, (score, coverage))
         return best
 
-    def _unit_score(self, one: _Candidate, unit: Unit) -> float:
+    def _unit_score(self, one: _Candidate, unit: SectionUnit) -> float:
         """Return the score of the best block of a unit, as far as it lies in it."""
         spans = [(max(block.start, unit.start), min(block.end, unit.end), block) for block in unit.blocks]
         return max(
@@ -496,7 +497,7 @@ class _Choice:
         size = min(limit, int(room * MIN_CHARACTERS_PER_TOKEN))
         if not taken and not one.spans and size >= MIN_PART_CHARACTERS:
             unit = units[best[0]]
-            parts = [Unit(*part, unit.blocks) for part in cut_pieces(one.text, unit.start, unit.end, size)]
+            parts = [SectionUnit(*part, unit.blocks) for part in cut_pieces(one.text, unit.start, unit.end, size)]
             chosen = max(parts, key=lambda part: self._unit_score(one, part))
             self._take(one, chosen.start, chosen.end)
 

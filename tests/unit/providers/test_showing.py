@@ -6,7 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.roles import AnalyzeInput, SectionRef
+from contracts.evidence import SectionRef
+from contracts.roles import AnalyzeInput
 from providers.tokens.showing import (
     MAX_OUTLINE_LINES,
     ShownSource,
