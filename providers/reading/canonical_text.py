@@ -88,6 +88,9 @@ class DocumentFacts:
     links: list[str] = field(default_factory=list)
     """Web addresses to which the content refers, without those of navigation."""
 
+    uncertain: list[tuple[int, int]] = field(default_factory=list)
+    """Start and end in the text of each block with words that a second engine reads otherwise; in order."""
+
     def facts(self) -> dict[str, Any]:
         """Return the facts by name."""
         return {name: getattr(self, name) for name in DocumentFacts.__dataclass_fields__}

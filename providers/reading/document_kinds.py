@@ -82,6 +82,17 @@ CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IG
 MAX_FILE_BYTES: Final = 20_000_000  # no larger file is opened
 OPENING_BYTES: Final = 1_024  # bytes of a body that are compared with the declared type
 WINDOW_BYTES: Final = 4_096
+MAX_UNPACKED_BYTES: Final = 200_000_000
+"""Bytes of all parts of an archive together, as it states them; reading a part ends there."""
+TYPES: Final = "[Content_Types].xml"
+STATEMENTS: Final = frozenset((TYPES, "_rels/.rels"))
+VARIANT: Final = re.compile(
+    rb"application/vnd\.(ms-word|ms-powerpoint|openxmlformats-officedocument\.(?:word|presentation)\w{1,20})"
+    rb"\.(?:template|slideshow|document\.macroEnabled|presentation\.macroEnabled|template\.macroEnabledTemplate"
+    rb"|template\.macroEnabled|slideshow\.macroEnabled)\.main\+xml"
+)
+STRICT_NAME: Final = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+TRANSITIONAL_NAME: Final = rb"http://schemas.openxmlformats.org/\1/2006/"
 MISMATCH: Final = "the content is not of the type that the server declares"
 
 
@@ -183,3 +194,36 @@ def _is_binary(raw: bytes) -> bool:
     window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x0e\x0f\x1b" for byte in window)
     return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(BYTE_ORDER_MARKS))
+
+
+# --- archives --------------------------------------------------------------------------------------------------------
+def checked_archive(raw: bytes) -> bytes:
+    """Return an archive that the libraries can read. Raises `SourceUnreadable` too_large, `BadZipFile`.
+
+    They do not know the names of elements in the strict variant of Office Open XML, and the types of templates, of
+    shows, and of documents with macros; both become the usual ones.
+    """
+    with zipfile.ZipFile(BytesIO(raw)) as archive:
+        parts = archive.infolist()
+        if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:
+            raise SourceUnreadable("too_large", f"the document unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+        statements = b"".join(archive.read(part) for part in parts if part.filename in STATEMENTS)
+        if STRICT_NAME.search(statements) is None and VARIANT.search(statements) is None:
+            return raw
+        buffer = BytesIO()
+        with zipfile.ZipFile(buffer, "w") as changed:
+            for part in parts:
+                content = archive.read(part)
+                if part.filename == TYPES:
+                    content = VARIANT.sub(_usual_type, content)
+                if part.filename.endswith((".xml", ".rels")):
+                    content = STRICT_NAME.sub(TRANSITIONAL_NAME, content)
+                changed.writestr(part.filename, content)
+        return buffer.getvalue()
+
+
+def _usual_type(variant: re.Match[bytes]) -> bytes:
+    is_text = b"word" in variant[1]
+    return b"application/vnd.openxmlformats-officedocument." + (
+        b"wordprocessingml.document.main+xml" if is_text else b"presentationml.presentation.main+xml"
+    )

@@ -10,12 +10,13 @@ import os
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from email.utils import parseaddr
 from html import escape
-from io import BytesIO, StringIO
+from importlib import import_module
+from io import StringIO
 from itertools import pairwise
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -23,16 +24,13 @@ from urllib.parse import unquote, urljoin, urlsplit
 from zipfile import BadZipFile
 
 import kreuzberg
-import pypdfium2  # type: ignore[import-untyped]
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
-from pypdfium2 import raw as pdfium
 
 from contracts.addresses import canonical_url, url_host
 from contracts.notebooks import MAX_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
-    PAGE_MARK,
     TEXT_LIMIT,
     Block,
     DocumentFacts,
@@ -46,25 +44,21 @@ from providers.reading.canonical_text import (
 )
 from providers.reading.character_sets import decode
 from providers.reading.document_kinds import (
-    ARCHIVES,
     BINARY,
     HTML,
     PDF,
     TEXT,
     DocumentKind,
+    checked_archive,
     kind_of_page,
     sniff,
 )
 from providers.reading.html_page import read_html
 from providers.reading.mail import read_mail
-from providers.reading.office import checked_archive, read_presentation, read_workbook
-from providers.reading.opendocument import read_opendocument
-from providers.reading.word import read_word
 from providers.text import KNOWN_LANGUAGES, detect_language, is_wrapped
 
 PAGE_BYTES: Final = 3_000_000  # limit of a page of HTML or Markdown; other documents have 20 MB
 WEB_TEXT_CHARACTERS: Final = 200_000  # limit of one web page (reliability-and-security 2.2)
-MAX_PDF_PAGES: Final = 5_000
 NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips deeper ones
 RENDERED: Final = 3  # multiple of the text limit that is rendered: a plain text of 20 MB would take too long
 MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethrough"])
@@ -96,13 +90,13 @@ LANGUAGE_SAMPLE: Final = 4_000  # characters used to detect the language
 MIN_LANGUAGE_CHARACTERS: Final = 200  # below that the page's own statement is more reliable
 
 
-OWN_READERS: Final[dict[DocumentKind, Callable[[bytes], tuple[Iterable[Block], DocumentFacts]]]] = {
-    DocumentKind.DOCX: read_word,
-    DocumentKind.ODT: read_opendocument,
-    DocumentKind.PPTX: read_presentation,
-    DocumentKind.XLSX: read_workbook,
+BLOCK_READERS: Final = {
+    DocumentKind.DOCX: "word:read_word",
+    DocumentKind.ODT: "opendocument:read_opendocument",
+    DocumentKind.PPTX: "office:read_presentation",
+    DocumentKind.XLSX: "office:read_workbook",
 }
-"""Readers that return blocks."""
+"""Readers that return blocks and facts, loaded when they are needed: most children read none of these kinds."""
 DAMAGE: Final = (AttributeError, BadZipFile, KeyError, OSError, SyntaxError, TypeError, ValueError, zlib.error)
 """Errors that the libraries of these readers raise for damaged documents; those of XML are `SyntaxError`."""
 
@@ -143,10 +137,10 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
     if kind is DocumentKind.MAIL:
         html, facts = read_mail(raw, PLAIN_TEXT)
         extraction = _from_clean_html(html, kind, limit, facts)
-    elif kind in OWN_READERS:
+    elif kind in BLOCK_READERS:
         extraction = _read_blocks(raw, kind, limit)
     elif kind in BINARY:
-        extraction = _convert(_without_invisible_text(raw) if kind is PDF else raw, kind, limit)
+        extraction = _read_pages(raw, limit) if kind is PDF else _convert(raw, kind, limit)
     else:
         extraction = _extract_text(decode(raw, charset=charset), kind, limit)
     return replace(extraction, language=_language(extraction.text, extraction.language))
@@ -155,7 +149,9 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
 def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     try:
         with warnings.catch_warnings(action="ignore"):  # of the libraries, about parts that they do not know
-            blocks, facts = OWN_READERS[kind](checked_archive(raw) if kind in ARCHIVES else raw)
+            module, _, name = BLOCK_READERS[kind].partition(":")
+            reader = getattr(import_module(f"providers.reading.{module}"), name)
+            blocks, facts = reader(checked_archive(raw))
             return text_of_blocks(blocks, kind, limit=limit, facts=facts)
     except DAMAGE as error:
         raise SourceUnreadable("malformed", "the document is damaged") from error
@@ -228,10 +224,25 @@ def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     document = _markdown(raw, kind)
     if kind is DocumentKind.EPUB:
         return _read_html(document.content, kind, limit, _facts_of(document))
-    result = canonical_text(clean(document.content), kind, escaped=True, limit=limit, facts=_facts_of(document))
-    if kind is PDF:
-        return replace(result, pages=_page_offsets(result.text, [page["content"] for page in document.pages or []]))
-    return result
+    return canonical_text(clean(document.content), kind, escaped=True, limit=limit, facts=_facts_of(document))
+
+
+def _read_pages(raw: bytes, limit: int) -> Extraction:
+    """Read a PDF, and note where its engines differ."""
+    from providers.reading.pdf import compared_words, page_warnings, read_pdf  # noqa: PLC0415  three engines
+
+    blocks, facts, doubts = read_pdf(raw)
+    read = text_of_blocks(blocks, PDF, limit=limit, facts=facts)
+    ends = [*read.pages[1:], len(read.text)]
+    uncertain = [
+        (block.start, block.end)
+        for number, (start, end) in enumerate(zip(read.pages, ends, strict=True), 1)
+        if (words := doubts.words.get(number))
+        for block in read.blocks
+        if start <= block.start < end and not words.isdisjoint(compared_words(read.text[block.start : block.end]))
+    ]
+    notes = [*read.warnings, *page_warnings(doubts)]
+    return replace(read, uncertain=uncertain, warnings=notes)
 
 
 def _read_html(markup: str, kind: DocumentKind, limit: int, stated: DocumentFacts | None = None) -> Extraction:
@@ -262,7 +273,6 @@ def _markdown(raw: bytes, media_type: str) -> Any:
         enable_quality_processing=False,
         ocr=None,
         concurrency=kreuzberg.ConcurrencyConfig(max_threads=1),
-        pages=kreuzberg.PageConfig(extract_pages=True, insert_page_markers=True, marker_format=f"\n\n{PAGE_MARK}\n\n"),
     )
     try:
         return kreuzberg.extract_bytes_sync(raw, str(media_type), config)
@@ -281,50 +291,3 @@ def _language(text: str, declared: str | None) -> str | None:
         return declared
     detected = detect_language(text[:LANGUAGE_SAMPLE])
     return declared if detected == "und" else detected
-
-
-def _page_offsets(text: str, pages: list[str]) -> list[int]:
-    """Return the offset of each page: that of its first words which occur after the previous page."""
-    offsets: list[int] = []
-    position = 0
-    for page in pages:
-        for line in page.splitlines()[:5]:
-            words = re.findall(r"\w+", clean(line))[:6]
-            match = re.compile(r"\W+".join(words)).search(text, position) if len("".join(words)) > 3 else None
-            if match is not None:
-                position = match.start()
-                break
-        offsets.append(max(text.rfind("\n", 0, position) + 1, offsets[-1] if offsets else 0))
-    return offsets
-
-
-def _without_invisible_text(raw: bytes) -> bytes:
-    """Remove text of render mode 3 from PDF pages without an image; on pages with one, it is the OCR of a scan."""
-    try:
-        with closing(pypdfium2.PdfDocument(raw)) as document:
-            if len(document) > MAX_PDF_PAGES:
-                raise SourceUnreadable("too_large", f"the document has more than {MAX_PDF_PAGES} pages")
-            if not sum(_remove_invisible(page) for page in document):
-                return raw
-            changed = BytesIO()
-            document.save(changed)
-            return changed.getvalue()
-    except pypdfium2.PdfiumError as error:
-        if "password" in str(error).lower():
-            raise SourceUnreadable("encrypted", "the document is protected by a password") from error
-        raise SourceUnreadable("malformed", "a damaged PDF") from error
-
-
-def _remove_invisible(page: Any) -> int:
-    """Remove the invisible text of a page, and return the number of its pieces."""
-    pieces = list(page.get_objects(max_depth=1))
-    if any(piece.type == pdfium.FPDF_PAGEOBJ_IMAGE for piece in pieces):
-        return 0
-    texts = [piece for piece in pieces if piece.type == pdfium.FPDF_PAGEOBJ_TEXT]
-    hidden = pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
-    invisible = [piece for piece in texts if pdfium.FPDFTextObj_GetTextRenderMode(piece) == hidden]
-    for piece in invisible:
-        page.remove_obj(piece)
-    if invisible:
-        page.gen_content()
-    return len(invisible)

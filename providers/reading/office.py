@@ -1,4 +1,4 @@
-"""Presentations and workbooks as blocks, with `python-pptx` and `openpyxl`; archives of office formats."""
+"""Presentations and workbooks as blocks, with `python-pptx` and `openpyxl`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,13 +6,11 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from io import BytesIO
 from typing import Any, Final
-from zipfile import ZipFile
 
 import openpyxl  # type: ignore[import-untyped]
 import pptx
 from openpyxl.styles.numbers import STRIP_RE  # type: ignore[import-untyped]
 
-from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
     Block,
     DocumentFacts,
@@ -34,52 +32,6 @@ ZEROS: Final = re.compile(r"0{2,}")
 PERCENT: Final = re.compile(r"(\s?)%")
 SIGNIFICANT: Final = 15
 """Digits that a workbook keeps of a number; the others are noise of its binary form."""
-
-
-MAX_UNPACKED_BYTES: Final = 200_000_000
-"""Bytes of all parts of an archive together, as it states them; reading a part ends there."""
-TYPES: Final = "[Content_Types].xml"
-STATEMENTS: Final = frozenset((TYPES, "_rels/.rels"))
-VARIANT: Final = re.compile(
-    rb"application/vnd\.(ms-word|ms-powerpoint|openxmlformats-officedocument\.(?:word|presentation)\w{1,20})"
-    rb"\.(?:template|slideshow|document\.macroEnabled|presentation\.macroEnabled|template\.macroEnabledTemplate"
-    rb"|template\.macroEnabled|slideshow\.macroEnabled)\.main\+xml"
-)
-STRICT_NAME: Final = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
-TRANSITIONAL_NAME: Final = rb"http://schemas.openxmlformats.org/\1/2006/"
-
-
-# --- archives --------------------------------------------------------------------------------------------------------
-def checked_archive(raw: bytes) -> bytes:
-    """Return an archive that the libraries can read. Raises `SourceUnreadable` too_large, `BadZipFile`.
-
-    They do not know the names of elements in the strict variant of Office Open XML, and the types of templates, of
-    shows, and of documents with macros; both become the usual ones.
-    """
-    with ZipFile(BytesIO(raw)) as archive:
-        parts = archive.infolist()
-        if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:
-            raise SourceUnreadable("too_large", f"the document unpacks to more than {MAX_UNPACKED_BYTES} bytes")
-        statements = b"".join(archive.read(part) for part in parts if part.filename in STATEMENTS)
-        if STRICT_NAME.search(statements) is None and VARIANT.search(statements) is None:
-            return raw
-        buffer = BytesIO()
-        with ZipFile(buffer, "w") as changed:
-            for part in parts:
-                content = archive.read(part)
-                if part.filename == TYPES:
-                    content = VARIANT.sub(_usual_type, content)
-                if part.filename.endswith((".xml", ".rels")):
-                    content = STRICT_NAME.sub(TRANSITIONAL_NAME, content)
-                changed.writestr(part.filename, content)
-        return buffer.getvalue()
-
-
-def _usual_type(variant: re.Match[bytes]) -> bytes:
-    is_text = b"word" in variant[1]
-    return b"application/vnd.openxmlformats-officedocument." + (
-        b"wordprocessingml.document.main+xml" if is_text else b"presentationml.presentation.main+xml"
-    )
 
 
 # --- presentations ---------------------------------------------------------------------------------------------------

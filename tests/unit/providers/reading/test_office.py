@@ -11,8 +11,9 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
 from providers.errors import SourceUnreadable
+from providers.reading.document_kinds import MAX_UNPACKED_BYTES
 from providers.reading.documents import extract
-from providers.reading.office import MAX_UNPACKED_BYTES, cell_text
+from providers.reading.office import cell_text
 from tests.fakes.office_documents import changed, odt, presentation, saved, workbook
 
 W = nsdecls("w")
