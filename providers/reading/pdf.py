@@ -153,7 +153,7 @@ def _read_page(document: Any, index: int, doubts: Doubts) -> tuple[list[Word], C
 def _words(page: Any, text: Any) -> tuple[list[Word], Counter[str]]:
     """Split a page at its white space; return the words, and those that are not shown.
 
-    Words of render mode 3 are hidden, but over an image they are the text of a scan. Those beyond the page are cut away.
+    Words of render mode 3 are hidden, but over an image they are a scan's text. Those beyond the page are cut away.
     """
     count = pdfium.FPDFText_CountChars(text)
     characters = "".join(map(chr, map(pdfium.FPDFText_GetUnicode, repeat(text.raw, count), range(count))))
@@ -211,7 +211,7 @@ class _Shown:
     def contains(self, word: Word) -> bool:
         """Return whether the middle of a word is on the page; others are cut away when it is shown."""
         x, y = word.middle
-        return 0 <= x <= self._width and 0 <= y <= self._height
+        return bool(0 <= x <= self._width and 0 <= y <= self._height)
 
     def box(self, text: Any, start: int, end: int) -> Box | None:
         """Return the box around the first and the last character of a word."""
