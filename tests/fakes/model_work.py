@@ -92,8 +92,9 @@ def plan(prompt: str) -> dict[str, Any]:
 
 def gaps_asked_about(prompt: str) -> list[str]:
     """Labels of the listed gaps whose description is part of what is asked."""
-    asked = element(prompt, "sub_query") or element(prompt, "task")
-    listed = (GAP_LINE.match(line) for line in element(prompt, "gaps").splitlines())
+    plain = unmarked(prompt)
+    asked = element(plain, "sub_queries") or element(plain, "task")
+    listed = (GAP_LINE.match(line) for line in element(plain, "gaps").splitlines())
     return [match["id"] for match in listed if match and match["description"].strip(". ") in asked]
 
 

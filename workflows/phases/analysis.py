@@ -22,7 +22,7 @@ from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Qualit
 from workflows.phases.role_inputs import reading_input, sources_to_analyze
 from workflows.rules import gaps
 from workflows.rules.duplicates import protected_ids
-from workflows.rules.reading import PageToRead, distribute_pages
+from workflows.rules.reading import PageToRead, distribute_pages, group_by_size
 from workflows.rules.sub_queries import queries_to_analyze, queries_to_repeat
 from workflows.run.calls import explain
 from workflows.run.host import abandon
@@ -33,6 +33,10 @@ I = TypeVar("I", bound=AnalyzeInput)
 O = TypeVar("O", bound=AnalyzerResult)
 
 QUALITY_STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
+
+
+SECTION_CHARACTERS_PER_TOKEN: Final = 3
+"""Of named sections in a call: fewer than a token usually has, so that they fit."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +102,11 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
 def plan_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[GateIssue]) -> list[Reading]:
     """Distribute the pages of sub-queries among calls that read each of them once.
 
-    A page that an earlier analysis has read is read again only for sub-queries that came after it.
+    A page that an earlier analysis has read is read again only for sub-queries that came after it. Sub-queries that
+    name sections of pages already read are shown these alone.
     """
     state, limits = run.state, run.resolved.limits
+    by_sections, queries = [one for one in queries if one.sections], [one for one in queries if not one.sections]
     protected = set(protected_ids(state).values())
     pages = dict[str, PageToRead]()
     for number, query in enumerate(queries):
@@ -122,6 +128,20 @@ def plan_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[Ga
         read_before = {name for name in batch.ids if pages[name].again}
         request = reading_input(run, queries, [state.sources[name] for name in batch.ids], issues, read_before)
         readings.append(Reading(f"analyze/{batch.ids[0]}", list(queries), request))
+    return [*readings, *_section_readings(run, by_sections, issues)]
+
+
+def _section_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[GateIssue]) -> list[Reading]:
+    """Return analyses of the sections that sub-queries name, several sub-queries in one call as far as they fit."""
+    state, readings = run.state, list[Reading]()
+    room = SECTION_CHARACTERS_PER_TOKEN * run.resolved.limits.analysis_tokens
+    for group in group_by_size(queries, lambda query: sum(one.end - one.start for one in query.sections), room):
+        sections = list({(one.source_id, one.start): one for query in group for one in query.sections}.values())
+        names = [name for name in dict.fromkeys(one.source_id for one in sections) if name in state.sources]
+        if names:
+            request = reading_input(run, group, [state.sources[name] for name in names], issues, names)
+            request = request.model_copy(update={"wanted": sections})
+            readings.append(Reading(f"analyze/{group[0].id}", group, request))
     return readings
 
 

@@ -1,11 +1,13 @@
 """Distribution of pages among the analyses of an iteration: each page in one call, best first. Pure."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from contracts.call_sizes import MAX_SOURCES
+
+T = TypeVar("T")
 
 CHARACTERS_PER_TOKEN: Final = 3.5  # of a stored page, with the signs that begin its lines in a prompt
 WHOLE_TOKENS: Final = 12_000  # a page up to this size is shown whole (`providers.tokens.showing`)
@@ -71,3 +73,16 @@ def distribute_pages(pages: Sequence[PageToRead], analysis_tokens: int, reading_
         ids.append(page.id)
         used += need
     return [*batches, PageBatch(ids, used)]
+
+
+def group_by_size(items: Sequence[T], size_of: Callable[[T], int], room: int) -> list[list[T]]:
+    """Return the items in groups of neighbours, each with at most `room` in all; a larger item is its own group."""
+    groups, left = list[list[T]](), 0
+    for item in items:
+        size = size_of(item)
+        if not groups or size > left:
+            groups.append([])
+            left = room
+        groups[-1].append(item)
+        left -= size
+    return groups

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from activities.assessment.source_assessment import best_quality
 from contracts import failures
-from contracts.evidence import DocumentRef, Evidence, Source, SourceAssessment
+from contracts.evidence import DocumentRef, Evidence, SectionRef, Source, SourceAssessment
 from contracts.gaps import SettledGap
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzerResult, ProposedGap, QualityUpdate
@@ -65,6 +65,35 @@ def test_each_page_is_read_once_for_all_sub_queries() -> None:
     assert read_by(made, [later]) == [{"corpus:m/a": True, "corpus:m/b": False}]
     made.pages_left = {first.id: [lost.id]}
     assert read_by(made, [first]) == [{"corpus:m/b": False}]
+
+
+def test_named_sections_are_read_by_themselves() -> None:
+    """Sub-queries that name sections share a call as far as these fit, and do not bring their pages to other calls."""
+    searched = states.sub_query("a new question", iteration=2)
+    page = DocumentRef(hash="sha256:" + "1" * 64, size=90_000)
+    source = states.source("corpus:m/a", text=page, analyzed=True)
+    fresh = states.source("corpus:m/b", text=page, sub_query_ids=[searched.id], analyzed=False)
+    named = [
+        states.sub_query(f"gap {number}", origin=f"gap:gap-{number}").model_copy(
+            update={"sections": [SectionRef(source_id=source.id, start=size * number, end=size * (number + 1))]}
+        )
+        for number, size in enumerate((30_000, 30_000, 60_000))
+    ]
+    source = source.model_copy(update={"sub_query_ids": [query.id for query in named]})
+    made = states.state(plan=states.plan(searched, *named), sources=states.sources(source, fresh))
+    made.resolved = states.resolved(limits=states.resolved().limits.model_copy(update={"analysis_tokens": 24_000}))
+    readings = plan_readings(ResearchRun(made, Inbox(), InProcessHost({})), [searched, *named], [])
+    assert [[query.text for query in reading.queries] for reading in readings] == [
+        ["a new question"],
+        ["gap 0", "gap 1"],
+        ["gap 2"],
+    ]
+    assert [[one.id for one in reading.request.sources] for reading in readings] == [[fresh.id], *([[source.id]] * 2)]
+    assert [reading.request.wanted for reading in readings] == [
+        [],
+        [*named[0].sections, *named[1].sections],
+        named[2].sections,
+    ]
 
 
 @given(

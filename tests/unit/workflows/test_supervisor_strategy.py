@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 from unittest.mock import AsyncMock
 
@@ -33,7 +34,8 @@ from contracts.vocabulary import (
     StopReason,
     ThinkMode,
 )
-from tests.fakes import states
+from tests.every_strategy.joined import undisturbed
+from tests.fakes import model_work, states
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
 from tests.fakes.world import World, begin
@@ -416,6 +418,37 @@ def test_what_a_page_already_read_may_answer_is_not_searched_for() -> None:
     SupervisorPosition.of(made).recommended = True
     made.plan = states.plan(query)
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
+
+
+async def test_a_gap_that_a_page_answers_is_read_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refiner names a listed passage; its section alone is shown to an analysis, which closes the gap (C0-25)."""
+    sensible = model_work.analysis
+
+    def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, object]:
+        del with_gap
+        return sensible(prompt, with_gap="Iteration: 1 of" in prompt)
+
+    def refinement(prompt: str) -> dict[str, object]:
+        gaps = re.findall(r"(gap-\w+): .*passages (\d+)", model_work.unmarked(prompt))
+        judged = [{"gap_id": name, "read_further": [int(number)]} for name, number in gaps]
+        return {"gap_analysis": judged, "iteration_recommendation": {"should_iterate": True}}
+
+    monkeypatch.setattr(model_work, "analysis", analysis)
+    monkeypatch.setattr(model_work, "refinement", refinement)
+    trial = await undisturbed(tmp_path, "supervisor", "model", limits={"max_iterations": 2})
+    trial.assert_completed()
+    state = trial.state
+    read = [query for query in state.plan.nodes if query.sections]
+    assert read
+    assert state.iteration == 2
+    assert {gap.id for gap in state.gaps if gap.status is GapStatus.ADDRESSED} == {query.gap_id for query in read}
+    assert {query.iteration for query in state.searches()} == {1}
+    [prompt] = [
+        model_work.unmarked(request.prompt)
+        for request in trial.api.requests
+        if request.role == "analyzer" and "were chosen because they may answer" in request.prompt
+    ]
+    assert all(query.text in prompt for query in read)
 
 
 def test_a_gate_causes_one_retry() -> None:
