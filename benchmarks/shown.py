@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.passages import COLLECTIONS
+from benchmarks.passages import COLLECTIONS, definitions
 from contracts.addresses import source_id, sub_query_id
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest
@@ -28,7 +28,7 @@ from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.roles import AnalyzeInput, SourceExtract
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus import CorpusLibrary
 from providers.tokens.showing import show_sources, token_size
 from workflows.rules.reading import PageToRead, distribute_pages
 
@@ -53,7 +53,15 @@ async def measure(question: Mapping[str, Any], library: CorpusLibrary, limits: E
     queries = [PlanNode(id=sub_query_id(text), text=text) for text in question["sub_queries"]]
     pages, texts, titles = dict[str, PageToRead](), dict[str, str](), dict[str, str]()
     for number, query in enumerate(queries):
-        response = await library.search(SearchRequest(text=query.text, corpus=question["collection"]))
+        response = await library.search(
+            SearchRequest(
+                research_id="shown",
+                operation="search",
+                provider="corpus",
+                text=query.text,
+                corpus=question["collection"],
+            )
+        )
         for rank, hit in enumerate(response.hits[: limits.max_sources_per_query], start=1):
             name = source_id(hit.url)
             if name in pages or len(pages) >= limits.max_new_sources:
@@ -107,16 +115,15 @@ async def main() -> None:
     limits = preset("supervisor", Depth(options.depth))
     results = []
     with tempfile.TemporaryDirectory() as home:
-        pool = SubprocessPool(2)
-        try:
+        async with SubprocessPool(2) as pool:
+            library = CorpusLibrary(Path(home), pool, definitions())
             for question in json.loads((HERE / "shown_questions.json").read_text("utf-8")):
-                collection = COLLECTIONS[question["collection"]]
+                name = question["collection"]
+                collection = COLLECTIONS[name]
                 if not collection.folder.exists():
                     print(f"{question['id']}: {collection.folder} is missing; install {collection.package}")
                     continue
-                definition = CorpusDefinition(name=question["collection"], folder=collection.folder)
-                library = CorpusLibrary({definition.name: definition}, Path(home), pool)
-                await library.refresh(definition.name)
+                await library.refresh(name)
                 results.append(result := await measure(question, library, limits))
                 print(
                     f"{result.id:20} facts {result.facts:3}, in pages read {result.read:3}, shown {result.shown:3}, "
@@ -124,8 +131,6 @@ async def main() -> None:
                 )
                 if options.verbose and result.hidden:
                     print("    not shown:", "; ".join(result.hidden))
-        finally:
-            await pool.close()
     read, shown = sum(one.read for one in results), sum(one.shown for one in results)
     if read:
         print(f"shown {shown} of {read} facts in pages read: {shown / read:.2f}")

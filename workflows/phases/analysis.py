@@ -228,10 +228,19 @@ def _numbers(output: AnalyzerResult) -> list[list[int]]:
 
 
 async def analyze_without_model(run: ResearchRun) -> bool:
-    """Analyze the rest without a model as the run ends; return true if any was left. A resumed run repeats it."""
+    """Analyze the rest without a model as the run ends; return true if that changed anything. A resumed run repeats it.
+
+    What a model found is not mixed with passages that rules pick: then the rest stays for a resumed run.
+    """
     state = run.state
     waiting = [query.id for query in queries_to_analyze(state)]
     if not waiting:
+        return False
+    if any(not finding.by_rules for finding in state.findings) and run.resolved.engine is EngineKind.MODEL:
+        left = {source.id for source in state.readable_sources() if not source.analyzed}
+        if left:
+            run.degrade(f"{plural(len(left), 'page')} of those read could not be analyzed any more")
+        state.hasty_analyses = list(dict.fromkeys([*state.hasty_analyses, *waiting]))
         return False
     try:
         await analyze(run, engine=EngineKind.EXTRACTIVE)
