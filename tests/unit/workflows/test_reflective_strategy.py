@@ -13,9 +13,10 @@ from contracts.plan import WITHOUT_SEARCH, Plan
 from contracts.reflective_roles import StepKind
 from contracts.request import Turn
 from contracts.state import ResearchState
-from contracts.vocabulary import Confidence, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
+from contracts.vocabulary import Confidence, GapStatus, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
 from tests.every_strategy.joined import Trial, begun, resume, trial_of, undisturbed
-from tests.fakes import reflective_work, states
+from tests.fakes import model_work, reflective_work, states
+from tests.fakes.model_work import element
 from workflows.run.inbox import Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.reflective.reflective_strategy import (
@@ -278,6 +279,29 @@ def test_the_reflector_sees_the_best_of_what_was_found() -> None:
     strong = states.finding("strong", sub_query_id=query.id, confidence=Confidence.HIGH)
     state = states.state(plan=Plan(nodes=[step, query]), findings=[*weak, strong])
     assert summarize_steps(state)[0].observations[:2] == ["strong", "weak 0"]
+
+
+async def test_the_reflector_settles_gaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It sees every finding and open gap under its label; those that it calls answered are closed, and recorded."""
+    sensible = model_work.analysis
+    monkeypatch.setattr(model_work, "analysis", lambda prompt, **_: sensible(prompt, with_gap=True))
+
+    def settling(prompt: str) -> dict[str, Any]:
+        plain = model_work.unmarked(prompt)
+        gaps = re.findall(r"^(gap-\w+): ", element(plain, "gaps"), re.MULTILINE)
+        findings = re.findall(r"^(f-\w+) \(on \d\): ", element(plain, "findings"), re.MULTILINE)
+        settled = [{"gap_id": gap, "answered_by": findings[-1:]} for gap in gaps]
+        return {"decision": "continue", "reasoning": "on", "settled_gaps": settled}
+
+    monkeypatch.setattr(reflective_work, "reflection", settling)
+    trial, state, _ = await conducted(tmp_path)
+    assert prompts(trial, "reflector")
+    assert state.gaps
+    assert {gap.status for gap in state.gaps} == {GapStatus.ADDRESSED}
+    known = {finding.id for finding in state.findings}
+    assert all(gap.resolved_by and set(gap.resolved_by) <= known for gap in state.gaps)
+    closed = [item for item in state.decisions if (item.agent, item.action) == ("reflector", "gap_addressed")]
+    assert len(closed) == len(state.gaps)
 
 
 @pytest.mark.parametrize(
