@@ -25,6 +25,16 @@ class RunClosed(ClientError):
     """The run is over."""
 
 
+class RunOfOtherVersion(ClientError):
+    """The history of the run does not fit the code of the workers, so it waits."""
+
+    def __init__(self, research_id: str) -> None:
+        super().__init__(
+            f"the run {research_id} waits for workers of the version that wrote its history: start one, or continue it "
+            f"from its last checkpoint with `research cancel {research_id}`, then `research resume {research_id}`"
+        )
+
+
 class MessageRefused(ClientError):
     """The run refused a message."""
 

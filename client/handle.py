@@ -53,6 +53,8 @@ SAME_MESSAGE_SECONDS: Final = 600
 """Window in which equal updates are one message, so that they can be sent again after a timeout."""
 TASK_TIMEOUT: Final = timedelta(seconds=4)
 """A workflow task takes milliseconds; after this timeout, a dead worker's task goes to another worker."""
+NONDETERMINISM: Final = "[TMPRL1100]"
+"""Code of the server SDK in the failure of a run whose history does not fit the code of the worker."""
 DEFAULT_TENANT: Final[str] = ResearchRequest.model_fields["tenant"].default
 
 SHOWN_CONSTRAINTS: Final = ("audience", "region", "timeframe")
@@ -494,6 +496,8 @@ class ResearchHandle:
         except TimeoutError as error:
             raise await self._no_answer() from error
         except sdk.WorkflowQueryFailedError as error:
+            if NONDETERMINISM in error.message:
+                raise errors.RunOfOtherVersion(self.research_id) from error
             raise errors.MessageRefused(f"the run could not answer `{query}`: {error.message}") from error
         except UNREADABLE as error:
             raise _foreign_run(self.research_id) from error

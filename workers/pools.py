@@ -209,11 +209,11 @@ class _Runner(SandboxedWorkflowRunner):
 
 
 def _refuse_later_events(activate: Activate) -> Activate:
-    """Wrap an instance's `activate` so that it raises RuntimeError for events that no workflow task has handled yet.
+    """Wrap an instance's `activate` so that it fails for events that no workflow task has handled yet.
 
     To answer a query about an uncached run, the SDK applies such events as well, with the time of the last task, and
-    caches the run: its next decisions may then differ from the history for good (decision 0042). The error fails the
-    query and evicts the run.
+    caches the run: its next decisions may then differ from the history for good (decision 0042). The failure is the
+    answer to the query and evicts the run; an exception would do the same and log its frames.
     """
     time, length = 0, 0
 
@@ -221,7 +221,10 @@ def _refuse_later_events(activate: Activate) -> Activate:
         nonlocal time, length
         is_same_task = activation.timestamp.ToNanoseconds() == time
         if is_same_task and activation.history_length > length and any(map(_is_event, activation.jobs)):
-            raise RuntimeError(EVENTS_AFTER_TASK)
+            refusal = WorkflowActivationCompletion()
+            refusal.failed.failure.message = EVENTS_AFTER_TASK
+            refusal.failed.failure.application_failure_info.type = "EventsAfterTask"
+            return refusal
         time, length = activation.timestamp.ToNanoseconds(), activation.history_length
         return activate(activation)
 

@@ -52,6 +52,8 @@ class ServerRun:
     research_id: str
     status: str
     started_at: str
+    question: str = ""
+    """As its memo has it, shortened; empty without a memo."""
 
 
 class Stores:
@@ -302,7 +304,11 @@ async def list_runs(client: ResearchClient) -> list[ServerRun]:
     newest: dict[str, ServerRun] = {}
     try:
         async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=MAX_LISTED_RUNS):
-            listed = ServerRun(run.id, run.status.name.lower() if run.status else "", run.start_time.isoformat())
+            question = await run.memo_value(names.QUESTION_MEMO, "")
+            status = run.status.name.lower() if run.status else ""
+            listed = ServerRun(
+                run.id, status, run.start_time.isoformat(), question if isinstance(question, str) else ""
+            )
             if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
                 newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda server_run: server_run.started_at)
     except ValueError:

@@ -40,15 +40,18 @@ commands = Commands()
 
 
 async def _running(context: CommandContext, run_id: str) -> ResearchHandle:
-    """Return the handle of a run in progress. Raises `CommandError`."""
+    """Return the handle of a run in progress, starting the dev server again if it is down. Raises `CommandError`."""
     run = await context.find(run_id)
+    name = run.research_id
+    if run.open is None and await run.result() is not None:
+        raise CommandError(f"the run {name} has already finished: see `research status {name}`")
+    if run.open is None and not context.server_away and await context.client_of_runs() is not None:
+        run = await context.load_run(name)  # a server that restarts has the run, and only it knows whether it goes on
     if run.open is not None:
         return run.open
-    name = run.research_id
-    if await run.result() is not None:
-        raise CommandError(f"the run {name} has already finished: see `research status {name}`")
-    problem = context.server_away or f"the run {name} is interrupted"
-    raise CommandError(f"{problem}: `research resume {name}` continues it", ExitCode.FAILED)
+    if context.server_away:
+        raise CommandError(f"{context.server_away}: send it again when the server answers", ExitCode.FAILED)
+    raise CommandError(f"the run {name} is interrupted: `research resume {name}` continues it", ExitCode.FAILED)
 
 
 @commands.command("plan")

@@ -229,13 +229,12 @@ async def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first, also those that the server no longer has, and those that were refused."""
-    rows = await _rows(context)
-    shown = [row for row in rows if query.casefold() in row.query.casefold()][:limit]
+    shown, has_runs = await _rows(context, query.casefold(), limit)
     if as_json:
         print_json([asdict(row) for row in shown])
         return
     if not shown:
-        print_hint('there is no run yet: research run "…" --corpus ./folder' if not rows else "no run matches")
+        print_hint("no run matches" if has_runs else 'there is no run yet: research run "…" --corpus ./folder')
     width = max((len(row.research_id) for row in shown), default=0)
     for row in shown:
         line = Text(f"{row.research_id:<{width}}  {row.status.replace('_', ' '):<12} {local_time(row.when)}  ")
@@ -243,10 +242,13 @@ async def list_runs(
         print_result(line, cut=True)
 
 
-async def _rows(context: CommandContext) -> list[RunRow]:
-    """Return a row for each run of the session store and of the server."""
+async def _rows(context: CommandContext, text: str, limit: int) -> tuple[list[RunRow], bool]:
+    """Return the newest runs whose question contains a text, and whether there are any runs at all.
+
+    Only runs that are shown are asked for their state: a queue may have hundreds.
+    """
     on_server = {run.research_id: run for run in await context.server_runs()}
-    rows = []
+    found: list[RunRow | ServerRun] = []
     for session in await context.stores.sessions.list():
         run = on_server.pop(session.research_id, None)
         status = session.status
@@ -255,17 +257,38 @@ async def _rows(context: CommandContext) -> list[RunRow]:
         elif not session.closed:
             status = UNKNOWN if context.server_away else INTERRUPTED
         when = run.started_at if run is not None else session.saved_at
-        rows.append(RunRow(session.research_id, status, when, session.query))
-    rows += await asyncio.gather(*(_unstored_row(context, run) for run in on_server.values()))
-    return sorted(rows, key=lambda row: datetime.fromisoformat(row.when), reverse=True)
+        found.append(RunRow(session.research_id, status, when, session.query))
+    found += on_server.values()
+    found.sort(key=lambda each: datetime.fromisoformat(_when(each)), reverse=True)
+    shown, position = list[RunRow](), 0
+    while len(shown) < limit and position < len(found):
+        batch = found[position : position + limit - len(shown)]
+        position += len(batch)
+        rows = await asyncio.gather(*(_row(context, each, text) for each in batch))
+        shown += [row for row in rows if row is not None]
+    return shown, bool(found)
 
 
-async def _unstored_row(context: CommandContext, run: ServerRun) -> RunRow:
-    """Return the row of a run that is only on the server: queued, just started or refused."""
-    status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", ""
+def _when(run: RunRow | ServerRun) -> str:
+    return run.when if isinstance(run, RunRow) else run.started_at
+
+
+async def _row(context: CommandContext, run: RunRow | ServerRun, text: str) -> RunRow | None:
+    """Return the row of a run whose question contains a text; None for another."""
+    if isinstance(run, ServerRun):
+        return await _unstored_row(context, run, text)
+    return run if text in run.query.casefold() else None
+
+
+async def _unstored_row(context: CommandContext, run: ServerRun, text: str) -> RunRow | None:
+    """Return the row of a run that is only on the server (queued, just started or refused), if its question fits."""
+    status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", run.question
     try:
         handle = (await context.running_client()).handle(run.research_id)
-        question = await handle.question() or ""
+        if text not in question.casefold() or not question:
+            question = await handle.question() or question  # the memo has its beginning
+        if text not in question.casefold():
+            return None
         if run.status != RUNNING:
             result = await handle.result()
             status, reason = result.outcome.value, "; ".join(reasons_of(result))

@@ -6,18 +6,20 @@ from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
 from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from client import handle as handles
-from client.client_errors import MessageRefused, NoWorker, RunClosed, RunUnknown, ServerUnreachable
+from client.client_errors import MessageRefused, NoWorker, RunClosed, RunOfOtherVersion, RunUnknown, ServerUnreachable
 from client.handle import ResearchClient
 from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, StopReason
 from tests.integration.conftest import Server
+from tests.toy.versions import NAME, Earlier, Later
 from workers.pools import PoolContents, build_worker
 from workers.setup import ensure_namespace
 from workflows.registry import WORKFLOWS
@@ -49,6 +51,21 @@ async def is_known(client: Client) -> bool:
 def working(client: Client) -> Worker:
     """A worker for workflows: every run waits for its first activity."""
     return build_worker("workflows", client, PoolContents(workflows=WORKFLOWS), grace=timedelta())
+
+
+async def test_a_run_of_another_version_says_what_continues_it(client: ResearchClient) -> None:
+    """The message names commands, not the error that the SDK has for a history that does not fit the code."""
+    queue = names.WORKFLOWS_QUEUE
+    async with build_worker("workflows", client.temporal, PoolContents(workflows=[Earlier]), grace=timedelta()):
+        run = await client.temporal.start_workflow(NAME, id="run-1", task_queue=queue)
+        async with asyncio.timeout(20):
+            while [event async for event in run.fetch_history_events()][
+                -1
+            ].event_type != EventType.EVENT_TYPE_TIMER_STARTED:
+                await asyncio.sleep(0.05)
+    async with build_worker("workflows", client.temporal, PoolContents(workflows=[Later]), grace=timedelta()):
+        with pytest.raises(RunOfOtherVersion, match=r"`research cancel run-1`, then `research resume run-1`$"):
+            await client.handle("run-1").status()
 
 
 async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> None:

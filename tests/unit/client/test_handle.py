@@ -6,7 +6,7 @@ import pytest
 from temporalio.client import WorkflowQueryFailedError
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 
-from client.client_errors import MessageRefused
+from client.client_errors import MessageRefused, RunOfOtherVersion
 from client.handle import SAME_MESSAGE_SECONDS, ResearchHandle, message_id
 from client.run_results import refusal_of, result_of_failure, shortcomings_of, with_stored
 from contracts import failures, names
@@ -114,3 +114,7 @@ async def test_a_run_that_is_being_read_again_is_queried_again(monkeypatch: pyte
     assert (await handle.events()).next == 7
     with pytest.raises(MessageRefused, match="could not answer `events`: broken"):
         await ResearchHandle(Run("broken"), "r-1").events()  # type: ignore[arg-type]
+    with pytest.raises(
+        RunOfOtherVersion, match=r"^the run r-1 waits for workers of the version .* `research cancel r-1`"
+    ):
+        await ResearchHandle(Run("[TMPRL1100] Nondeterminism error: x"), "r-1").events()  # type: ignore[arg-type]

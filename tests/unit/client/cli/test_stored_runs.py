@@ -11,7 +11,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from client.agent_events import AnyAgentEvent, Translation
-from client.cli import watch
+from client.cli import talk, watch
 from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
@@ -106,9 +106,45 @@ async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: py
     silent = Mock(question=AsyncMock(return_value=QUESTION), status=asyncio.Event().wait)
     context = AsyncMock()
     context.running_client.return_value = Mock(handle=Mock(return_value=silent))
-    row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat())), 10)
+    row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat()), ""), 10)
+    assert row is not None
     assert (row.status, row.query) == ("running", QUESTION)
     assert row.reason == "no worker answers: whether it is queued is unknown"
+
+
+async def test_only_runs_that_are_listed_are_asked() -> None:
+    """Of a long queue the newest up to the limit, and of those only the ones whose question fits."""
+    asked = list[str]()
+
+    def handle(research_id: str) -> Mock:
+        asked.append(research_id)
+        return Mock(question=AsyncMock(return_value=QUESTION), status=AsyncMock(return_value=Mock(queue_place=None)))
+
+    context = AsyncMock()
+    context.server_runs.return_value = [
+        ServerRun(f"r-{number}", "running", f"2026-11-2{number}T10:00:00+00:00", f"Question {number}?")
+        for number in range(9)
+    ]
+    context.stores.sessions.list.return_value = []
+    context.running_client.return_value = Mock(handle=handle)
+    rows, _ = await watch._rows(context, "", 2)
+    assert ([row.research_id for row in rows], asked) == (["r-8", "r-7"], ["r-8", "r-7"])
+    rows, has_runs = await watch._rows(context, "question 3", 2)
+    assert ([row.research_id for row in rows], has_runs) == (["r-3"], True)
+    rows, _ = await watch._rows(context, QUESTION.casefold(), 2)  # longer than the memo has it
+    assert [row.query for row in rows] == [QUESTION] * 2
+
+
+async def test_a_run_whose_server_restarts_is_not_interrupted() -> None:
+    """A message starts the dev server again where it is down, and then only the server knows whether the run waits."""
+    waiting = RunInfo("r-1", stored(status=RunStatus.RUNNING), Mock(), running=True)
+    context = AsyncMock(server_away="")
+    context.find.return_value = RunInfo("r-1", stored(status=RunStatus.RUNNING))
+    context.load_run.return_value = waiting
+    assert await talk._running(context, "r-1") is waiting.handle
+    context.server_away = "the server does not answer"
+    with pytest.raises(CommandError, match=r"^the server does not answer: send it again when the server answers$"):
+        await talk._running(context, "r-1")
 
 
 def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
