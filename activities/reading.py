@@ -1,7 +1,6 @@
 """The activity `read_source`: read and archive a document, and return a short record of it."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from activities.assessment.source_assessment import Judge, best_quality
 from activities.failures import READING, attempt, check_permission
 from activities.roles.untrusted import INVISIBLE
 from contracts.addresses import digest
-from contracts.evidence import CHOSEN_BY_OPERATOR, SearchHit, SourceDetails
+from contracts.evidence import CHOSEN_BY_OPERATOR, PageList, SearchHit, SourceDetails
 from contracts.lenient import to_line
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import MAX_LINKS, SourceEntry
@@ -74,7 +73,8 @@ class ReadingActivities:
         if not document.text.strip():
             raise SourceUnreadable("no_text", "the document has no text")
         media_type = _line(document.media_type, LABEL_CHARACTERS)
-        page_starts = json.dumps(document.pages) if document.pages else ""
+        page_list = PageList(starts=document.pages, uncertain=document.uncertain)
+        page_starts = page_list.model_dump_json(exclude_defaults=True) if document.pages else ""
         raw, text = document.stored or await asyncio.gather(
             self.content.put(document.raw, media_type), self.content.put_text(document.text)
         )
@@ -102,6 +102,7 @@ class ReadingActivities:
             text=text,
             sections=hit.sections if hit.content_hash in (None, text.hash) else [],
             warnings=[_line(warning, TITLE_CHARACTERS) for warning in document.warnings[:MAX_WARNINGS]],
+            reader=_line(document.reader, LABEL_CHARACTERS),
             validators=document.validators,
             links=document.links[:MAX_LINKS],
         )

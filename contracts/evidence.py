@@ -1,11 +1,12 @@
 """Sources, their stored documents, quotes with their offsets, and the claims that cite them."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from contracts.addresses import canonical_url, find_doi, source_id
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
@@ -95,6 +96,8 @@ class Evidence(Contract):
     heading: str = ""
     page: int | None = None
     """The page or slide on which it starts, from 1; None if its source has none."""
+    uncertain: bool = False
+    """Whether two readers of the original differ on words of it."""
     entry: str | None = None
     """Hash of the stored entry with the other fields; None if all are inline."""
 
@@ -294,6 +297,34 @@ class ReadDetails(SourceDetails):
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
+    warnings: list[str] = []
+    """Parts of the original that are missing in the text, or whose reading is uncertain; one short line each."""
+    reader: str = ""
+    """Version of the readers that made the text; empty in runs of earlier versions."""
+
+
+PAGE_STARTS: Final = TypeAdapter(list[int])
+
+
+class PageList(Contract):
+    """Where the pages of a text begin, and what of it is uncertain; stored as JSON beside the text."""
+
+    starts: list[int] = []
+    uncertain: list[tuple[int, int]] = []
+    """Start and end of the parts whose words two readers read differently."""
+
+    @classmethod
+    def read(cls, text: str) -> "PageList":
+        """Read a stored list, or one of an earlier version, which has the starts alone. Raises ValueError."""
+        return cls(starts=PAGE_STARTS.validate_json(text)) if text.startswith("[") else cls.model_validate_json(text)
+
+    def page_of(self, start: int) -> int | None:
+        """Return the page on which a passage starts; None without pages."""
+        return bisect_right(self.starts, start) if self.starts else None
+
+    def is_uncertain(self, start: int, end: int) -> bool:
+        """Return whether a passage has words whose reading is uncertain."""
+        return any(first < end and start < last for first, last in self.uncertain)
 
 
 class Validators(Contract):

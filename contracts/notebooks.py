@@ -44,7 +44,6 @@ class SourceEntry(ReadDetails):
     """A source as read, with the details from the search that found it."""
 
     source_id: str = ""
-    warnings: list[str] = []
     validators: Validators | None = None
     """None if the site sent none, and for documents of a corpus."""
     links: list[str] = []

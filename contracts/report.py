@@ -79,7 +79,11 @@ class ReportSource(SourceDetails):
     text_hash: str | None = None
     """SHA-256 of the text extracted from them."""
     pages_hash: str | None = None
-    """SHA-256 of a JSON list with the text offsets at which its pages or slides start."""
+    """SHA-256 of JSON with the text offsets at which its pages or slides start, and of words that are uncertain."""
+    warnings: BoundedList[str] = []
+    """Parts of the original that are missing in the text, or whose reading is uncertain."""
+    reader: str = ""
+    """Version of the readers that made the text."""
     file_id: str | None = None
     """Id of the original among the artifacts; None if it was not read."""
     notes: BoundedList[str] = []
@@ -108,6 +112,8 @@ class ReportEvidence(Contract):
     start: int = Field(default=0, ge=0)
     end: int = Field(default=1, ge=1)
     page: int | None = None
+    uncertain: bool = False
+    """Whether two readers of the original differ on words of it."""
 
 
 class ReportClaim(Contract):

@@ -6,7 +6,6 @@ in a killable process.
 
 import json
 import re
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,7 +23,7 @@ from activities.roles.grounding import evidence_at
 from activities.verifying.verification import NOT_REACHED, PASSAGES_SAY, QUOTE_BREAK
 from contracts.addresses import digest, evidence_id, finding_id, source_id
 from contracts.base import WHOLE
-from contracts.evidence import CheckMethod, ClaimVerdict, Finding, Verdict
+from contracts.evidence import CheckMethod, ClaimVerdict, Finding, PageList, Verdict
 from contracts.outcome import Usage
 from contracts.report import (
     HTML_FILE,
@@ -51,7 +50,6 @@ CONTEXT: Final = re.compile(r'<span class="context">[^<]*</span>')
 """The text around a quote in the HTML form, which comes from the stored text."""
 COST_TOLERANCE: Final = 1e-6
 """US dollars by which a cost may differ from its parts, which are rounded before they are added."""
-PAGE_STARTS: Final = TypeAdapter(list[int])
 COMPARISON_SECONDS: Final = 120.0
 """Enough to compare the largest report, of a thousand sources, on a busy machine."""
 DISTRUST: Final = (
@@ -258,9 +256,14 @@ class _Comparison:
         if starts is None:  # missing, which is reported as a difference of its own
             return
         try:
-            page = bisect_right(PAGE_STARTS.validate_json(starts), evidence.start) if starts else None
+            pages = PageList.read(starts) if starts else PageList()
         except ValueError:
-            page = None
+            pages = PageList()
+        page, uncertain = pages.page_of(evidence.start), pages.is_uncertain(evidence.start, evidence.end)
+        if uncertain:
+            self._skip("passages whose reading is uncertain: two readers of the page differ on their words")
+        if uncertain != evidence.uncertain:
+            self._problem("place_differs", evidence.id, "the report and its page list differ on its reading")
         if page != evidence.page:
             self._problem("place_differs", evidence.id, "it begins on another page" if page else "it has no page")
 

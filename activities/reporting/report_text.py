@@ -140,6 +140,8 @@ def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
     section = "; ".join(headings[:3] + [say("and_more", count=more)] * (more > 0))
     pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
     location = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
+    if any(passage.evidence.uncertain for passage in item.passages):
+        location += f" · {say('reading_uncertain')}"
     quality = inputs.show(describe_quality(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
     description = f"{inputs.show(source.title) or say('untitled')}{location} · {quality} · {read} · "
@@ -317,6 +319,9 @@ def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
         files, when = say.count("file", corpus.files), say.moment(corpus.indexed_at)
         yield _fact(say, "corpus", name=named, files=files, when=when, digest=corpus.digest)
+    if gaps := [(item.source.title, warning) for item in inputs.cited for warning in item.source.warnings]:
+        items = [f"{title or say('untitled')}: {say.translated(warning)}" for title, warning in gaps]
+        yield _fact(say, "reading_gaps", _cut_list(items, say), sources=say.count("source", len(dict(gaps))))
     if inputs.skipped:
         items = [f"{file.path}: {say.translated(file.reason or file.kind)}" for file in inputs.skipped]
         yield _fact(say, "skipped", _cut_list(items, say), files=say.count("file", len(items)))

@@ -60,18 +60,21 @@ async def list_corpora(context: CommandContext) -> None:
 
 @corpus.command("status")
 async def corpus_status(context: CommandContext, name: CorpusName, *, as_json: AsJson = False) -> None:
-    """Print the contents of an index, and the files that were skipped with their reasons."""
+    """Print the contents of an index, the files that were skipped with their reasons, and the parts not read."""
     library = await context.stores.corpora()
     snapshot, skipped = await library.describe(name), await library.skipped(name)
+    warnings = await library.warnings(name)
     folder = str((await library.searchable())[name] or OTHER_HOST)
     if as_json:
         files = [entry.__dict__ for entry in skipped]
-        print_json(snapshot.model_dump(mode="json") | {"folder": folder, "skipped_files": files})
+        print_json(snapshot.model_dump(mode="json") | {"folder": folder, "skipped_files": files, "warnings": warnings})
         return
     print_result(f"{snapshot.name}: {summary(snapshot)} in {folder}")
     print_result(f"digest {snapshot.digest or '-'}, indexed {snapshot.indexed_at or 'not yet'}")
     for entry in skipped:
         print_result(f"  skipped {printable(entry.path)}  {entry.kind}: {printable(entry.reason)}")
+    for path, warning in warnings:
+        print_result(f"  warning {printable(path)}  {printable(warning)}")
 
 
 @corpus.command("remove")

@@ -115,6 +115,8 @@ async def sources(
         status = source.status.value if source.status is not SourceStatus.FULL else source.quality.value
         details = f"  {printable(source.url)}  {status}" + (f": {printable(reason)}" if reason else "")
         print_result(line.append(details, "dim"))
+        for warning in source.warnings:
+            print_result(Text(f"      {printable(warning)}", "dim"))
 
 
 @commands.command("decisions")

@@ -32,6 +32,9 @@ MARKS: Final = re.compile("[\ue001\ue002]")
 PAGE_MARK: Final = "\ue000{page_num}\ue000"
 """Line before each page. A document that contains such marks itself only misplaces its own pages and terms."""
 
+READERS: Final = "2"
+"""Version of all readers: it changes with the text that they make of the same bytes, and texts of other versions are
+read again from the original."""
 TEXT_LIMIT: Final = 2_000_000  # characters of a document's text; whole blocks beyond it are dropped
 MAX_LIST_DEPTH: Final = 5
 ORDINALS: Final = frozenset("st nd rd th tm sm ® ™ er re e o a ª º".split())
@@ -85,6 +88,7 @@ class DocumentFacts:
     """Offset in the text at which each page or slide begins; empty if there are none."""
     warnings: list[str] = field(default_factory=list)
     """Missing or shortened parts: one short line each, without page text."""
+    reader: str = READERS
     links: list[str] = field(default_factory=list)
     """Web addresses to which the content refers, without those of navigation."""
 

@@ -16,7 +16,7 @@ from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
 from providers.isolation.pool import SubprocessPool
-from providers.reading.canonical_text import Extraction
+from providers.reading.canonical_text import READERS, Extraction
 from providers.reading.document_kinds import MAX_FILE_BYTES, DocumentKind
 from providers.reading.egress.client import NOT_MODIFIED, Egress, FetchPolicy
 from providers.reading.robots import Robots
@@ -134,7 +134,7 @@ class CachedReader:
             return await self._corpora.read(url)
         domains.check(url)
         page = await self._cache.get_or_make(
-            PAGE, tenant, canonical_url(url), lambda: self._read_and_store(url, domains), self
+            PAGE, tenant, f"{READERS} {canonical_url(url)}", lambda: self._read_and_store(url, domains), self
         )
         for address in (*page.value.way, page.value.url):
             domains.check(address)

@@ -4,8 +4,6 @@ The workflow sends labels and hashes; the entries have the details. Entries neve
 """
 
 import asyncio
-import json
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -20,6 +18,7 @@ from contracts.evidence import (
     DocumentRef,
     Evidence,
     Finding,
+    PageList,
     ReadDetails,
     SearchHit,
     SectionHint,
@@ -204,9 +203,9 @@ class Notebooks:
         cited = {item.source_id for item in state.evidence.values()}
         pages = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
         texts = await asyncio.gather(*map(self._content.get_text, pages.values()))
-        offsets = {key: json.loads(text) for key, text in zip(pages, texts, strict=True)}  # offsets of pages or slides
+        lists = {key: PageList.read(text) for key, text in zip(pages, texts, strict=True)}
         evidence = {
-            key: _complete_evidence(item, analyses, offsets.get(item.source_id)) for key, item in state.evidence.items()
+            key: _complete_evidence(item, analyses, lists.get(item.source_id)) for key, item in state.evidence.items()
         }
         findings = [_complete_finding(finding, analyses) for finding in state.findings]
         update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
@@ -249,11 +248,14 @@ class Notebooks:
         return source.model_copy(update={name: details[name] for name in missing})
 
 
-def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], offsets: list[int] | None) -> Evidence:
-    """Complete a passage; its page is the one on which it starts, given the `offsets` of the pages."""
+def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], pages: PageList | None) -> Evidence:
+    """Complete a passage; its page is the one on which it starts."""
     if item.entry is not None:
         item = _find(analyses[item.entry].evidence, item.id).model_copy(update={"entry": item.entry})
-    return item if offsets is None else item.model_copy(update={"page": bisect_right(offsets, item.start)})
+    if pages is None:
+        return item
+    place = {"page": pages.page_of(item.start), "uncertain": pages.is_uncertain(item.start, item.end)}
+    return item.model_copy(update=place)
 
 
 def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -> Finding:

@@ -21,12 +21,12 @@ from contracts.base import Contract
 from contracts.resolved import CorpusOverview, CorpusSnapshot, SkippedFile
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.interfaces import NO_DOCUMENT
-from providers.reading.canonical_text import DocumentFacts, Extraction
+from providers.reading.canonical_text import READERS, DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_key
 from providers.search.corpus.overview import DocumentTitle
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = "12"  # changes with schema, extraction and stems: an index of another format is replaced
+FORMAT: Final = f"12.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MAX_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
@@ -165,6 +165,14 @@ class IndexReader:
         query = "SELECT path, kind, reason FROM files WHERE document IS NULL AND kind != ? ORDER BY path"
         rows = self._database.execute(query, (NO_DOCUMENT,))
         return [SkippedFile(path=path, kind=kind, reason=reason) for path, kind, reason in rows]
+
+    def warnings(self) -> list[tuple[str, str]]:
+        """Return path and warning of each document of which words are missing or uncertain, by path."""
+        rows = self._database.execute(
+            "SELECT path, warning.value FROM files, json_each(document, '$.facts.warnings') AS warning"
+            " WHERE document NOT NULL ORDER BY path"
+        )
+        return [(path, warning) for path, warning in rows]
 
     def document(self, path: str) -> tuple[IndexedDocument, str] | None:
         """Return a document and its text; None if there is none."""

@@ -164,6 +164,10 @@ class CorpusLibrary:
         """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
         return await look_up(await self._index(name), IndexReader.skipped, [])
 
+    async def warnings(self, name: str) -> list[tuple[str, str]]:
+        """Return path and warning of each document that could not be read to the last word. Raises `CorpusUnknown`."""
+        return await look_up(await self._index(name), IndexReader.warnings, [])
+
     async def read(self, url: str) -> ExtractedDocument:
         """Read a document, with the indexed text if the file is unchanged. Raises as the Protocol does."""
         name, address = split_url(url)
