@@ -14,7 +14,19 @@ from temporalio.bridge.proto.workflow_activation import WorkflowActivation, Work
 from temporalio.bridge.proto.workflow_completion import WorkflowActivationCompletion
 from temporalio.client import Client
 from temporalio.service import RPCError
-from temporalio.worker import PollerBehaviorAutoscaling, Worker, WorkflowInstance, WorkflowInstanceDetails
+from temporalio.worker import (
+    CustomSlotSupplier,
+    FixedSizeSlotSupplier,
+    PollerBehaviorAutoscaling,
+    SlotMarkUsedContext,
+    SlotPermit,
+    SlotReleaseContext,
+    SlotReserveContext,
+    Worker,
+    WorkerTuner,
+    WorkflowInstance,
+    WorkflowInstanceDetails,
+)
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from contracts.failures import EVENTS_AFTER_TASK
@@ -25,6 +37,8 @@ Activate = Callable[[WorkflowActivation], WorkflowActivationCompletion]
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run takes well under a megabyte
 WORKFLOW_TASKS = 40
+COMMON_WORKFLOW_TASKS = 4
+"""Tasks at once that come from the common queue: starts, and runs whose worker has ended."""
 DEFAULT_SLOTS: Mapping[str, int] = {"models": 200, "search": 32, "reading": 32, "records": 16}
 """Concurrent activities per worker; fixed, because processor and memory load do not reflect a provider's quota.
 
@@ -102,7 +116,7 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
             workflows=list(contents.workflows),
             workflow_runner=workflow_runner(),
             max_cached_workflows=CACHED_WORKFLOWS,
-            max_concurrent_workflow_tasks=WORKFLOW_TASKS,
+            tuner=workflow_tuner(),
             sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
             **common,
         )
@@ -117,6 +131,62 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=minimum, maximum=maximum, initial=minimum),
         max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         **common,
+    )
+
+
+class WorkflowSlots(CustomSlotSupplier):
+    """Slots for workflow tasks, of which tasks from the common queue take a few only.
+
+    A run under way has its tasks in a queue of its worker; in the common queue are starts, which take longest. Without
+    a limit hundreds of starts take all slots, and runs whose deadlines pass wait for seconds.
+    """
+
+    def __init__(self, slots: int, common_slots: int) -> None:
+        self._slots = asyncio.Semaphore(slots)
+        self._common_slots = asyncio.Semaphore(common_slots)
+
+    async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
+        """Wait for a slot: of a start also for one of the few of the common queue."""
+        permit = _WorkflowPermit(is_common=not ctx.is_sticky)
+        if permit.is_common:
+            await self._common_slots.acquire()
+        try:
+            await self._slots.acquire()
+        except asyncio.CancelledError:
+            if permit.is_common:
+                self._common_slots.release()
+            raise
+        return permit
+
+    def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
+        """Return no slot for eager tasks: the server sends none to workflows."""
+        del ctx
+        return None
+
+    def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None:
+        """Do nothing: a reserved slot is a used one."""
+
+    def release_slot(self, ctx: SlotReleaseContext) -> None:
+        """Free a slot."""
+        self._slots.release()
+        if isinstance(ctx.permit, _WorkflowPermit) and ctx.permit.is_common:
+            self._common_slots.release()
+
+
+class _WorkflowPermit(SlotPermit):
+    def __init__(self, *, is_common: bool) -> None:
+        super().__init__()
+        self.is_common = is_common
+
+
+def workflow_tuner() -> WorkerTuner:
+    """Create the slots of a workflow worker; it runs no activities."""
+    none = FixedSizeSlotSupplier(1)
+    return WorkerTuner.create_composite(
+        workflow_supplier=WorkflowSlots(WORKFLOW_TASKS, COMMON_WORKFLOW_TASKS),
+        activity_supplier=none,
+        local_activity_supplier=none,
+        nexus_supplier=none,
     )
 
 

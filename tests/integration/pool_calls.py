@@ -1,6 +1,7 @@
 """A workflow of one call, and calls that tell the test what happens to them."""
 
 import asyncio
+import threading
 import time
 from datetime import timedelta
 from typing import ClassVar
@@ -45,6 +46,30 @@ class HeldUp:
         await workflow.sleep(0.01)
         waiting.cancel()
         return "done"
+
+
+@workflow.defn(name="slow-start", sandboxed=False)
+class SlowStart:
+    """Holds its thread at the start until the test lets it go."""
+
+    go_on: ClassVar[threading.Event] = threading.Event()
+
+    @workflow.run
+    async def run(self) -> None:
+        self.go_on.wait(8.0)
+
+
+@workflow.defn(name="under-way", sandboxed=False)
+class UnderWay:
+    """Answers."""
+
+    @workflow.run
+    async def run(self) -> None:
+        await workflow.wait_condition(lambda: False)
+
+    @workflow.update(name="ping")
+    async def ping(self) -> str:
+        return "pong"
 
 
 class Calls:

@@ -17,9 +17,9 @@ from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
 from tests.architecture.repository import ROOT
 from tests.integration.conftest import Server
-from tests.integration.pool_calls import Calls, HeldUp
+from tests.integration.pool_calls import Calls, HeldUp, SlowStart, UnderWay
 from tests.toy.timed import Timed
-from workers.pools import PoolContents, PoolGroup, PoolHealth, build_worker, run_pools, workflow_runner
+from workers.pools import WORKFLOW_TASKS, PoolContents, PoolGroup, PoolHealth, build_worker, run_pools, workflow_runner
 from workers.process import serve_health
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
@@ -71,6 +71,24 @@ async def test_a_run_whose_thread_was_held_up_goes_on(client: Client) -> None:
             run = client.execute_workflow("held-up", id=identity(), task_queue=POOLS["workflows"])
             assert await run == "done"
     assert not HeldUp.seconds
+
+
+async def test_runs_under_way_are_served_before_starts(client: Client) -> None:
+    """More starts than a worker has slots hold it up; a run that it works on gets its answer nevertheless."""
+    contents, queue = PoolContents(workflows=[SlowStart, UnderWay]), POOLS["workflows"]
+    SlowStart.go_on.clear()
+    async with run_pools(client, contents, ("workflows",), grace=timedelta()), asyncio.timeout(SOON):
+        run = await client.start_workflow("under-way", id=identity(), task_queue=queue)
+        assert await run.execute_update("ping") == "pong"
+        number = WORKFLOW_TASKS + 10
+        starts = [await client.start_workflow("slow-start", id=identity(), task_queue=queue) for _ in range(number)]
+        try:
+            async with asyncio.timeout(4.0):  # they hold their threads for longer
+                assert await run.execute_update("ping") == "pong"
+        finally:
+            SlowStart.go_on.set()
+            await asyncio.gather(*(start.result() for start in starts))
+            await run.terminate()
 
 
 async def test_a_query_after_a_kill_does_not_let_a_run_decide_by_an_old_clock(
