@@ -83,7 +83,9 @@ class OpenPause(BaseModel):
     question: ReflectInput | None = None
     """Request to the reflecting model; None if none reflects."""
     reflection: SupervisorAnswer | None = None
-    """Its answer, which takes effect when the pause is concluded."""
+    """Its answer, which takes effect when the pause is concluded, or after the next unit."""
+    beside: bool = False
+    """True if the next unit need not wait for the answer: both are done at the same time."""
 
 
 class Refresh(BaseModel):
@@ -122,6 +124,9 @@ class ResearchState(BaseModel):
     position: SerializeAsAny[Position] | None = None
     """The strategy's position; None before its first unit."""
     open_pause: OpenPause | None = None
+    pending_reflection: OpenPause | None = None
+    """A concluded pause whose reflection is made beside the next unit; while it is set, an `open_pause` is that of this
+    unit, not evaluated yet."""
     plan: Plan = Plan()
     approved_version: int | None = None
     """Version of the plan that a person approved; None if none was approved."""

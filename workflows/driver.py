@@ -8,6 +8,7 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts.names import RECORDS_QUEUE
+from contracts.state import OpenPause, Unit
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
 from workflows.phases.pauses import HumanGate, reflect
@@ -27,6 +28,8 @@ class Driver:
         self._strategy = strategy
         self._gate = HumanGate(run)
         self._stored = stored
+        self._reflecting: asyncio.Task[None] | None = None
+        """The reflection made beside the current unit."""
 
     async def conduct(self) -> Outcome:
         """Run to the end and close with a report; a cancelled run saves its session and raises."""
@@ -93,20 +96,49 @@ class Driver:
             self._strategy.replan(state)
         run.take_steering()
         if state.open_pause is None:
-            unit = await self._strategy.advance(run)
+            unit = await self._advance()
             if isinstance(unit, Finished):
                 return unit.reason
-            state.open_pause = self._strategy.evaluate(run, unit)
+            has_pending = state.pending_reflection is not None
+            state.open_pause = OpenPause(unit=unit) if has_pending else self._strategy.evaluate(run, unit)
         opened = state.open_pause
-        await reflect(run, opened)
-        pause = state.pause = await self._strategy.pause(run, opened)
-        state.open_pause = None
+        pause = None
+        if (pending := state.pending_reflection) is not None:
+            await (self._reflecting or reflect(run, pending))
+            self._reflecting = None
+            pause = self._strategy.take_reflection(run, pending)
+            state.pending_reflection = None
+            if pause is None:
+                opened = state.open_pause = self._strategy.evaluate(run, opened.unit)
+        if pause is None:
+            if not opened.beside:
+                await reflect(run, opened)
+            pause = await self._strategy.pause(run, opened)
+            state.pending_reflection = opened if opened.beside else None
+        state.pause, state.open_pause = pause, None
         run.inbox.check_interruption()
         # A new draft is saved at once: it is served only when the stored session names it, and later calls send diffs.
         run.checkpoints.save_in_background(at_once=state.draft is not drafted)
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
         return None
+
+    async def _advance(self) -> Unit | Finished:
+        """Do the next unit, and beside it the reflection on the one before, if that is pending."""
+        run, pending = self._run, self._run.state.pending_reflection
+        if pending is None or pending.reflection is not None:
+            return await self._strategy.advance(run)
+        reflecting = self._reflecting = asyncio.ensure_future(reflect(run, pending))
+        is_done = False
+        try:
+            unit = await self._strategy.advance(run)
+            is_done = True
+        finally:
+            if not is_done:
+                self._reflecting = None
+                reflecting.cancel()
+                await run.host.settle([reflecting])
+        return unit
 
     async def _save_cancelled(self) -> None:
         run = self._run

@@ -37,6 +37,14 @@ class Strategy(Protocol):
         del run
         return OpenPause(unit=unit)
 
+    def take_reflection(self, run: ResearchRun, opened: OpenPause) -> Pause | None:
+        """Apply a reflection once the unit made beside it is done; return a pause that undoes this unit, or None.
+
+        Only for a strategy that opens pauses with `beside`.
+        """
+        del run, opened
+        return None
+
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Conclude a pause: apply the reflection, call the hook, decide, record."""
         ...

@@ -125,25 +125,30 @@ class SupervisorStrategy(Strategy):
         run.note("gate.evaluated", text, phase=phase, valid=gate.valid, score=gate.quality_score, issues=messages)
         if is_reflected_on(state, gate):
             question = reflection_input(phase, state, gate)
-        return OpenPause(unit=unit, gate=gate, question=question)
+        if phase is Phase.SYNTHESIS:
+            state.report_improvements = []
+        opened = OpenPause(unit=unit, gate=gate, question=question)
+        return opened.model_copy(update={"beside": may_reflect_beside(state, opened)})
+
+    def take_reflection(self, run: ResearchRun, opened: OpenPause) -> Pause | None:
+        """Apply a reflection on the analysis after the report was written beside it; a retry undoes the report."""
+        if opened.gate is None or opened.reflection is None:
+            return None
+        _apply_reflection(run, opened.reflection, Phase(opened.unit.name))
+        pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
+        if pause.action is not Action.RETRY:
+            return None
+        _note_issues(run, opened, opened.gate, pause)
+        _record_decision(run, pause)
+        return pause
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Apply the reflection, call the hook, decide, record. Raises ValueError for a pause without a gate."""
         if opened.gate is None:
             raise ValueError("this strategy opens no pause without a gate")
         phase = Phase(opened.unit.name)
-        if (reflection := opened.reflection) is not None:
-            for item in reflection.guidance:
-                run.guide(MODEL, item.text, phase, item.role)
-            run.settle_gaps(reflection.settled_gaps, AgentRole.SUPERVISOR)
-            assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.iteration}
-            outputs = {
-                "action": reflection.action.value,
-                "score": assessment.score,
-                "strengths": [shorten(text, 200) for text in assessment.strengths[:5]],
-                "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
-            }
-            run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs)
+        if opened.reflection is not None:
+            _apply_reflection(run, opened.reflection, phase)
         await call_hook(run, phase, reflection_prompt(phase, run.state))
         pause = decide(run.state, opened.gate, opened.reflection, can_change=opened.unit.can_change)
         _note_issues(run, opened, opened.gate, pause)
@@ -169,11 +174,12 @@ class SupervisorStrategy(Strategy):
             elif state.ending is not None:
                 position.next_phase, state.pause = Phase.SYNTHESIS, None
         if position.next_phase != stored_phase or redo_analysis:
-            state.open_pause = None
+            state.open_pause = state.pending_reflection = None
 
     def replan(self, state: ResearchState) -> None:
         """Plan again, with the person's message as guidance."""
         SupervisorPosition.of(state).next_phase = Phase.PLANNING
+        state.pending_reflection = None
         state.pause = Pause(phase=Phase.PLANNING, action=Action.RETRY, rationale="a person wants another plan")
 
     def progress(self, state: ResearchState) -> Progress:
@@ -225,7 +231,6 @@ class SupervisorStrategy(Strategy):
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
         await write_draft(run)
-        run.state.report_improvements = []
         pass_over_unread(run.state)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
@@ -281,6 +286,21 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
         Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
         Phase.REFINEMENT: plural(len(open_follow_ups(state)), "follow-up query"),
     }[phase]
+
+
+def _apply_reflection(run: ResearchRun, reflection: SupervisorAnswer, phase: Phase) -> None:
+    """Pass on the guidance of a reflection, close the gaps that it settles, and record it."""
+    for item in reflection.guidance:
+        run.guide(MODEL, item.text, phase, item.role)
+    run.settle_gaps(reflection.settled_gaps, AgentRole.SUPERVISOR)
+    assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.iteration}
+    outputs = {
+        "action": reflection.action.value,
+        "score": assessment.score,
+        "strengths": [shorten(text, 200) for text in assessment.strengths[:5]],
+        "weaknesses": [shorten(text, 200) for text in assessment.weaknesses[:5]],
+    }
+    run.decide(AgentRole.SUPERVISOR, "reflect", reflection.rationale, inputs, outputs)
 
 
 # --- records -------------------------------------------------------------------------------------------------------
@@ -441,6 +461,13 @@ def is_reflected_on(state: ResearchState, gate: GateResult) -> bool:
         return False
     is_open = gate.phase == Phase.ANALYSIS or (gate.phase == Phase.SYNTHESIS and should_iterate(state))
     return is_open or not gate.valid
+
+
+def may_reflect_beside(state: ResearchState, opened: OpenPause) -> bool:
+    """Return true if a report may be written while a model reflects on the analysis: only that may ask for a retry."""
+    if opened.question is None or opened.gate is None or opened.gate.phase != Phase.ANALYSIS:
+        return False
+    return decide(state, opened.gate, None, can_change=opened.unit.can_change).action is Action.PROCEED
 
 
 def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> ReflectInput:
