@@ -377,6 +377,25 @@ def test_the_way_out_leads_to_the_public_internet_alone() -> None:
     assert {port["port"] for port in rule["ports"]} == {80, 443}
 
 
+def test_every_way_out_names_its_destination() -> None:
+    """A rule with a port alone would lead to every address, such as that of an attacker's own server."""
+    for name, policy in policies().items():
+        for rule in policy.get("egress", ()):
+            assert rule.get("to"), name
+
+
+def test_what_the_workers_share_has_a_password() -> None:
+    """Neither the store nor a worker starts without the secret, and no address without a password is written down."""
+    stores = documents(KUBERNETES / "valkey" / "valkey.yaml")
+    (store,) = [one for one in stores if one["kind"] == "StatefulSet"]
+    (variable,) = store["spec"]["template"]["spec"]["containers"][0]["env"]
+    assert variable["valueFrom"]["secretKeyRef"] == {"name": "research-redis", "key": "REDIS_PASSWORD"}
+    (worker,) = documents(KUBERNETES / "worker" / "deployment.yaml")
+    (container,) = worker["spec"]["template"]["spec"]["containers"]
+    assert {"secretRef": {"name": "research-redis"}} in container["envFrom"]
+    assert not [path for path in KUBERNETES.rglob("*.yaml") if "redis://research" in path.read_text(encoding="utf-8")]
+
+
 def test_pods_are_closed_to_begin_with() -> None:
     """One policy closes both ways for everything of ours; the others open what is needed."""
     closed = policies()["research-closed"]
