@@ -214,10 +214,14 @@ def _finding(work: Work, proposed: ProposedFinding, remarks: Sequence[str], evid
     source_ids = list(dict.fromkeys(item.source_id for item in evidence))
     cited = [source for source in work.request.sources if source.id in source_ids]
     supported = supported_confidence((source_voice(source.url, source.publisher), source.quality) for source in cited)
+    # It is not asked for where all sources speak with one voice.
+    voices = {source_voice(source.url, source.publisher) for source in work.request.sources}
+    is_given = len(voices) > 1 or "confidence" in proposed.model_fields_set
+    claimed = proposed.confidence if is_given else supported
     return Finding(
         id=finding_id(proposed.content, evidence_ids),
         statement=proposed.content,
-        confidence=bounded_confidence(proposed.confidence, supported),
+        confidence=bounded_confidence(claimed, supported),
         evidence_ids=evidence_ids,
         source_ids=source_ids,
         sub_query_id=work.request.sub_query.id,

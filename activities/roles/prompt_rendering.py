@@ -30,7 +30,7 @@ from contracts.call_sizes import (
     SHOWN_HEADINGS_CHARACTERS,
 )
 from contracts.checking import ShownPassage
-from contracts.evidence import DocumentRef, Evidence, Finding
+from contracts.evidence import DocumentRef, Evidence, Finding, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
 from contracts.roles import RoleInput, RoleSpec, SourceExtract
@@ -208,6 +208,11 @@ class PromptBlocks:
         values = {one.source.id: self._priority(one.source, index / len(shown)) for index, one in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(one, topic, values[one.source.id], best=one.source.id in best) for one in shown]
+
+    @property
+    def one_voice(self) -> bool:
+        """True if all sources of the request speak with one voice, so that no finding can be surer than another."""
+        return len({source_voice(source.url, source.publisher) for source in self.request.sources}) == 1
 
     def links(self) -> list[str]:
         """Return the first links of each source."""

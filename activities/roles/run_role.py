@@ -269,7 +269,8 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
         if answer.engine is EngineKind.MODEL:
             # Writers cite by names of the prompt; their texts are cleaned when they are grounded.
             ids, writes = _ids_by_label(request), issubclass(role.result, SynthesizerResult | ReporterResult)
-            content = type(content).model_validate(remove_signs_of(content.model_dump(), ids, names=not writes))
+            given = content.model_dump(exclude_unset=True)  # what a model left out stays recognisable
+            content = type(content).model_validate(remove_signs_of(given, ids, names=not writes))
     work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine, hidden=_hidden_ids(task, answer))
     try:
         result = _grounder(role)(work)

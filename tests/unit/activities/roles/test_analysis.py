@@ -107,6 +107,18 @@ def test_one_source_allows_no_more_than_medium_confidence(word: str, confidence:
     assert result.findings[0].confidence is confidence
 
 
+def test_with_one_voice_the_sources_alone_decide_the_confidence() -> None:
+    """Nothing was asked, so that an answer without a confidence is not a doubtful one; a doubt that is given counts."""
+    proposed = claim(VISIT)
+    del proposed["confidence"]
+    sources = [source(reference(TEXT))]
+    assert analysed(findings=[proposed], sources=sources)[0].findings[0].confidence is Confidence.MEDIUM
+    doubted = proposed | {"confidence": "speculation"}
+    assert analysed(findings=[doubted], sources=sources)[0].findings[0].confidence is Confidence.SPECULATION
+    elsewhere = source(reference(OTHER), id=OTHER_ID, url="https://elsewhere.test/")
+    assert analysed(findings=[proposed], sources=[*sources, elsewhere])[0].findings[0].confidence is Confidence.LOW
+
+
 def test_only_given_sources_are_judged() -> None:
     """Quality words are ours, and an opinion of an unknown source is ignored (C0-7, S0-063, S0-064, S0-175)."""
     updates = [(SOURCE, "Medium"), (OTHER_ID, "superb"), ("src-9999999999", "high")]

@@ -229,8 +229,10 @@ def test_the_analyzer_sees_its_sub_queries_and_sources() -> None:
 
 def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     """Each finding with confidence and sources, a line per passage, its words, all gaps, all counts (S0-072, S0-073)."""
+    elsewhere = source(reference(TEXT), id="src-2", url="https://elsewhere.test/", title="Another page")
+    writing = WRITING | {"sources": [*WRITING["sources"], elsewhere]}
     request = roles.WriteInput(
-        **common(**WRITING, improvements=["say more of costs"], cut_short="budget_time", target_words=900)
+        **common(**writing, improvements=["say more of costs"], cut_short="budget_time", target_words=900)
     )
     prompt = unmarked(rendered(roles.SYNTHESIZER, request).prompt)
     key = label_key(request)
@@ -248,6 +250,19 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     ):
         assert words in prompt
     assert URL not in prompt
+
+
+def test_with_one_voice_nothing_is_asked_or_told_about_confidence() -> None:
+    """Where all sources are of one collection, no scale is shown to the writer and none is asked of the analyzer."""
+    one = roles.WriteInput(**common(**WRITING))
+    prompt = unmarked(rendered(roles.SYNTHESIZER, one).prompt)
+    assert f"Finding (sources: {label_of(SOURCE, label_key(one))})" in prompt
+    assert "confidence" not in prompt
+    assert "quality" not in prompt
+    sources = [source(reference(TEXT)), source(reference(TEXT), id="src-2", url="https://elsewhere.test/")]
+    for count in (1, 2):
+        prompt = rendered(roles.ANALYZER, analyze_input(sources[:count])).prompt
+        assert ("give no confidence and no quality" in prompt) is (count == 1)
 
 
 def test_a_later_draft_shows_new_passages_and_sources_alone() -> None:

@@ -193,7 +193,7 @@ async def test_no_report_exceeds_its_window(window: int, count: int) -> None:
         output = await one.run(roles.SYNTHESIZER, await one.write_input(count))
     prompt = one.api.requests[0].prompt
     assert [call.status for call in one.api.calls] == [200]
-    assert prompt.count("Finding (confidence") == count
+    assert len(re.findall(r"(?m)^\w\w¦ ?Finding[ (]", prompt)) == count
     content = output.account.content
     if content.shortened:
         entry = await one.activities.notebooks.read(content.entry, ContentEntry)
