@@ -3,7 +3,8 @@
 Three figures. Tokens: what checking and correcting add to whole runs over made-up pages whose writer embroiders every
 second to fourth statement, so that much is left to check. Path: the time that they add, in replies of a model that
 takes one second for each. Corruptions: labelled pairs and seeded changes of true paraphrases, judged as a run does it,
-with a checker to whom everything is supported, one to whom everything but the control statement is, and one who knows.
+with a checker to whom everything is supported, one to whom everything but the control statement is, one that calls
+supported what comes without a remark of the rules, and one that knows.
 """
 
 import argparse
@@ -32,7 +33,7 @@ from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
-from providers.verification.rules import check
+from providers.verification.rules import check, find_differences
 from tests.fakes import checking_work
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_scenarios import SCENARIOS, reporting
@@ -47,12 +48,14 @@ RUNS: Final = {
     "25 claims": large_request(25, iterations=1, depth="medium", per_query=5),
     "40 claims": large_request(40, iterations=2, depth="medium", per_query=5),
 }
-CHECKERS: Final[tuple[tuple[str, Callable[[str], str], str], ...]] = (
-    ("to whom everything is supported", lambda _: "supported", "supported"),
-    ("everything but the control", lambda _: "supported", "unsupported"),
-    ("who knows the label", lambda label: label, "unsupported"),
+Says = Callable[[str, AskedClaim], str]
+"""The verdict of a checker on a claim with this label."""
+CHECKERS: Final[tuple[tuple[str, Says, str], ...]] = (
+    ("to whom everything is supported", lambda _, __: "supported", "supported"),
+    ("everything but the control", lambda _, __: "supported", "unsupported"),
+    ("everything without a remark", lambda _, asked: "unsupported" if asked.remarks else "supported", "unsupported"),
+    ("who knows the label", lambda label, _: label, "unsupported"),
 )
-DECIDED: Final = (Verdict.SUPPORTED, Verdict.CONTRADICTED, Verdict.PARTIAL, Verdict.UNSUPPORTED)
 
 
 def reworded_report(prompt: str) -> str:
@@ -68,7 +71,7 @@ def _reworded(statement: str) -> str:
     return "What is put forward here comes down to this: " + " ".join(replaced)
 
 
-SCENARIOS["rewords"] = reporting(reworded_report)
+SCENARIOS["rewords"] = reporting(reworded_report, checking_work.embroidered_update)
 
 
 # --- whole runs -------------------------------------------------------------------------------------------------------
@@ -131,23 +134,30 @@ async def measure_runs() -> None:
 
 # --- corruptions ------------------------------------------------------------------------------------------------------
 def judge(
-    claim: str, passages: Sequence[tuple[str, str]], language: str, says: str, *, of_control: str = "unsupported"
+    claim: str,
+    passages: Sequence[tuple[str, str]],
+    language: str,
+    label: str,
+    says: Says,
+    *,
+    of_control: str = "unsupported",
 ) -> tuple[Verdict, bool]:
     """The verdict of a run, and whether a checker was asked; `says` is what that one answers, `of_control` of those."""
     quotes, titles = [quote for quote, _ in passages], [title for _, title in passages if title]
     ruled = check(claim, quotes, titles, language)
-    if ruled.verdict in DECIDED:
+    if ruled.verdict is Verdict.SUPPORTED:
         return ruled.verdict, False
     shown = [ShownPassage(evidence_id=f"ev-{number}", title=title, quote=quote)
              for number, (quote, title) in enumerate(passages)]  # fmt: skip
-    asked = AskedClaim(fingerprint="c-" + long_hash(claim, *quotes), text=claim, passages=shown)
+    remarks = [difference.reason for difference in find_differences(claim, quotes, titles, language)]
+    asked = AskedClaim(fingerprint="c-" + long_hash(claim, *quotes), text=claim, passages=shown, remarks=remarks)
     request = CheckInput(engine=EngineKind.MODEL, language=language, claims=[asked])
     key = label_key(request)
     given = [
         GivenVerdict(
             claim=label_of(each.fingerprint, key),
-            verdict=says if each.fingerprint == asked.fingerprint else of_control,
-            quote=_likeliest(claim, quotes),
+            verdict=says(label, asked) if each.fingerprint == asked.fingerprint else of_control,
+            quotes=[_likeliest(claim, quotes)],
         )
         for each in with_control([asked])
     ]
@@ -166,11 +176,11 @@ def _likeliest(claim: str, quotes: Sequence[str]) -> str:
     return quotes[0][:80] if quotes else ""
 
 
-def measure_pairs(name: str, says: Callable[[str], str], **of: str) -> None:
+def measure_pairs(name: str, says: Says, **of: str) -> None:
     """Labelled pairs with one checker."""
     counts: Counter[str] = Counter()
     for pair in read_pairs():
-        verdict, asked = judge(pair.claim, [(pair.passage, pair.title)], pair.language, says(pair.label), **of)
+        verdict, asked = judge(pair.claim, [(pair.passage, pair.title)], pair.language, pair.label, says, **of)
         true = pair.label == Verdict.SUPPORTED
         counts["asked"] += asked
         counts["true" if true else "false"] += 1
@@ -178,12 +188,12 @@ def measure_pairs(name: str, says: Callable[[str], str], **of: str) -> None:
     print(f"{name}: {json.dumps(dict(counts))}")
 
 
-def measure_corruptions(name: str, claims: Sequence[Cited], says: str, **of: str) -> None:
+def measure_corruptions(name: str, claims: Sequence[Cited], says: Says, **of: str) -> None:
     """Seeded changes of true claims: how many are called supported."""
     made, believed, asked_for = Counter[str](), Counter[str](), 0
     for kind, _, new in corrupt(claims):
         passages = [(item.quote, item.title) for item in new.passages]
-        verdict, asked = judge(new.words, passages, new.language, says, **of)
+        verdict, asked = judge(new.words, passages, new.language, "unsupported", says, **of)
         made[kind] += 1
         believed[kind] += verdict is Verdict.SUPPORTED
         asked_for += asked
@@ -199,7 +209,7 @@ def main() -> None:
     true = paraphrases(read_pairs())
     for name, says, control in CHECKERS:
         measure_pairs(f"pairs, {name}", says, of_control=control)
-        measure_corruptions(f"changed paraphrases, {name}", true, says("unsupported"), of_control=control)
+        measure_corruptions(f"changed paraphrases, {name}", true, says, of_control=control)
     if not arguments.pairs_only:
         asyncio.run(measure_runs())
 

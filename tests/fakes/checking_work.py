@@ -11,6 +11,8 @@ from tests.fakes.model_work import FINDING_LINE, SENTENCE, question_of, told, wi
 
 WORD = re.compile(r"\w+")
 ENOUGH = 0.6
+EMBROIDERY = re.compile("It is not true|nobody else would choose")
+"""What a checker that can read sees in the sentences of `_embroidered`, and a comparison of words does not."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def _judged(asked: Asked) -> dict[str, Any]:
     wanted = {word.lower() for word in WORD.findall(asked.text)}
     best = max(asked.passages, key=lambda line: len(wanted & {word.lower() for word in WORD.findall(line)}), default="")
     share = len(wanted & {word.lower() for word in WORD.findall(best)}) / max(1, len(wanted))
-    supported = share >= ENOUGH and not asked.remarks and "not true" not in asked.text
+    supported = share >= ENOUGH and not asked.remarks and not EMBROIDERY.search(asked.text)
     verdict, reason = ("supported", "") if supported else ("unsupported", "The passages do not say it.")
     return {"claim": asked.label, "verdict": verdict, "quotes": [" ".join(best.split()[:12])], "reason": reason}
 
