@@ -54,6 +54,9 @@ STEMMED_LANGUAGES: Final = {"en": "english", "de": "german", "fr": "french", "es
                             "fi": "finnish", "ru": "russian"}  # fmt: skip
 MIN_DOCUMENTS: Final = 20
 """Smaller collections weigh words as if they had this many, or a word in both of two documents would weigh nothing."""
+FEW_DOCUMENTS: Final = 10
+"""Up to this many, a word that none of them has loses weight, down to `MIN_ABSENT_SHARE` at half as many."""
+MIN_ABSENT_SHARE: Final = 0.5
 MIN_LEAD: Final = 0.26  # by how many distinctive words a language must lead English
 RUN_ENDS: Final = 100  # characters at each end of a long run without white space that the sentence splitter sees
 MIN_WRAPPED_WIDTH: Final = 30  # characters of the widest line of a paragraph that a program broke: a narrow column
@@ -187,11 +190,15 @@ def inverse_document_frequency(count: int, documents: int) -> float:
 
 
 def key_weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
-    """Return the weights of a question's keys, by the number of the documents that have each."""
-    weights = {}
+    """Return the weights of a question's keys, by the number of the documents that have each.
+
+    A word that no document has counts less where there are few: a folder of notes may say the same in other words.
+    """
+    weights, absent_share = {}, min(1.0, max(MIN_ABSENT_SHARE, documents / FEW_DOCUMENTS))
     for key, count in counts.items():
         is_seam = is_unspaced(key) and (not count or ENDINGS.fullmatch(key) is not None)
-        weights[key] = inverse_document_frequency(count, documents) * (SEAM_WEIGHT if is_seam else 1)
+        share = SEAM_WEIGHT if is_seam else 1.0 if count else absent_share
+        weights[key] = inverse_document_frequency(count, documents) * share
     return weights
 
 

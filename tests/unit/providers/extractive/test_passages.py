@@ -161,6 +161,14 @@ def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
     assert [gap.description for gap in analysis.gaps] == [f"No passage matches enough of “{question}”."]
 
 
+def test_a_word_that_few_documents_lack_says_little() -> None:
+    """In a folder of a few notes a line with one word of three is shown; among many documents it is not."""
+    shelf, question = Shelf({"Notes": "Ben 555 0199\n\nDentist: Dr Okafor, 555 0142"}), "What is Ben's phone number?"
+    few = {"documents_searched": 2, "term_documents": {"ben": 1, "phone": 0, "number": 0}}
+    assert shelf.passages(question, **few)[0].startswith("Ben 555 0199")
+    assert shelf.passages(question, **few | {"documents_searched": 100}) == []
+
+
 @pytest.mark.parametrize(
     ("sentences", "question", "expected"),
     [
