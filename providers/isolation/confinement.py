@@ -24,9 +24,8 @@ SECCOMP_MODE_FILTER: Final = 2
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the numbers of these calls on every architecture
 CREATE_RULESET_VERSION, RULE_PATH_BENEATH = 1, 1
 WRITE_FILE, READ_FILE, READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
-CHANGE_FOLDER: Final = (
-    1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 14
-)  # remove folders, files; make folders, files; truncate
+CHANGE_FOLDER: Final = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 14
+"""Rights to remove folders and files, to make folders and files, and to truncate."""
 FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """Number of rights over files by version of Landlock; later versions have no more of them."""
 NETWORK_VERSION, NETWORK_RIGHTS = 4, 0b11  # to bind and to connect TCP sockets
@@ -260,13 +259,13 @@ def _filter(architecture: int, calls: dict[str, int], process: int) -> list[byte
 def probe(paths: list[str], port: int) -> dict[str, bool]:
     """Try what a document that has taken over this process would try, and return by name what was refused.
 
-    `paths` are files of the user, such as those of the home; at `port` of the loopback interface something listens.
+    `paths` are empty files of the user, at least one; at `port` of the loopback interface something listens.
     """
     parent = f"/proc/{os.getppid()}"
     return {
         "keys of its parent": _is_refused(lambda: Path(f"{parent}/environ").read_bytes()),
         "files of the user": all(_is_refused(Path(path).read_bytes) for path in paths),
-        "writing files": _is_refused(lambda: Path(f"/tmp/probe-{os.getpid()}").touch()),  # noqa: S108
+        "writing files": _is_refused(lambda: Path(paths[0]).write_bytes(b"")),
         "network": _is_refused(lambda: socket.create_connection(("127.0.0.1", port), 1).close()),
         "processes": _is_refused(lambda: os.waitpid(os.fork() or _leave(), 0)),
     }

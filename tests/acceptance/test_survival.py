@@ -211,3 +211,21 @@ async def test_workers_killed_between_a_summary_and_its_call_pay_it_once(tmp_pat
     assert planned == [summaries, summaries]
     assert not twice
     assert result.usage.model_calls == len(made.model.calls) - 1
+
+
+@pytest.mark.soak
+async def test_a_call_to_a_model_outlives_any_number_of_kills(tmp_path: Path) -> None:
+    """Workers that die while a model works on a call are no sign of a bad text: the run is completed (invariant 12)."""
+    async with topology(tmp_path) as made:
+        made.model.plan = replace(made.model.plan, by_role={"planner": "slow"})
+        await made.start_workers()
+        handle = await start(await made.client(), REQUEST, id="r-killed")
+        for kills in range(1, 5):
+            while sum(call.role == "planner" for call in made.model.calls) < kills:
+                await asyncio.sleep(0.05)
+            await asyncio.sleep(2.5)  # the worker's heartbeat says that it waits for the model
+            await made.kill_workers()
+            await made.start_workers()
+        made.model.plan = replace(made.model.plan, by_role={})
+        result = await handle.result()
+    assert result.outcome is Outcome.COMPLETED, (result.failed_branches, result.limitations)

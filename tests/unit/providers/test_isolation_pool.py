@@ -232,7 +232,7 @@ async def test_a_child_that_writes_more_than_its_answer_serves_no_other_text() -
 async def test_a_child_that_was_taken_over_reaches_nothing(tmp_path: Path) -> None:
     """Keys of its parent, files of the user, the network and other processes are refused by the kernel."""
     secret = tmp_path / "session.json"
-    secret.write_text("the user's own")
+    secret.touch()
     with socket.create_server(("127.0.0.1", 0)) as server:
         async with SubprocessPool(1) as pool:
             port = server.getsockname()[1]
