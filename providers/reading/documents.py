@@ -54,6 +54,7 @@ from providers.reading.document_kinds import (
     sniff,
 )
 from providers.reading.html_page import read_html
+from providers.reading.left_out import left_out
 from providers.reading.mail import read_mail
 from providers.text import KNOWN_LANGUAGES, detect_language, is_wrapped
 
@@ -151,10 +152,13 @@ def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
         with warnings.catch_warnings(action="ignore"):  # of the libraries, about parts that they do not know
             module, _, name = BLOCK_READERS[kind].partition(":")
             reader = getattr(import_module(f"providers.reading.{module}"), name)
-            blocks, facts = reader(checked_archive(raw))
-            return text_of_blocks(blocks, kind, limit=limit, facts=facts)
+            checked = checked_archive(raw)
+            blocks, facts = reader(checked)
+            read = text_of_blocks(blocks, kind, limit=limit, facts=facts)
+            missing = "" if read.warnings else left_out(checked, kind, read.text)
     except DAMAGE as error:
         raise SourceUnreadable("malformed", "the document is damaged") from error
+    return replace(read, warnings=[missing]) if missing else read
 
 
 def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:

@@ -6,6 +6,7 @@ Notes, annotations, deleted text and the marks of all of them are not read.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import chain
 from typing import Any, Final, TypeAlias
 from zipfile import ZipFile
 
@@ -69,7 +70,9 @@ def read_opendocument(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
         raise ValueError("an archive without content")
     roots = [root for root in (styles, content) if root is not None]
     body = content.find(f".//{_name('office:text')}")
-    return _Reader(roots).blocks(body if body is not None else content), _facts(meta)
+    reader = _Reader(roots)
+    headers, footers = (reader.edge(roots, name) for name in ("header", "footer"))
+    return chain(headers, reader.blocks(body if body is not None else content), footers), _facts(meta)
 
 
 def _parsed(raw: bytes) -> Element:
@@ -125,6 +128,12 @@ class _Reader:
                 place = properties.get(_name("style:text-position"), "").split(" ")[0]
                 if place and place.strip("0%"):
                     self._raised[name] = "_" if place.startswith(("sub", "-")) else "^"
+
+    def edge(self, roots: list[Element], name: str) -> Iterator[Block]:
+        """Yield the texts of page headers or page footers, equal ones once."""
+        names = [_name(f"style:{name}{variant}") for variant in ("", "-left", "-first")]
+        texts = (text for root in roots for part in root.iter(*names) for text in block_text(self.blocks(part)))
+        yield from map(Paragraph, dict.fromkeys(filter(None, texts)))
 
     def blocks(self, parent: Element, depth: int = 0) -> Iterator[Block]:
         """Yield the blocks of the text, a section, a cell or a text box."""
