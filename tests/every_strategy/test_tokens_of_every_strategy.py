@@ -174,7 +174,8 @@ async def test_an_endpoint_that_forgets_its_cache(tmp_path: Path, name: str) -> 
     for forgets_after in (None, 2):
         book = TokenBook(cacheable=100, counts_tools=True, forgets_after=forgets_after)
         folder = tmp_path / str(forgets_after)
-        async with at_window(folder, name, book, long_manual(6), known=200_000) as trial:
+        thinking = {"gates": {"think": "model"}}  # calls of one role in a row, which share a beginning
+        async with at_window(folder, name, book, long_manual(6), known=200_000, **thinking) as trial:
             report, share = await trial.report(), trial.state.usage.cached_share
             reports.append(comparable(report).replace(f" {share:.0%} of the input from a cache,", ""))
             await assert_verbatim(trial)
