@@ -102,7 +102,8 @@ async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path) -> None:
 async def test_a_hopeless_model_ends_in_an_honest_brief(client: Client, tmp_path: Path) -> None:
     """Useless prose for everything: the fallback writes, and nobody calls that a success (S0-098, X-15)."""
     async with MessagesApi("hopeless") as api:
-        result = await run(client, model_world(tmp_path, api.base_url), REQUEST)
+        thinking = REQUEST | {"gates": {"think": "model"}}
+        result = await run(client, model_world(tmp_path, api.base_url), thinking)
     assert result.outcome is Outcome.PARTIAL
     assert result.failed_branches
     assert any("without the model" in note for note in result.degraded)
