@@ -36,7 +36,7 @@ MAX_SOURCES: Final = 20
 """Per analysis."""
 FINDINGS_PER_SUB_QUERY: Final = 5
 """Per analysis."""
-QUOTE_CHARACTERS: Final = 400
+QUOTE_CHARACTERS: Final = 800
 """Of each passage in a synthesizer's prompt."""
 DRAFT_CHARACTERS: Final = 6_000
 """Of the draft in a refiner's prompt."""
@@ -76,7 +76,7 @@ OUTLINE_TOKENS: Final = 1_000
 MAX_TEXT_TOKENS: Final = 10_000_000
 ESTIMATE_FACTOR: Final = 2
 """Most tokens for each estimated one (`providers.tokens.allotment`): dense text such as hashes takes up to that."""
-FINDING_TOKENS: Final = 600
+FINDING_TOKENS: Final = 700
 """A finding with its passages, in a typical report."""
 FIRST_INPUT_SHARE: Final = 0.5
 """Of the upper bound, for the first call of a role; a prompt that needs more is measured before it is paid."""

@@ -287,7 +287,7 @@ class Quote(Contract):
 class ProposedFinding(Contract):
     """A finding proposed by an analyzer."""
 
-    content: Annotated[str, one_line(320)] = Field(description="one specific statement that the quotes support")
+    content: Annotated[str, one_line(600)] = Field(description="one specific statement that the quotes support")
     confidence: Annotated[Confidence, member_or(Confidence, Confidence.LOW)] = Confidence.LOW
     quotes: list[Quote] = Field(default=[], description="the passages that support it")
     category: Annotated[str, one_line(80)] | None = None

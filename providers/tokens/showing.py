@@ -70,10 +70,12 @@ class HiddenSection:
 
     number: int
     section: Section
+    in_part: bool = False
 
     def describe(self) -> str:
-        """Return its line in the outline: number, heading, and characters."""
-        return f"{self.number}. {self.section.title} ({self.section.end - self.section.start:,} characters)"
+        """Return its line in the outline: number, heading, characters, and whether a part of it is shown."""
+        size = f"{self.section.end - self.section.start:,} characters"
+        return f"{self.number}. {self.section.title} ({size}{', a part of it is shown' if self.in_part else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,12 @@ def sections_of(text: str) -> tuple[Section, ...]:
     Short neighbours below one heading are one section, and a heading without text begins the section below it.
     """
     sections = list(_merged(text, list(_headed(text))))
-    return tuple(part for section in sections for part in _parts(text, section))
+    return tuple(_named(text, part) for section in sections for part in _parts(text, section))
+
+
+def _named(text: str, section: Section) -> Section:
+    """Return a section with its first words as its name, if it has no heading."""
+    return section if section.path else replace(section, path=(_first_words(text, section.start),))
 
 
 def _headed(text: str) -> Iterator[Section]:
@@ -218,8 +225,12 @@ def _parts(text: str, section: Section) -> Iterator[Section]:
 def _part(text: str, section: Section, start: int, end: int) -> Section:
     if start == section.start and section.path:
         return Section(start, end, section.path)
+    return Section(start, end, (*section.path, _first_words(text, start)))
+
+
+def _first_words(text: str, start: int) -> str:
     words = " ".join(text[start : start + 2 * TITLE_CHARACTERS].lstrip("#>*-| \n").split())
-    return Section(start, end, (*section.path, f"… {words[: TITLE_CHARACTERS // 2].rsplit(' ', 1)[0]} …"))
+    return f"… {words[: TITLE_CHARACTERS // 2].rsplit(' ', 1)[0]} …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +322,10 @@ class _Candidate:
         """Return true if a range is chosen already."""
         return any(first <= start and end <= last for first, last in self.spans)
 
+    def touches(self, start: int, end: int) -> bool:
+        """Return true if a part of a range is chosen already."""
+        return any(first < end and start < last for first, last in self.spans)
+
     def add(self, start: int, end: int) -> None:
         """Choose a range, joined with those that it touches."""
         touching = [span for span in self.spans if span[0] <= end and start <= span[1]]
@@ -344,7 +359,10 @@ class _Choice:
                 one.source,
                 one.text,
                 tuple(one.spans),
-                tuple(HiddenSection(numbers[one.source.id, part.start], part) for part in self._hidden(one)),
+                tuple(
+                    HiddenSection(numbers[one.source.id, part.start], part, one.touches(part.start, part.end))
+                    for part in self._hidden(one)
+                ),
             )
             for one in self.candidates
             if one.spans

@@ -8,10 +8,22 @@ from typing import Any
 import pytest
 
 from activities.roles.prompt_rendering import render_role
+from contracts.addresses import digest
+from contracts.evidence import DocumentRef
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.resolved import ModelPrice
-from contracts.roles import ANALYZER, PLANNER, SYNTHESIZER, AnalyzeInput, PlanInput, RoleInput, RoleSpec, WriteInput
+from contracts.roles import (
+    ANALYZER,
+    PLANNER,
+    SYNTHESIZER,
+    AnalyzeInput,
+    PlanInput,
+    RoleInput,
+    RoleSpec,
+    SourceExtract,
+    WriteInput,
+)
 from contracts.supervisor_roles import REFINER, SUPERVISOR, RefineInput, ReflectInput
 from contracts.vocabulary import Phase
 from providers.errors import (
@@ -193,10 +205,11 @@ BRIEF = "The question is looked at from the side of operators who run many table
 
 
 def analysis(number: int) -> EngineTask:
-    """An analysis of one sub-query of a run, rendered as activities do."""
-    node = PlanNode(id=f"sq-{number}", text=f"aspect {number}")
-    given = AnalyzeInput(**{**COMMON, "model": MAIN}, brief=BRIEF, sub_query=node, sources=[])
-    rendered = render_role(ANALYZER, given, {})
+    """An analysis of one page of a run, rendered as activities do."""
+    node, text = PlanNode(id="sq-1", text="the only aspect"), f"Page {number} on the only aspect.\n"
+    page = SourceExtract(id=f"src-{number}", text=DocumentRef(hash=digest(text), size=len(text)))
+    given = AnalyzeInput(**{**COMMON, "model": MAIN}, brief=BRIEF, sub_query=node, sources=[page])
+    rendered = render_role(ANALYZER, given, {digest(text): text})
     return EngineTask(ANALYZER, given, {}, "role: analyzer", rendered, "1")
 
 
@@ -212,7 +225,7 @@ async def test_calls_of_a_role_read_the_beginning_that_the_first_one_wrote() -> 
     assert "cache_control" in marked
     assert "cache_control" not in own
     assert marked["text"] + own["text"] == analysis(0).whole.prompt
-    assert ' id="sq-0"' in own["text"]
+    assert ' id="src-0"' in own["text"]
 
 
 # --- failover --------------------------------------------------------------------------------------------------------
