@@ -133,7 +133,7 @@ def resolve(
     reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
     strategy = declaration(request.strategy)
-    search = default_search(strategy, configuration).model_copy(update=changes)
+    search = configuration.search.model_copy(update=changes)
     providers = _providers(request, corpus, configuration, search.source_types)
     web = any(choice.available and choice.name != CORPUS for choice in providers)
     gates = presets.effective_gates(strategy.gates, request.gates, engine)
@@ -449,14 +449,6 @@ def _searches(
     return (queries[0] * at_once, queries[1] * len(usd)), usd
 
 
-def default_search(strategy: StrategyDeclaration, configuration: ResearchConfiguration) -> EffectiveSearch:
-    """Return the search settings of a request that names none: as configured, with the fewer results of a strategy."""
-    search, most = configuration.search, strategy.search_results
-    if most is None or most >= search.max_results_per_query:
-        return search
-    return search.model_copy(update={"max_results_per_query": most})
-
-
 def _cap(amount: Sequence[float], cap: float | None) -> Range:
     high = amount[1] if cap is None else min(amount[1], cap)
     return min(amount[0], high), high
@@ -491,7 +483,7 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
     parts = {
         "limits": limits,
         "gates": presets.effective_gates(strategy.gates, Gates(), engine),
-        "search": default_search(strategy, configuration),
+        "search": configuration.search,
         "checks": presets.effective_checks(Checks(), verify, engine),
     }
     models = {tier: names[0] for tier, names in configuration.models.items() if names}

@@ -60,8 +60,6 @@ class StrategyDeclaration:
     """By tier: limits that differ if the tier's model reasons on its own."""
     judges_edits: bool = False
     """True if its planning unit also judges a plan edited by a person, before it can be approved."""
-    search_results: int | None = None
-    """Most results of one web search, unless the request names another number; None: as configured."""
     live_report: bool = False
     """True if the report grows by bounded updates and is complete at any time (`workflows.phases.drafts`)."""
     report_sections: tuple[ReportSection, ...] = ()
@@ -321,7 +319,6 @@ LIVING_STRATEGY: Final = StrategyDeclaration(
     presets=LIVING_LIMITS,
     expected_calls=_living_calls,
     gates=Gates(approve=Approve.PLAN),
-    search_results=living.MAX_RESULTS,
     live_report=True,
 )
 

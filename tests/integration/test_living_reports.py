@@ -29,7 +29,7 @@ from tests.fakes.hostile_pages import mark_of
 from tests.fakes.many_pages import QUESTION, RELATED, pages
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
-from tests.fakes.tool_work import blocks, turns
+from tests.fakes.tool_work import blocks, offered
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.web_pools import web_workers
@@ -40,6 +40,8 @@ SEVEN = {
     "AgentInput", "AgentStream", "ToolCall", "ToolCallResult", "AgentOutput", "StopEvent", "WorkflowCancelledEvent",
 }  # fmt: skip
 BOUND = 800
+TOOLS = ("web_search", "fetch_url", "parse_content", "update_report", "finish")
+"""Of the agent; it is offered all of them once there are pages, files and notes."""
 OUTLINE = ["What it does", "Settings & limits", "Where it fails", "What nobody asked"]
 MARKER = re.compile(r"\s*\[(?:ev-\w+|\d+)\]")
 BADGE = re.compile(r" \*\([^)]+\)\*")
@@ -81,9 +83,12 @@ class Strays:
         self.last = ""
         self.repaired: set[str] = set()
         self.due = list(FAULTS)
+        self.has_strayed = False
 
     def __call__(self, request: ModelRequest) -> model_scenarios.Reply:
-        if request.role == "living_agent" and turns(request.body) == 1:
+        every_tool = request.role == "living_agent" and len(offered(request.body)) == len(TOOLS)
+        if every_tool and not self.has_strayed:
+            self.has_strayed = True
             calls = [(tool, arguments) for tool, arguments, _ in BAD_CALLS.values()]
             return model_scenarios.message(request, blocks(request.body, *calls), "tool_use")
         notes = str(cited(request.prompt))

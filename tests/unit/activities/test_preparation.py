@@ -368,12 +368,6 @@ def test_the_defaults_are_those_in_force() -> None:
     ):
         assert properties_of(made, part)[name]["default"] == value
     assert made["properties"]["mode"]["enum"] == ["auto", "deep", "quick", "direct"]
-    living = settings_schema(declaration("living"), ResearchConfiguration())
-    assert properties_of(living, "search")["max_results_per_query"]["default"] == 5
-    fewer = ResearchConfiguration(search=EffectiveSearch(max_results_per_query=3))
-    assert (
-        properties_of(settings_schema(declaration("living"), fewer), "search")["max_results_per_query"]["default"] == 3
-    )
     plain = settings_schema(declaration("supervisor"), ResearchConfiguration())
     assert "max_steps" not in properties_of(plain, "limits")
     assert properties_of(plain, "gates")["approve"]["default"] == "none"
