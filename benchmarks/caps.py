@@ -51,6 +51,8 @@ PRICES: Final = {
 """List prices of the models whose calls were recorded."""
 CACHE_WRITES: Final = 1.25
 """A reservation counts with the price of input that is written to an endpoint's cache."""
+NEW_GAPS: Final = 3
+"""Of each analysis."""
 PAGES: Final = 240
 
 
@@ -103,7 +105,7 @@ class SizedEngine:
         answer = await self._inner.answer(replace(task, input=request.model_copy(update=unlimited)))
         content = answer.content
         if isinstance(content, AnalyzerAnswer):
-            content = content.model_copy(update={"gaps": [self._new_gap()]})
+            content = content.model_copy(update={"gaps": [self._new_gap() for _ in range(NEW_GAPS)]})
         return replace(answer, content=content, usage=usage, estimate=estimate)
 
     def _new_gap(self) -> ProposedGap:

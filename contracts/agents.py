@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic import Field
 
 from contracts.base import CompactModel, Contract
+from contracts.call_sizes import CallSizes
 from contracts.defects import Defect
 from contracts.evidence import QueryRecord, SearchHit, Source
 from contracts.outcome import AgentProgress, Counts, Usage
@@ -134,6 +135,8 @@ class TaskResult(CompactModel):
     """Number of calls by caller and called role, including those of its own agents."""
     agents: list[AgentProgress] = []
     """Agents that it started, in task order."""
+    call_sizes: dict[str, CallSizes] = {}
+    """The sizes of calls by role that the agent knows in the end; empty once merged into the run's state."""
     packed: str = ""
     """The agent's packed state in transit; empty once merged into the run's state."""
 
@@ -173,6 +176,8 @@ class AgentRequest(CompactModel):
     """Time by which the agent must return, in seconds since the epoch (workflow clock)."""
     approved_version: int | None = None
     lost_providers: dict[str, str] = {}
+    call_sizes: dict[str, CallSizes] = {}
+    """The sizes of the run's calls by role so far."""
     packed_ledger: str = ""
 
     def ledger(self) -> Ledger:

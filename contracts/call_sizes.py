@@ -143,9 +143,9 @@ class CallSizes(CompactModel):
         )
 
     def merged(self, other: "CallSizes") -> "CallSizes":
-        """Return the larger of each figure."""
+        """Return the larger of each figure; an agent's sizes include those of its run when it was started."""
         return CallSizes(
-            calls=self.calls + other.calls,
+            calls=max(self.calls, other.calls),
             input_share=max(self.input_share, other.input_share),
             output_share=max(self.output_share, other.output_share),
         )

@@ -81,6 +81,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         deadline_at=now + limits.deadline_seconds,
         approved_version=state.approved_version,
         lost_providers=state.lost_providers,
+        call_sizes=state.call_sizes,
         packed_ledger=pack_json(ledger.model_dump(mode="json", exclude_defaults=True)) if ledger != Ledger() else "",
     )
 
@@ -147,6 +148,7 @@ def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> Rese
         ledger=request.ledger(),
         approved_version=request.approved_version,
         lost_providers=dict(request.lost_providers),
+        call_sizes=dict(request.call_sizes),
         started_at=request.started_at,
         clock_started_at=now,
         deadline_at=request.deadline_at,
@@ -226,6 +228,7 @@ def task_result(
         node=None if node is None else complete_node(state, node, reason),
         calls=state.calls,
         agents=[agent_progress(record) for record in state.agents],
+        call_sizes=state.call_sizes,
         packed=results.pack(),
     )
 

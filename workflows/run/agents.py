@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
 
 from contracts.agents import AgentRecord, AgentShare, AgentTask, TaskResult
+from contracts.call_sizes import CallSizes
 from contracts.canary import STEERED_NOTE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
@@ -199,8 +200,12 @@ class Agents:
                 run.count_calls(caller, role, max(0, number - counted.get(role, 0)))
         for decision in merge_agent(run.state, record.task, result):
             run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
+        sizes = run.state.call_sizes
+        merged = {role: own.merged(sizes.get(role, CallSizes())) for role, own in result.call_sizes.items()}
+        run.state.call_sizes = sizes | merged
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
-        self._update(agent, status=status, result=result.model_copy(update={"packed": ""}), ended_at=run.now_text())
+        result = result.model_copy(update={"packed": "", "call_sizes": {}})
+        self._update(agent, status=status, result=result, ended_at=run.now_text())
         run.state.note_defects(result.defects)
         if result.problem:
             (run.branch_failed if result.is_stub else run.degrade)(f"{agent}: {result.problem}")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from contracts.agents import AgentRecord, AgentRequest, AgentShare, AgentTask, NodeEnd, NodeSummary, TaskResult
+from contracts.call_sizes import CallSizes
 from contracts.evidence import QueryRecord
 from contracts.outcome import Guidance, Usage
 from contracts.plan import Plan, PlanNode
@@ -86,6 +87,20 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> Non
     assert not any("quokka" in body for body in bodies)
     assert all(sum(task in body for task in TASKS) == 1 for body in bodies)
     assert all(result.usage.model_calls == 1 for result in results)
+
+
+async def test_an_agent_knows_how_large_calls_are_and_tells_its_run(tmp_path: Path) -> None:
+    """What is reserved for a call of an agent follows the calls of its run, and the other way round."""
+    async with MessagesApi() as api:
+        world = model_world(tmp_path, api.base_url)
+        run = await run_of(world)
+        run.state.call_sizes = {"planner": CallSizes(calls=2, input_share=0.3, output_share=0.5)}
+        results = await run.spawn(errands(TASKS[0]))
+        await world.close()
+    assert run.host.agents[0].call_sizes == {"planner": run.state.call_sizes["planner"]}
+    assert run.state.call_sizes.keys() == {"planner", "analyzer"}
+    assert run.state.call_sizes["analyzer"].calls == 1
+    assert [result.call_sizes for result in results] == [{}]
 
 
 async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_again(tmp_path: Path) -> None:
