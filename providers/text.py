@@ -63,6 +63,7 @@ MIN_WRAPPED_WIDTH: Final = 30  # characters of the widest line of a paragraph th
 OPENING_SIGNS: Final = "`'\"*_(["  # before the first letter of a line
 FULL_WIDTH: Final = 60  # of the widest line from which full lines count; narrower lists look full by chance
 FULL_LINES: Final = 0.8  # share of the lines that the next word would not have fitted on
+SPACED_STOP: Final = re.compile("[.!?]")
 EAST_ASIAN_STOP: Final = re.compile("[。！？｡]+[」』”’）》〉】]*\\s*")
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
 """Longer than any word; the splitter would take quadratic time on it."""
@@ -246,9 +247,14 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     The splitter searches from each possible end of a sentence to the next white space, and ends none before it. Full
     stops of East Asia end a sentence without any.
     """
+    ends = [match.end() for match in EAST_ASIAN_STOP.finditer(text)]
+    if not ends:
+        return _spaced_sentence_spans(text)
     spans, start = list[tuple[int, int]](), 0
-    for end in (*(match.end() for match in EAST_ASIAN_STOP.finditer(text)), len(text)):
-        spans += [(start + first, start + last) for first, last in _spaced_sentence_spans(text[start:end])]
+    for end in (*ends, len(text)):
+        piece = text[start:end]
+        found = _spaced_sentence_spans(piece) if SPACED_STOP.search(piece) else [(0, len(piece))]
+        spans += [(start + first, start + last) for first, last in found if piece.strip()]
         start = end
     return spans
 

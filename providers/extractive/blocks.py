@@ -1,6 +1,7 @@
 """Blocks: a stored text of light Markdown cut into quotable blocks, each with its heading path. Pure."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -284,14 +285,20 @@ def _has_leader(content: str) -> bool:
 
 def _merged_blocks(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
     """Yield short neighbouring blocks of a section merged into one, so that a list comes with its introduction."""
+    ends, limits = [block.end for block in blocks], _section_ends(blocks)
     for index, first in enumerate(blocks):
         start = first.lead[0] if first.lead else first.start
-        last = index
-        while (
-            last + 1 < len(blocks)
-            and blocks[last + 1].path[: len(first.path)] == first.path
-            and blocks[last + 1].end - start <= MAX_MERGED_LENGTH
-        ):
-            last += 1
-        if first.end - start <= MAX_MERGED_LENGTH and (last > index or start < first.start):
+        last = min(limits[index], bisect_right(ends, start + MAX_MERGED_LENGTH)) - 1
+        if last > index or (last == index and start < first.start):
             yield replace(first, start=start, end=blocks[last].end, lead=None)
+
+
+def _section_ends(blocks: tuple[PassageBlock, ...]) -> list[int]:
+    """Return for each block the index of the first one after it that is not below the same headings and label."""
+    limits = [0] * len(blocks)
+    for index in range(len(blocks) - 1, -1, -1):
+        path, limit = blocks[index].path, index + 1
+        while limit < len(blocks) and blocks[limit].path[: len(path)] == path:
+            limit = limits[limit]
+        limits[index] = limit
+    return limits
