@@ -8,7 +8,7 @@ differ, the source says so.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from ctypes import byref, c_int
 from dataclasses import dataclass, field
@@ -35,6 +35,7 @@ from providers.reading.canonical_text import (
     TableRow,
     stated_facts,
 )
+from providers.reading.left_out import MIN_SHARE
 from providers.text import detect_language, is_wrapped
 
 Box: TypeAlias = tuple[float, float, float, float]
@@ -48,6 +49,10 @@ EDGE_LINES: Final = 2
 """Lines at the top and at the bottom of a page that may be its running head or foot."""
 DIFFERENCE: Final = 0.02
 """Share of the words of a page that two engines read differently, above which the page is uncertain."""
+BETTER_BY: Final = 0.4
+"""How much more of its own words must be known for the second engine's reading of a page to replace the first one's."""
+KNOWN_LENGTH: Final = 3  # letters of a word that tells words from parts of them
+OFTEN: Final = 5
 SHOWN_PAGES: Final = 12  # in a warning
 MIN_WORDS: Final = 20  # of a page; with fewer one odd word is more than the share
 LINE_END_HYPHEN: Final = "\x02"  # what pdfium reads for a hyphen at the end of a line
@@ -91,6 +96,9 @@ class Doubts:
     """Words that only one of two engines reads, by the number of the page."""
     unread: list[int] = field(default_factory=list)
     """Pages that could not be opened."""
+    shown: int = 0
+    unseen: int = 0
+    """Words that the pages show, and those that are invisible or beyond the edge."""
 
 
 def read_pdf(raw: bytes) -> tuple[Iterable[Block], DocumentFacts, Doubts]:
@@ -120,7 +128,13 @@ def _blocks(raw: bytes, document: Any, doubts: Doubts) -> Iterator[Block]:
             for (number, layout), (_, printed, hidden) in zip(batch, pages, strict=True):
                 yield Page(number)
                 words = [*printed, *_typed_words(layout, len(printed))]
-                doubts.words[number] |= second.differences(number - 1, words, hidden)
+                other = second.text_of(number - 1)
+                ours, theirs = differing(words, other, hidden)
+                if is_better(theirs, ours, hyphens.is_word):
+                    doubts.words[number] |= set(theirs)
+                    yield from map(Paragraph, re.split(r"\n\s*\n", other))
+                    continue
+                doubts.words[number] |= set(ours)
                 yield from _page_blocks(heads.removed(number, words), layout, hyphens, usual)
 
 
@@ -144,10 +158,13 @@ def _read_page(document: Any, index: int, doubts: Doubts) -> tuple[list[Word], C
     """Return the words of a page, and those that it hides."""
     try:
         with closing(document[index]) as page, closing(page.get_textpage()) as text:
-            return _words(page, text)
+            words, hidden = _words(page, text)
     except pypdfium2.PdfiumError:
         doubts.unread.append(index + 1)
         return [], Counter()
+    doubts.shown += len(words)
+    doubts.unseen += hidden.total()
+    return words, hidden
 
 
 def _words(page: Any, text: Any) -> tuple[list[Word], Counter[str]]:
@@ -302,6 +319,10 @@ class _Hyphens:
         self._counts = Counter(word.strip(".,;:!?()\"'“”").lower() for word in words)
         self._language = detect_language(" ".join(words[:500]))
 
+    def is_word(self, word: str) -> bool:
+        """Return whether a word is in the dictionary of the document's language, or often in the document itself."""
+        return _known_words(self._language)[word] > 0 or self._counts[word] >= OFTEN
+
     def mended(self, text: str) -> str:
         """Return a text whose line ends are spaces with its divided words whole."""
         return BROKEN.sub(self._whole, text).replace(LINE_END_HYPHEN, "-").replace("\u00ad", "")
@@ -436,22 +457,38 @@ class _SecondOpinion:
         except (OSError, RuntimeError, ValueError):
             self._document = None
 
-    def differences(self, index: int, words: list[Word], hidden: Counter[str]) -> set[str]:
-        """Return the words of a page that only one engine reads, if they are more than `DIFFERENCE` of them."""
-        text = " ".join(word.text for word in words)
-        if self._document is None or len(words) < MIN_WORDS:
-            return set()
+    def text_of(self, index: int) -> str:
+        """Return the text of a page; empty if this engine cannot read it."""
+        if self._document is None:
+            return ""
         try:
-            other = self._document.extract_text(index)
+            return str(self._document.extract_text(index))
         except (OSError, RuntimeError, ValueError):
-            return set()
-        if NO_SPACES.search(text):
-            return set()
-        ours, theirs = compared_words(text), compared_words(other) - compared_words(" ".join(hidden.elements()))
-        common = sum((ours & theirs).values())
-        if common >= (1 - DIFFERENCE) * max(sum(ours.values()), sum(theirs.values())):
-            return set()
-        return set(ours - theirs)
+            return ""
+
+
+def differing(words: list[Word], other: str, hidden: Counter[str]) -> tuple[Counter[str], Counter[str]]:
+    """Return the words that only the first and only the second engine reads, if they are more than `DIFFERENCE`."""
+    text = " ".join(word.text for word in words)
+    if len(words) < MIN_WORDS or not other.strip() or NO_SPACES.search(text):
+        return Counter(), Counter()
+    ours, theirs = compared_words(text), compared_words(other) - compared_words(" ".join(hidden.elements()))
+    common = sum((ours & theirs).values())
+    if common >= (1 - DIFFERENCE) * max(sum(ours.values()), sum(theirs.values())):
+        return Counter(), Counter()
+    return ours - theirs, theirs - ours
+
+
+def is_better(theirs: Counter[str], ours: Counter[str], known: Callable[[str], bool]) -> bool:
+    """Return whether the second engine reads words where the first reads none: by far more of its own are known."""
+    if sum(ours.values()) < MIN_WORDS or sum(theirs.values()) < MIN_WORDS:
+        return False
+    return _known_share(theirs, known) >= _known_share(ours, known) + BETTER_BY
+
+
+def _known_share(words: Counter[str], known: Callable[[str], bool]) -> float:
+    long = {word: count for word, count in words.items() if len(word) >= KNOWN_LENGTH and word.isalpha()}
+    return sum(count for word, count in long.items() if known(word)) / max(1, sum(words.values()))
 
 
 def compared_words(text: str) -> Counter[str]:
@@ -460,14 +497,18 @@ def compared_words(text: str) -> Counter[str]:
 
 
 def page_warnings(doubts: Doubts) -> list[str]:
-    """Return the warnings about pages that could not be opened, and about those that two engines read differently."""
+    """Return the warnings: pages that could not be opened, pages on which two engines differ, words that are not shown."""
     uncertain = [number for number, words in doubts.words.items() if words]
-    warnings = (
-        [f"{plural(len(doubts.unread), 'page')} could not be read: {_numbers(doubts.unread)}"] if doubts.unread else []
-    )
+    warnings = []
+    if doubts.unread:
+        warnings.append(f"{plural(len(doubts.unread), 'page')} could not be read: {_numbers(doubts.unread)}")
     if uncertain:
+        pages = f"{plural(len(uncertain), 'page')}, where two readers differ: {_numbers(uncertain)}"
+        warnings.append(f"reading uncertain on {pages}")
+    if doubts.unseen > (1 - MIN_SHARE) * (doubts.shown + doubts.unseen):
+        share = doubts.shown / (doubts.shown + doubts.unseen)
         warnings.append(
-            f"reading uncertain on {plural(len(uncertain), 'page')}, where two readers differ: {_numbers(uncertain)}"
+            f"{share:.0%} of the words are read; not read: invisible or beyond the page ({doubts.unseen:,})"
         )
     return warnings
 

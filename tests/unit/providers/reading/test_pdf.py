@@ -1,8 +1,11 @@
 """PDF: the words of the page in the order of the page, and what two readers of it do not agree on."""
 
+from collections import Counter
+
 import pytest
 
 from providers.reading.documents import extract
+from providers.reading.pdf import is_better
 from tests.fakes.office_documents import page_pdf, pdf_of, stream_of, text_at
 
 ARABIC = ["تدفع الشركة رسوم الصيانة", "يستمر العقد ثلاث سنوات", "يحق للعميل إلغاء العقد"]
@@ -154,3 +157,22 @@ def test_what_two_readers_read_differently_is_uncertain() -> None:
     assert found.warnings == ["reading uncertain on 1 page, where two readers differ: 1"]
     certain = extract(page_pdf(body), "x.pdf")
     assert (certain.uncertain, certain.warnings) == ([], [])
+
+
+def test_the_second_reading_of_a_page_replaces_one_that_has_no_words() -> None:
+    """Only where by far more of its own words are in the dictionary: two readings that are both words change nothing."""
+    words = Counter(
+        "the harbour office opens every morning and boats longer than twelve metres need permit from keeper here".split()
+        * 2
+    )
+    signs = Counter({f"xq{letter}zk": 1 for letter in "abcdefghijklmnopqrstuvwxyzabcdefghij"} | {"zq": 20})
+    assert is_better(words, signs, words.__contains__)
+    assert not is_better(signs, words, words.__contains__)
+    assert not is_better(words, words, words.__contains__)
+    assert not is_better(words, Counter({"xqazk": 3}), words.__contains__)
+
+
+def test_words_that_are_not_shown_are_counted() -> None:
+    """A page whose text is to a large part invisible says so; what it is stays unread."""
+    raw = page_pdf(lines("Words of the page.") + b" " + text_at(72, -300, "quokka beyond the edge of it"))
+    assert extract(raw, "x.pdf").warnings == ["40% of the words are read; not read: invisible or beyond the page (6)"]
