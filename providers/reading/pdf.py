@@ -97,8 +97,8 @@ class Doubts:
     unread: list[int] = field(default_factory=list)
     """Pages that could not be opened."""
     shown: int = 0
-    unseen: int = 0
-    """Words that the pages show, and those that are invisible or beyond the edge."""
+    outside: int = 0
+    """Words that the pages show, and those beyond their edges."""
 
 
 def read_pdf(raw: bytes) -> tuple[Iterable[Block], DocumentFacts, Doubts]:
@@ -158,17 +158,17 @@ def _read_page(document: Any, index: int, doubts: Doubts) -> tuple[list[Word], C
     """Return the words of a page, and those that it hides."""
     try:
         with closing(document[index]) as page, closing(page.get_textpage()) as text:
-            words, hidden = _words(page, text)
+            words, hidden, outside = _words(page, text)
     except pypdfium2.PdfiumError:
         doubts.unread.append(index + 1)
         return [], Counter()
     doubts.shown += len(words)
-    doubts.unseen += hidden.total()
-    return words, hidden
+    doubts.outside += len(outside)
+    return words, Counter(word.text for word in (*hidden, *outside))
 
 
-def _words(page: Any, text: Any) -> tuple[list[Word], Counter[str]]:
-    """Split a page at its white space; return the words, and those that are not shown.
+def _words(page: Any, text: Any) -> tuple[list[Word], list[Word], list[Word]]:
+    """Split a page at its white space; return the words, the hidden ones, and those beyond the page.
 
     Words of render mode 3 are hidden, but over an image they are a scan's text. Those beyond the page are cut away.
     """
@@ -191,7 +191,7 @@ def _words(page: Any, text: Any) -> tuple[list[Word], Counter[str]]:
     if hidden and any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3)):
         words = sorted(words + hidden, key=lambda word: word.order)
         hidden = []
-    return words, Counter(word.text for word in (*hidden, *outside))
+    return words, hidden, outside
 
 
 def _runs(characters: str) -> Iterator[tuple[int, int]]:
@@ -497,7 +497,7 @@ def compared_words(text: str) -> Counter[str]:
 
 
 def page_warnings(doubts: Doubts) -> list[str]:
-    """Return the warnings: pages that could not be opened, pages on which two engines differ, words that are not shown."""
+    """Return the warnings: pages that could not be opened, pages on which two differ, words beyond the edge."""
     uncertain = [number for number, words in doubts.words.items() if words]
     warnings = []
     if doubts.unread:
@@ -505,11 +505,9 @@ def page_warnings(doubts: Doubts) -> list[str]:
     if uncertain:
         pages = f"{plural(len(uncertain), 'page')}, where two readers differ: {_numbers(uncertain)}"
         warnings.append(f"reading uncertain on {pages}")
-    if doubts.unseen > (1 - MIN_SHARE) * (doubts.shown + doubts.unseen):
-        share = doubts.shown / (doubts.shown + doubts.unseen)
-        warnings.append(
-            f"{share:.0%} of the words are read; not read: invisible or beyond the page ({doubts.unseen:,})"
-        )
+    if doubts.outside > (1 - MIN_SHARE) * (doubts.shown + doubts.outside):
+        share = doubts.shown / (doubts.shown + doubts.outside)
+        warnings.append(f"{share:.0%} of the words are read; not read: beyond the edge of a page ({doubts.outside:,})")
     return warnings
 
 

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -133,10 +134,14 @@ def read_site(site: Site) -> Extraction:
 
 @pytest.mark.parametrize("case", hostile_pages(), ids=lambda case: case.name)
 def test_what_nobody_sees_is_not_read(case: HostilePage) -> None:
-    """The hostile page is read as its clean twin; a payload that everybody sees removes nothing (X-20)."""
+    """The hostile page is read as its clean twin; a payload that everybody sees removes nothing (X-20).
+
+    Of words that the page cuts off, their number alone is in a warning.
+    """
     clean, hostile = read_site(case.clean), read_site(case.hostile)
     assert "engine" in clean.text
-    assert hostile == clean or case.seen
+    assert replace(hostile, warnings=[]) == clean or case.seen
+    assert case.code_word not in str(hostile.warnings)
     assert all(block in hostile.text for block in clean.text.split("\n\n"))
     assert (case.code_word in f"{hostile.title} {hostile.text}") is case.seen
 

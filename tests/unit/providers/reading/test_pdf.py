@@ -172,7 +172,7 @@ def test_the_second_reading_of_a_page_replaces_one_that_has_no_words() -> None:
     assert not is_better(words, Counter({"xqazk": 3}), words.__contains__)
 
 
-def test_words_that_are_not_shown_are_counted() -> None:
-    """A page whose text is to a large part invisible says so; what it is stays unread."""
+def test_words_beyond_the_edge_of_a_page_are_counted() -> None:
+    """A page that cuts off a large part of its text says so; what it is stays unread."""
     raw = page_pdf(lines("Words of the page.") + b" " + text_at(72, -300, "quokka beyond the edge of it"))
-    assert extract(raw, "x.pdf").warnings == ["40% of the words are read; not read: invisible or beyond the page (6)"]
+    assert extract(raw, "x.pdf").warnings == ["40% of the words are read; not read: beyond the edge of a page (6)"]
