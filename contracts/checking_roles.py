@@ -175,7 +175,7 @@ class ReviewerAnswer(RoleAnswer):
 
 CHECKER: Final = RoleSpec(
     "checker", "check_claims", Tier.SIMPLE, CheckInput, CheckerAnswer, CheckerResult,
-    share=TokenShare.SYNTHESIS, output_tokens=3_000, has_fallback=False, expected_output_tokens=700,
+    share=TokenShare.SYNTHESIS, output_tokens=4_000, has_fallback=False, expected_output_tokens=1_000,
     work="verification",
 )  # fmt: skip
 CORRECTOR: Final = RoleSpec(

@@ -89,17 +89,19 @@ async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
 
 
 async def test_the_review_runs_beside_the_check_and_sees_what_is_cited(tmp_path: Path) -> None:
-    """The reviewer is asked before the checkers answer; it reads passages with their titles, and what is in doubt."""
+    """Neither is waited for by the other; the reviewer reads passages with their titles, and what is in doubt."""
     async with with_writer(tmp_path, "supervisor", "embroiders") as trial:
-        asked = asyncio.Event()
+        reviewed, checked = asyncio.Event(), asyncio.Event()
         work, check = (trial.host.implementations[name] for name in ("review_report", "check_claims"))
 
         async def review(request: Any) -> Any:
-            asked.set()
+            reviewed.set()
+            await checked.wait()
             return await work(request)
 
         async def wait_for_review(request: Any) -> Any:
-            await asked.wait()
+            checked.set()
+            await reviewed.wait()
             return await check(request)
 
         trial.host.implementations |= {"review_report": review, "check_claims": wait_for_review}
