@@ -226,7 +226,9 @@ def _words(parent: Element, boxes: list[Element]) -> Iterator[str]:
         elif tag == SYMBOL:
             yield _symbol(element.get(qn("w:char"), ""))
         elif tag == ALTERNATIVES:  # the first choice is what current programs show; the fallback says it again
-            yield from _words(element[:1] if element[0].tag not in SKIPPED else element[0], boxes)
+            choices = [choice for choice in element if choice.tag not in SKIPPED] or list(element)
+            for choice in choices[:1]:
+                yield from _words(choice, boxes)
         else:
             yield from _words(element, boxes)
 

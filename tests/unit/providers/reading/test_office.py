@@ -91,6 +91,8 @@ def test_a_text_box_is_read_once_and_its_paragraph_too() -> None:
     both = f"<mc:AlternateContent><mc:Choice Requires='wps'>{box}</mc:Choice><mc:Fallback>{old}</mc:Fallback></mc:AlternateContent>"
     assert read(word(paragraph(run("Before ") + f"<w:r>{both}</w:r>" + run("after.")))) == "Before after.\n\nInside."
     assert read(word(paragraph(f"<w:r>{old}</w:r>" + run("Around.")))) == "Around.\n\nInside."
+    alone = f"<mc:AlternateContent><mc:Fallback>{old}</mc:Fallback></mc:AlternateContent>"
+    assert read(word(paragraph(f"<w:r>{alone}</w:r><w:r><mc:AlternateContent/></w:r>" + run("x")))) == "x\n\nInside."
 
 
 LEVELS = "".join(
@@ -99,7 +101,7 @@ LEVELS = "".join(
 )  # fmt: skip
 LISTS = (
     f'<w:abstractNum w:abstractNumId="70">{LEVELS}</w:abstractNum><w:num w:numId="70"><w:abstractNumId w:val="70"/></w:num>'
-    '<w:num w:numId="71"><w:abstractNumId w:val="70"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride></w:num>'
+    '<w:num w:numId="71"><w:abstractNumId w:val="70"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="9"/></w:lvlOverride></w:num>'
 )
 
 
@@ -113,7 +115,7 @@ def test_lists_in_word_have_the_numbers_that_are_shown() -> None:
     ))  # fmt: skip
     lines = [line for line in found.split("\n") if line]
     assert lines == ["1. Close", "2. Open", "Wait.", "3. Press", "3.1 Softly", "3.2 Twice", "(a) Quickly", "I Deep",
-                     "        - Point", "4. Last", "4.1 Inner", "5. Anew", "6. On"]  # fmt: skip
+                     "        - Point", "4. Last", "4.1 Inner", "9. Anew", "10. On"]  # fmt: skip
 
 
 def test_headings_in_word_have_the_numbers_of_their_style() -> None:
