@@ -29,8 +29,7 @@ LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 LITERAL_MARK: Final = "\ue001"  # precedes text of a page that would read as markup, until it is written
 TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
 MARKS: Final = re.compile("[\ue001\ue002]")
-PAGE_MARK: Final = "\ue000{page_num}\ue000"
-"""Line before each page. A document that contains such marks itself only misplaces its own pages and terms."""
+
 
 READERS: Final = "2"
 """Version of all readers: it changes with the text that they make of the same bytes, and texts of other versions are
@@ -308,12 +307,7 @@ class _Writer:
             self._open = [match["words"]]
 
     def _continue(self, text: str) -> None:
-        if text[:1] == "\ue000" and (number := text.strip("\ue000")).isdecimal() and number.isascii():
-            self._close()
-            # Unmarked pages before it begin here, too.
-            start = self._length + 2 if self.blocks else 0
-            self.pages += [start] * min(int(number) - len(self.pages), 1_000)
-        elif text.startswith(TERM_MARK):
+        if text.startswith(TERM_MARK):
             self._close()
             term = one_line(self._plain(text))
             self._add(MARKUP.sub(r"\\\1", term))

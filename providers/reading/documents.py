@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from email.utils import parseaddr
 from html import escape
 from importlib import import_module
 from io import StringIO
@@ -262,11 +261,8 @@ def _from_clean_html(html: str, kind: DocumentKind, limit: int, facts: DocumentF
 def _facts_of(document: Any) -> DocumentFacts:
     """Return the statements of a converted document about itself."""
     metadata = document.metadata
-    names = metadata.get("authors") or [parseaddr(metadata.get("from_email") or "")[0]]
-    title = metadata.get("title") or (metadata.get("subject") if metadata.get("format_type") == "email" else "")
-    return stated_facts(
-        title, names, metadata.get("created_at") or metadata.get("modified_at"), metadata.get("language")
-    )
+    date = metadata.get("created_at") or metadata.get("modified_at")
+    return stated_facts(metadata.get("title"), metadata.get("authors") or (), date, metadata.get("language"))
 
 
 def _markdown(raw: bytes, media_type: str) -> Any:

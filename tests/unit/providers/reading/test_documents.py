@@ -10,7 +10,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from providers.errors import SourceUnreadable
-from providers.reading.canonical_text import canonical_text, clean, iso_date
+from providers.reading.canonical_text import (
+    Heading,
+    Item,
+    Page,
+    Paragraph,
+    canonical_text,
+    clean,
+    iso_date,
+    text_of_blocks,
+)
 from providers.reading.character_sets import decode
 from providers.reading.document_kinds import kind_of_page
 from providers.reading.documents import extract, read_page
@@ -255,8 +264,9 @@ def test_markdown_becomes_canonical(markdown: str, text: str) -> None:
 
 
 def test_blocks_and_pages_have_offsets() -> None:
-    """Every block is a range of the text; a page begins at its first block, also one that is not marked."""
-    found = canonical_text("\ue0001\ue000\n\n# A\n\nfirst\n\n\ue0003\ue000\n\n- x\n\n`y`\n", "x", escaped=True)
+    """Every block is a range of the text; a page begins at its first block, also one that has none of its own."""
+    blocks = [Page(1), Heading("A", 1), Paragraph("first"), Page(3), Item("x"), Paragraph("`y`")]
+    found = text_of_blocks(blocks, "x")
     words = [(found.text[block.start : block.end], block.level) for block in found.blocks]
     assert words == [("A", 1), ("first", 0), ("x", 0), ("`y`", 0)]
     assert found.pages == [0, found.text.index("- x"), found.text.index("- x")]
