@@ -21,6 +21,9 @@ from contracts.defects import Defect, checked_frames
 from providers.errors import InputUnprocessable, ProcessStalled, ProviderError
 from providers.isolation.child import LENGTH, RAISED
 
+ENVIRONMENT: Final = {"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "2", "MIMALLOC_ARENA_RESERVE": "65536"}
+"""Of a child. The allocators of libraries reserve little address space ahead (64 MB in place of 1 GB, in KB): it counts
+towards the limit of memory."""
 MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
 MAX_NAME_CHARACTERS: Final = 100
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
@@ -127,7 +130,7 @@ class SubprocessPool:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={"PYTHONPATH": import_path(), "PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "TMPDIR": temporary},
+            env={"PYTHONPATH": import_path(), "LANG": "C.UTF-8", "TMPDIR": temporary} | ENVIRONMENT,
             cwd="/",
             start_new_session=True,
         )
