@@ -255,7 +255,9 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
             line = f"{correction.section}: {original}{_reason_suffix(correction.reason, say)}".removeprefix(": ")
             changes["removed"].append(line)
         else:
-            line = f"{say.name('correction', correction.action)}: {original} → {shorten(correction.after, 200)}"
+            line = f"{say.name('correction', correction.action)}: {original}"
+            # Only the citations of a statement change if it is cited further.
+            line += f" → {shorten(correction.after, 200)}" if correction.action is not CorrectionAction.CITE else ""
             line += f" {say('dropped_part', words=shorten(correction.dropped, 100))}" if correction.dropped else ""
             changes["corrected"].append(line)
     for name, items in changes.items():

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final, Literal
 
 from markdown_it import MarkdownIt
@@ -536,9 +537,9 @@ def _write_leaf(leaf: Sequence[Sentence], signs: re.Pattern[str], *, in_table: b
         previous = leaf[index - 1].inlines[-1] if index and not gap else None
         begins = not index or gap.endswith("\n")
         pieces: list[str] = []
-        for emphasis, group in groupby(sentence.inlines, key=_emphasis):
+        for emphasis, group in groupby(_emphases(sentence.inlines), key=itemgetter(0)):
             pieces.append(emphasis)
-            for inline in group:
+            for _, inline in group:
                 text = _write_inline(inline, previous, signs, in_table=in_table)
                 if begins and text.startswith(":") and isinstance(previous, CitationMark):
                     # A citation at the start of a line must never become the label of a definition.
@@ -551,6 +552,18 @@ def _write_leaf(leaf: Sequence[Sentence], signs: re.Pattern[str], *, in_table: b
         text = "\n".join(LINE_START.sub(r"\g<0>\\", line) if number or begins else line for number, line in lines)
         written.append((gap, text))
     return written
+
+
+def _emphases(inlines: Sequence[Inline]) -> Iterator[tuple[str, Inline]]:
+    """Yield each part of a sentence with its emphasis; a blank between text and code of one emphasis has it too."""
+    own = [_emphasis(inline) for inline in inlines]
+    for index, inline in enumerate(inlines):
+        emphasis = own[index]
+        if isinstance(inline, Run) and inline.text.isspace() and 0 < index < len(inlines) - 1:
+            before, after = inlines[index - 1], inlines[index + 1]
+            if own[index - 1] == own[index + 1] and _style(before) != _style(after):
+                emphasis = own[index - 1]
+        yield emphasis, inline
 
 
 def _emphasis(inline: Inline) -> str:

@@ -68,7 +68,9 @@ Answers = Mapping[str, checking.ClaimAnswer]
 
 MAX_PASSAGES: Final = 12
 """Passages shown to a checker for one claim; hardly any cites more."""
-MAX_OTHERS: Final = 5
+MAX_SEAM_WORDS: Final = 2
+"""Words that a statement may lose where it is cut in two: "and", "since"."""
+MAX_OTHERS: Final = 8
 """Further passages of the run that are tried for a doubtful claim."""
 LACKING_WEIGHT: Final = 3.0
 """Weight of a word that the cited passages of a claim lack, in the search for further ones."""
@@ -382,6 +384,8 @@ def _pass(
     enough = Verdict.PARTIAL if proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
     if SCORES[worst] <= SCORES[previous] or SCORES[worst] < SCORES[enough]:
         return None
+    if proposal.rest and not is_cut(claim.text, proposal):
+        return None
     after = " ".join(part.text for part in main)
     if proposal.action is CorrectionAction.CITE:
         answer = answers.get(main[0].fingerprint)
@@ -468,6 +472,21 @@ class DraftText:
                     runs = [inline for inline in sentence.inlines if isinstance(inline, Run)]
                     changed[sentence] = replace(sentence, inlines=_cite(runs, tuple(claim.evidence_ids)))
         return change_sentences(self.blocks, lambda sentence: changed.get(sentence, sentence))
+
+
+def is_cut(text: str, proposal: checking.Proposal) -> bool:
+    """Return true if a split cuts a statement at one place and leaves its words as they are.
+
+    Real models also offered parts taken out of the middle, whose two sentences read worse than the mark of one.
+    """
+    lead, whole, first, rest = (
+        [word.casefold() for word in WORD.findall(part)]
+        for part in (text.partition(": ")[0] if ": " in text else "", text, proposal.text, proposal.rest)
+    )
+    if lead and first[: len(lead)] != lead:  # the lead word of a list item stays by itself
+        whole = whole[len(lead) :]
+    seam = len(whole) - len(first) - len(rest)
+    return 0 <= seam <= MAX_SEAM_WORDS and whole[: len(first)] == first and whole[len(whole) - len(rest) :] == rest
 
 
 def _cite(runs: Sequence[Inline], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:

@@ -15,6 +15,7 @@ from activities.verifying.verification import (
     correct,
     extract_claims,
     find_doubtful,
+    is_cut,
     select_open,
     to_plain_draft,
     try_proposals,
@@ -156,7 +157,7 @@ def test_a_part_that_nothing_supports_becomes_a_sentence_of_its_own() -> None:
         number=0,
         action=CorrectionAction.SPLIT,
         text="It keeps 128 MB.",
-        rest="The operators chose *nothing*.",
+        rest="The operators chose *Valkey*.",
         evidence_ids=["ev-1"],
     )
     answers = [
@@ -168,11 +169,27 @@ def test_a_part_that_nothing_supports_becomes_a_sentence_of_its_own() -> None:
         f"- {BOTH} [ev-1].\n- {OTHER} [ev-2]\n", [split], Verdict.PARTIAL, *answers
     )
     first, second = text.splitlines()
-    assert first == "- **Memory:** It keeps 128 MB [ev-1]. The operators chose nothing [ev-1]."
+    assert first == "- **Memory:** It keeps 128 MB [ev-1]. The operators chose Valkey [ev-1]."
     assert second == f"- {OTHER} [ev-2]"
     assert correction.action is CorrectionAction.SPLIT
-    assert correction.after == "Memory: It keeps 128 MB. The operators chose nothing."
+    assert correction.after == "Memory: It keeps 128 MB. The operators chose Valkey."
     assert verdicts == [Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED]
+
+
+@pytest.mark.parametrize(
+    ("text", "rest", "is_clean"),
+    [
+        ("Set the limit", "restart the server.", True),
+        ("Limits: set the limit", "Restart the server", True),
+        ("Restart the server", "Set the limit", False),
+        ("Set a limit", "restart the server", False),
+        ("Set", "restart the server", False),
+    ],
+)
+def test_a_statement_is_split_at_one_place_or_not_at_all(text: str, rest: str, *, is_clean: bool) -> None:
+    """Its words stay in their order, but for a conjunction at the cut; else the mark of the whole tells more."""
+    proposal = Proposal(number=0, action=CorrectionAction.SPLIT, text=text, rest=rest)
+    assert is_cut("Limits: set the limit, and restart the server", proposal) is is_clean
 
 
 def test_a_correction_names_what_it_drops() -> None:

@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from activities.reporting.drafts import parse_draft
+from activities.reporting.tree import write
 from contracts.addresses import digest
 from contracts.checking import Correction
 from contracts.evidence import ReportDraft
@@ -234,3 +236,9 @@ def test_the_engine_of_a_role_is_told_by_its_answers() -> None:
     ).markdown
     assert "a language model did the work (analyzer: 2 answers without it)" in text
     assert "word for word (planner)" in text
+
+
+def test_code_within_emphasis_does_not_cut_it() -> None:
+    """A reader who opens the Markdown sees one emphasis, and the tree is the same."""
+    text = "*Risk of `--hard`:* it loses **all `changes` at once**.\n"
+    assert write(parse_draft(text)).text == text
