@@ -107,8 +107,8 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
     findings = []
     for source_id, quality, text in sources:
         found = [match.group() for part in re.split(r"\n\s*\n", text) for match in SENTENCE.finditer(part)]
-        usable = [quote for quote in found if 30 <= len(quote) <= 400 and "[…]" not in quote]
-        about = [quote for quote in usable if wanted & stems_of(quote)] or usable
+        usable = [quote for quote in found if 30 <= len(quote) <= 400 and "[…]" not in quote and "://" not in quote]
+        about = [quote for quote in usable if len(wanted & stems_of(quote)) > 1] or usable
         ranked = sorted(about, key=lambda quote: -len(wanted & stems_of(quote)))
         findings += [
             {

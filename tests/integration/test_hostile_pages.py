@@ -57,6 +57,7 @@ FEWEST_PAGES = 2
 ENGINES = ("extractive", "good", "gullible", "betraying")
 OTHERS = {f"{name}-good": name for name in MODELLED if name not in ("supervisor", TOY.name)}
 """The second one in every other strategy, one unit deep: behaviour → strategy."""
+PARTS_NOT_READ = re.compile(r"^- \*\*Parts not read:\*\*.*\n(?:  - .*\n)*", re.MULTILINE)
 SAME_REPORT = ("extractive", "good", *OTHERS)
 
 
@@ -181,8 +182,10 @@ async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Asyn
 
 
 def normal(report: str) -> str:
-    """A report without what differs anyway: a payload is longer than what a clean page has in its place."""
-    return without_tokens(comparable(report))
+    """A report without what differs anyway: a payload is longer than what a clean page has in its place, and the number of
+    words beyond the edge of a page is named.
+    """
+    return PARTS_NOT_READ.sub("", without_tokens(comparable(report)))
 
 
 def test_every_page_is_read(runs: Runs) -> None:

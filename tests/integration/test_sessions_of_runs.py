@@ -34,7 +34,7 @@ async def failure_of(handle: WorkflowHandle[object, ResearchResult]) -> Applicat
 
 async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path: Path) -> None:
     """A run that is terminated in its first iteration has a session; under its id nothing answered is paid again (S0-131, C0-20)."""
-    async with MessagesApi(plan=["good", "good", "good", *["slow"] * 4]) as api:
+    async with MessagesApi(plan=["good", "good", *["slow"] * 4]) as api:
         world = model_world(tmp_path, api.base_url)
         async with running_workers(client, world):
             handle = await start(client, REQUEST, id="r-terminated")
@@ -45,11 +45,11 @@ async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path:
             api.plan.sequence = ()
             result = await (await start(client, REQUEST, id="r-terminated")).result()
     assert state.resolved is not None
-    assert answered == ["planner", "analyzer", "analyzer"]
+    assert answered == ["planner", "analyzer"]
     assert result.outcome is Outcome.COMPLETED
     delivered = [call.role for call in api.calls if call.delivered]
     assert delivered.count("planner") == 1
-    assert delivered.count("analyzer") == result.counts.sub_queries
+    assert delivered.count("analyzer") == 1
 
 
 async def test_a_document_of_another_tenant_is_not_served(client: Client, tmp_path: Path) -> None:

@@ -134,9 +134,8 @@ def read_site(site: Site) -> Extraction:
 
 @pytest.mark.parametrize("case", hostile_pages(), ids=lambda case: case.name)
 def test_what_nobody_sees_is_not_read(case: HostilePage) -> None:
-    """The hostile page is read as its clean twin; a payload that everybody sees removes nothing (X-20).
-
-    Of words that the page cuts off, their number alone is in a warning.
+    """The hostile page is read as its clean twin, but for a warning with the number of words beyond the edge of a page; a
+    payload that everybody sees removes nothing (X-20).
     """
     clean, hostile = read_site(case.clean), read_site(case.hostile)
     assert "engine" in clean.text
