@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -138,7 +138,7 @@ class Ranking:
         cut = [self._cut(passage, block) for passage, block in candidates[:MAX_CUT_PASSAGES]]
         return sorted((passage for passage in cut if not mentions_any(self.text(passage), self._exclude)), key=_order)
 
-    @property
+    @cached_property
     def achievable(self) -> float:
         """Return the weighted share of the question's words that any of the sources has; 1 if none has any."""
         return self.question.coverage(key for rows in self._occurrences.values() for _, _, key in rows) or 1.0

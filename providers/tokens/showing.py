@@ -7,6 +7,7 @@ so that a model can ask for it.
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -267,8 +268,10 @@ def units_of(text: str, section: Section) -> list[SectionUnit]:
     return [part for unit in whole for part in _unit_parts(text, unit)]
 
 
-def _blocks_between(text: str, start: int, end: int) -> list[PassageBlock]:
-    return [block for block in blocks_of(text) if start <= block.start < end]
+def _blocks_between(text: str, start: int, end: int) -> Sequence[PassageBlock]:
+    blocks = blocks_of(text)
+    first, last = (bisect_left(blocks, offset, key=lambda block: block.start) for offset in (start, end))
+    return blocks[first:last]
 
 
 def _belongs(text: str, before: PassageBlock, block: PassageBlock) -> bool:
@@ -343,7 +346,8 @@ class _Choice:
         topics = [*(query.text for query in request.queries), request.query]
         self.rankings = [Ranking(request, documents, topic) for topic in dict.fromkeys(topics) if topic.strip()]
         texts = source_texts(request, documents)
-        self.candidates = [self._ranked(source, texts[source.id]) for source in request.sources if source.id in texts]
+        ranked = (self._ranked(source, texts[source.id]) for source in request.sources if source.id in texts)
+        self.candidates = [one for one in ranked if one.sections]
 
     def shown(self) -> list[ShownSource]:
         if self.request.wanted:

@@ -213,7 +213,11 @@ class Statement:
         preceding = self.text[: match.start()].rstrip(" \"'“”‘’(*_`")
         first = not preceding or preceding[-1] in ".!?:\n|"
         capital = text[0].isupper() and not first and self.language != "de"
-        identifier = IDENTIFIER_MARK.search(text) is not None or (text.isupper() and len(text) > 1)
+        # "e.g" and "z.B" are single letters with points, which also marks identifiers.
+        abbreviated = not text.isupper() and "." in text and all(len(part) == 1 for part in text.split("."))
+        identifier = (IDENTIFIER_MARK.search(text) is not None and not abbreviated) or (
+            text.isupper() and len(text) > 1
+        )
         name = content and not text[0].isdigit() and (identifier or capital)
         return _Word(text, match.start(), stem(folded, self.language), folded, modifier, content, name)
 

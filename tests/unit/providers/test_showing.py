@@ -143,3 +143,8 @@ def test_no_more_is_shown_than_the_tokens_of_a_call(tokens: int, count: int) -> 
     chosen = shown(*(page(5 * number + 1, number) for number in range(count)), shown_tokens=tokens)
     total = sum(token_size(one.text[start:end]) for one in chosen.values() for start, end in one.spans)
     assert total <= tokens
+
+
+def test_a_source_without_text_is_not_shown() -> None:
+    """Whatever the language of the questions; others are shown as ever."""
+    assert list(shown("", page(3, 1), language="de")) == ["src-1"]

@@ -170,3 +170,9 @@ def test_two_spellings_are_compared_by_what_they_say(claim: str, source: str, ma
     mine, other = find_quantities(claim), find_quantities(source)
     results = [compare(one, two) for one in mine for two in other] or [Comparison.NONE]
     assert results[0] is match
+
+
+@pytest.mark.parametrize("abbreviation", ["e.g.", "i.e.", "z.B."])
+def test_an_abbreviation_is_no_name(abbreviation: str) -> None:
+    """Its points mark no identifier, so that nobody looks for it in a passage."""
+    assert find_differences(f"It keeps copies, {abbreviation} of tables.", ["It keeps copies of tables."]) == []
