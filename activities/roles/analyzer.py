@@ -224,11 +224,17 @@ def _finding(work: Work, proposed: ProposedFinding, remarks: Sequence[str], evid
         confidence=bounded_confidence(claimed, supported),
         evidence_ids=evidence_ids,
         source_ids=source_ids,
-        sub_query_id=work.request.sub_query.id,
+        sub_query_id=_owner_of(work, proposed),
         category=proposed.category or None,
         remarks=list(remarks),
         iteration=work.request.iteration,
     )
+
+
+def _owner_of(work: Work, proposed: ProposedFinding) -> str:
+    """Return the id of the first sub-query that a finding says it answers, else of the call's first one."""
+    queries = work.request.queries
+    return next((queries[number - 1].id for number in proposed.answers if 0 < number <= len(queries)), queries[0].id)
 
 
 def _link_contradictions(findings: Sequence[Finding], pairs: Sequence[tuple[str, str]]) -> list[Finding]:

@@ -132,7 +132,8 @@ class Material:
     def related(self, claim: checking.ExtractedClaim) -> list[str]:
         """Return the passages that share most with a claim among those that it does not cite, best first.
 
-        Rare words weigh more, and so do words that its own passages lack.
+        Rare words weigh more, and so do words that its own passages lack; a short passage that has them comes before a
+        long one.
         """
         counts = Counter(stem for stems in self.stems.values() for stem in stems)
         covered = frozenset[str]().union(*(self.stems.get(key, ()) for key in claim.evidence_ids))
@@ -142,9 +143,9 @@ class Material:
             if counts[stem]
         }
         scores = {
-            key: sum(weights.get(stem, 0.0) for stem in stems)
+            key: sum(weights.get(stem, 0.0) for stem in stems) / math.sqrt(len(stems))
             for key, stems in self.stems.items()
-            if key not in claim.evidence_ids
+            if stems and key not in claim.evidence_ids
         }
         best = sorted((key for key in scores if scores[key]), key=lambda key: (-scores[key], key))
         return best[:MAX_OTHERS]
