@@ -175,7 +175,9 @@ def likely_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], reaso
         return 2 * role.expected_output_tokens + reasoning
     share = max(sizes.output_share for sizes in seen.values()) if own is None else own.output_share
     margin = OUTPUT_MARGIN / (1 if own is None else min(5, max(1, own.calls)))
-    return max(MIN_OUTPUT_TOKENS, math.ceil(role.expected_output_tokens * share * (1 + margin)))
+    # Answers that were kept short by small reservations must not make the next ones smaller still.
+    least = max(MIN_OUTPUT_TOKENS, role.expected_output_tokens // 2)
+    return max(least, math.ceil(role.expected_output_tokens * share * (1 + margin)))
 
 
 def likely_report(findings: int, seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:

@@ -121,6 +121,9 @@ class OrchestrateInput(ToolTurnInput):
     at_once: int = 3
     cycles: int = 7
     """Number of turns in which it may start agents."""
+    searches_of_agent: int = 0
+    pages_of_agent: int = 0
+    """What one agent may do for its task; 0: not named in the prompt."""
     reasons: bool = False
     """True if the model reasons on its own, so it gets no think tool."""
     unserved: list[int] = []

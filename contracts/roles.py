@@ -40,6 +40,9 @@ CHARACTERS_PER_TOKEN: Final = 4
 FINDINGS_OF_SEVERAL: Final = 3
 """For each of several sub-queries of one analysis, at least."""
 FINDINGS_PER_SOURCE: Final = 2
+MIN_ASKED_FINDINGS: Final = 3
+FINDING_OUTPUT_TOKENS: Final = 220
+"""Of a finding with its quotes, in answers of real models."""
 MAX_FINDINGS: Final = 20
 """Of one analysis."""
 TOKENS_PER_FINDING: Final = 1_600
@@ -268,6 +271,13 @@ class AnalyzeInput(RoleInput):
         shown = min(self.shown_tokens, sum(sizes) // CHARACTERS_PER_TOKEN)
         several = max(FINDINGS_OF_SEVERAL * len(self.sub_queries), FINDINGS_PER_SOURCE * len(self.sources))
         return min(max(self.max_findings, several, shown // TOKENS_PER_FINDING), MAX_FINDINGS)
+
+    @property
+    def asked_findings(self) -> int:
+        """Return the most findings to ask for: as many as the answer has room for, where its tokens are reserved."""
+        if self.reserved_output_tokens is None:
+            return self.finding_limit
+        return min(self.finding_limit, max(MIN_ASKED_FINDINGS, self.reserved_output_tokens // FINDING_OUTPUT_TOKENS))
 
     def subject(self) -> str:
         """Return the text of the sub-query, or the number of sub-queries and pages."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import roles, supervisor_roles
 from contracts.addresses import digest
-from contracts.call_sizes import expected_call, worst_call, worst_output
+from contracts.call_sizes import CallSizes, expected_call, likely_output, worst_call, worst_output
 from contracts.evidence import DocumentRef, Evidence, Gap
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
@@ -152,3 +152,21 @@ def test_what_a_share_leaves_goes_to_those_after_it() -> None:
     assert tokens_left(TokenShare.REFINEMENT, MOST, nothing, written=False) == 9_000
     assert tokens_left(TokenShare.REFINEMENT, MOST, nothing, written=True) == 39_000
     assert tokens_left(TokenShare.SYNTHESIS, MOST, {TokenShare.REFINEMENT: 9_000}, written=False) == 51_000
+
+
+def test_an_analysis_asks_for_no_more_findings_than_its_answer_has_room_for() -> None:
+    """A model cannot know how many tokens are left for its answer: one cut short is paid twice."""
+    text = DocumentRef(hash="sha256:" + "1" * 64, size=100_000)
+    sources = [roles.SourceExtract(id=f"src-{number}", text=text) for number in range(4)]
+    request = roles.AnalyzeInput(sub_query=PlanNode(id="sq-1", text="what"), sources=sources)
+    asked = [
+        request.model_copy(update={"reserved_output_tokens": tokens}).asked_findings
+        for tokens in (None, 8_000, 1_100, 100)
+    ]
+    assert asked == [request.finding_limit, request.finding_limit, 5, 3]
+
+
+def test_short_answers_do_not_make_the_next_reservation_smaller_still() -> None:
+    """A role keeps room for half of its expected answer, however short its answers were."""
+    short = {roles.ANALYZER.name: CallSizes(calls=9, input_share=0.1, output_share=0.01)}
+    assert likely_output(roles.ANALYZER, short) == roles.ANALYZER.expected_output_tokens // 2

@@ -376,6 +376,8 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         steps=[step.text for step in state.plan.steps],
         at_once=_max_parallel_agents(run.resolved.limits),
         cycles=_deciding_cycles(run.resolved.limits),
+        searches_of_agent=run.resolved.limits.max_searches_per_step,
+        pages_of_agent=run.resolved.limits.max_reads_per_step,
         reasons=thinks,
         unserved=[state.plan.steps.index(step) + 1 for step in waiting],
     )

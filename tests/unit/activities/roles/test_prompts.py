@@ -6,10 +6,12 @@ from typing import Any
 import pytest
 
 from activities.roles.prompt_rendering import load_prompt, prompt_of, render_role
+from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import recursive_roles, roles, supervisor_roles
 from contracts.evidence import Gap
 from contracts.living_roles import DECOMPOSER
+from contracts.orchestrator_roles import ORCHESTRATOR, OrchestrateInput
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.recursive_roles import VettedSource
@@ -378,3 +380,10 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
     assert max(map(len, body.splitlines())) <= 160 + len(sign)
     assert body.split("\n", 4)[4].replace(f"\n{sign}", " ").count("word") == 100
     assert list(break_lines("a" * 159 + " b " + "c" * 200)) == ["a" * 159, "b", "c" * 200]
+
+
+def test_the_orchestrator_knows_what_one_agent_may_do() -> None:
+    """So that no task names more pages than its agent may open."""
+    request = OrchestrateInput(**common(steps=["one"], searches_of_agent=2, pages_of_agent=3))
+    rendered_turn, _ = render_turn(ORCHESTRATOR, request, {})
+    assert "at most 2 searches and opens at most 3 pages" in rendered_turn.prompt
