@@ -57,6 +57,7 @@ SHOWN_PAGES: Final = 12  # in a warning
 MIN_WORDS: Final = 20  # of a page; with fewer one odd word is more than the share
 LINE_END_HYPHEN: Final = "\x02"  # what pdfium reads for a hyphen at the end of a line
 HYPHENS: Final = f"-\u2010\u00ad{LINE_END_HYPHEN}"
+BROKEN_RANGE: Final = re.compile(r"(?<=\d)([-\u2010\u2013]) (?=\d)")  # "10-" at the end of a line, "14" on the next
 BROKEN: Final = re.compile(f"([^\\W\\d_]{{2,}})[{HYPHENS}]\\s*([^\\W\\d_]{{2,}})")
 RUN: Final = re.compile(f"[^\\s\\x00{LINE_END_HYPHEN}]+{LINE_END_HYPHEN}?")
 WORDS: Final = re.compile(r"[^\W_]+")
@@ -325,7 +326,8 @@ class _Hyphens:
 
     def mended(self, text: str) -> str:
         """Return a text whose line ends are spaces with its divided words whole."""
-        return BROKEN.sub(self._whole, text).replace(LINE_END_HYPHEN, "-").replace("\u00ad", "")
+        whole = BROKEN.sub(self._whole, text).replace(LINE_END_HYPHEN, "-").replace("\u00ad", "")
+        return BROKEN_RANGE.sub(r"\1", whole)
 
     def _whole(self, match: re.Match[str]) -> str:
         left, right = match[1], match[2]
