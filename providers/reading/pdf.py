@@ -57,7 +57,7 @@ SHOWN_PAGES: Final = 12  # in a warning
 MIN_WORDS: Final = 20  # of a page; with fewer one odd word is more than the share
 LINE_END_HYPHEN: Final = "\x02"  # what pdfium reads for a hyphen at the end of a line
 HYPHENS: Final = f"-\u2010\u00ad{LINE_END_HYPHEN}"
-BROKEN_RANGE: Final = re.compile(r"(?<=\d)([-\u2010\u2013]) (?=\d)")  # "10-" at the end of a line, "14" on the next
+BROKEN_RANGE: Final = re.compile(r"(?<=\d)([-\u2010\u2013])[ \n](?=\d)")  # "10-" at the end of a line, "14" on the next
 BROKEN: Final = re.compile(f"([^\\W\\d_]{{2,}})[{HYPHENS}]\\s*([^\\W\\d_]{{2,}})")
 RUN: Final = re.compile(f"[^\\s\\x00{LINE_END_HYPHEN}]+{LINE_END_HYPHEN}?")
 WORDS: Final = re.compile(r"[^\W_]+")
