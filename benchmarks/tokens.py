@@ -208,7 +208,7 @@ def task_with(size: int, considered: int, own: str = "") -> EngineTask:
         )
         for number, text in enumerate(texts)
     ]
-    fields = {"engine": EngineKind.MODEL, "query": QUESTION, "canary": "c" * 24, "source_characters": considered}
+    fields = {"engine": EngineKind.MODEL, "query": QUESTION, "canary": "c" * 24, "max_characters": considered}
     request = request.model_copy(update={**fields, "sources": sources})
     return task_of(roles.ANALYZER, request, {digest(text): text for text in texts})
 
