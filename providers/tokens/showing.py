@@ -35,7 +35,7 @@ TITLE_CHARACTERS: Final = 100
 MAX_OUTLINE_LINES: Final = 40  # hidden sections named for each source: the best ones, in order
 REPEATED_TOKENS: Final = 2_000
 """Of a source that an earlier analysis read for other questions: the sections that fit the new ones best."""
-WHOLE_FLOOR: Final = 0.6
+WHOLE_FLOOR: Final = 0.5
 """Weighted share of a question's words that a block of a page must have, for the page to be shown whole."""
 FIRST_TOKENS: Final = 1_200
 """Of each source that belongs to the questions, before any is shown at length."""
