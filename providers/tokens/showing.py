@@ -298,7 +298,13 @@ def _unit_parts(text: str, unit: SectionUnit) -> Iterator[SectionUnit]:
             yield from _unit_parts(text, SectionUnit(start, group[-1].end, tuple(group), _lead(group, start)))
             start, group = group[-1].end, []
         group.append(block)
-    yield from _unit_parts(text, SectionUnit(start, unit.end, tuple(group), _lead(group, start)))
+    rest = SectionUnit(start, unit.end, tuple(group), _lead(group, start))
+    if start > unit.start:
+        yield from _unit_parts(text, rest)
+        return
+    # Short blocks, and behind them lines that are none, such as a table of contents.
+    pieces = cut_pieces(text, rest.start, rest.end, PART_CHARACTERS)
+    yield from (SectionUnit(first, last, rest.blocks, rest.lead) for first, last in pieces)
 
 
 def _lead(group: Sequence[PassageBlock], start: int) -> tuple[int, int] | None:

@@ -148,3 +148,12 @@ def test_no_more_is_shown_than_the_tokens_of_a_call(tokens: int, count: int) -> 
 def test_a_source_without_text_is_not_shown() -> None:
     """Whatever the language of the questions; others are shown as ever."""
     assert list(shown("", page(3, 1), language="de")) == ["src-1"]
+
+
+def test_lines_of_contents_behind_a_list_are_cut_into_parts() -> None:
+    """They are no blocks, so no cut between blocks makes a long unit of them shorter."""
+    contents = "\n\n".join(f"Chapter {number} {'. ' * 20}{number}" for number in range(200))
+    text = f"# Contents\n\n- vacuum here\n- wraparound there\n\n{contents}\n"
+    units = [unit for section in sections_of(text) for unit in units_of(text, section)]
+    assert "".join(text[unit.start : unit.end] for unit in units) == text
+    assert max(unit.end - unit.start for unit in units) <= 4_000
