@@ -14,7 +14,14 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from activities.reporting.inputs import JudgedClaim, ParsedClaim, ReportInputs, gather_inputs, show_passage
+from activities.reporting.inputs import (
+    JudgedClaim,
+    ParsedClaim,
+    RenderMaterial,
+    ReportInputs,
+    gather_inputs,
+    show_passage,
+)
 from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.render import compose_document, compose_html
 from activities.reporting.report_text import compose_text
@@ -419,10 +426,17 @@ class _Comparison:
             }
         )
         texts = {source.text_hash: self._text_of(source.id) for source in report.sources if source.text_hash}
-        draft, version = report.report.draft or None, report.product_version
-        verdicts, shortened = self._unrepeatable_verdicts(), shown.shortened_calls if shown else ()
         inputs = gather_inputs(
-            state, draft, texts, report.skipped_files, version, verdicts, summary.corrections, shortened
+            RenderMaterial(
+                state=state,
+                draft=report.report.draft or None,
+                texts=texts,
+                skipped=report.skipped_files,
+                product_version=report.product_version,
+                verdicts=self._unrepeatable_verdicts(),
+                corrections=summary.corrections,
+                shortened=shown.shortened_calls if shown else [],
+            )
         )
         return replace(inputs, unresolved=summary.markers_removed, foreign_urls=[""] * summary.addresses_removed)
 

@@ -42,6 +42,7 @@ from activities.reporting.tree import (
     write,
 )
 from contracts.addresses import digest, long_hash
+from contracts.base import Contract
 from contracts.checking import Correction, CorrectionAction, ShownPassage, VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
@@ -208,25 +209,42 @@ class ReportInputs:
         return one_line(self.registry.strip(one_line(text)))
 
 
-def gather_inputs(
-    state: ResearchState,
-    draft: str | None,
-    texts: Mapping[str, str],
-    skipped: Sequence[SkippedFile],
-    product_version: str,
-    verdicts: Sequence[ClaimVerdict],
-    corrections: Sequence[Correction],
-    shortened: Sequence[ContentEntry],
-) -> ReportInputs:
+class RenderMaterial(Contract):
+    """What a report is made of. Equal material gives equal bytes."""
+
+    state: ResearchState
+    draft: str | None = None
+    """The text with evidence markers; None if the run wrote none."""
+    texts: dict[str, str]
+    """The stored text of every source that evidence names, by hash."""
+    skipped: list[SkippedFile] = []
+    """Files of the corpus that could not be used."""
+    product_version: str
+    verdicts: list[ClaimVerdict] = []
+    """Verdicts that cannot be repeated by rules."""
+    corrections: list[Correction] = []
+    shortened: list[ContentEntry] = []
+    """Content that models were shown in part."""
+    previous: str | None = None
+    """The `report.json` from before a refresh, with which the report is compared."""
+
+    def to_json(self) -> bytes:
+        """Return the material as JSON for the process that renders, without the run's events, which no report has."""
+        return self.model_dump_json(exclude_defaults=True, exclude={"state": {"events"}}).encode()
+
+
+def gather_inputs(material: RenderMaterial) -> ReportInputs:
     """Number the citations of the draft, judge its claims, and sort the sources.
 
-    `draft` has evidence markers, and is None if the run wrote none; `texts` has the stored text of every source that
-    evidence names, by hash. Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
+    Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
-    resolved, ending = state.resolved, state.ending
+    state = material.state
+    draft = material.draft
+    resolved = state.resolved
+    ending = state.ending
     if resolved is None or ending is None:
         raise InvalidCall("the state has no resolved request or does not know how the run ended")
-    passages = cut_passages(state.evidence, state.sources, texts)
+    passages = cut_passages(state.evidence, state.sources, material.texts)
     quotes = (passage.quote for passage in passages.values())
     registry = KnownAddresses.of(addresses_of(state.sources.values()), resolved.query, quotes)
     foreign: list[str] = []
@@ -240,7 +258,7 @@ def gather_inputs(
     numbered, citations = number_citations(body, state.evidence, state.citations, labels)
     cited = _cited_sources(numbered, passages, state.sources)
     others = [source for source in state.sources.values() if source.id not in {item.source.id for item in cited}]
-    known = {verdict.claim_id: verdict for verdict in verdicts}
+    known = {verdict.claim_id: verdict for verdict in material.verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, known, passages, registry, state)
     removed = state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0)
@@ -257,7 +275,7 @@ def gather_inputs(
         state=state,
         resolved=resolved,
         ending=ending.after_check(checked),
-        product_version=product_version,
+        product_version=material.product_version,
         messages=messages,
         title=title,
         draft="" if draft is None else write([heading(1, title), *body]).text,
@@ -269,19 +287,19 @@ def gather_inputs(
         cited=cited,
         also_read=[source for source in others if source.status is SourceStatus.FULL],
         unread=[source for source in others if source.status is not SourceStatus.FULL],
-        skipped=list(skipped),
+        skipped=material.skipped,
         registry=registry,
         contradictions=[
             (first, second)
             for first, second in combinations(state.findings, 2)
             if second.id in first.contradicts or first.id in second.contradicts
         ],
-        corrections=corrections,
+        corrections=material.corrections,
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
         fidelity=run_fidelity(
             state.fidelity,
-            shortened,
+            material.shortened,
             state.dropped_content_ids,
             sum(not source.analyzed for source in state.readable_sources()),
             state.content_archive_hashes,

@@ -3,10 +3,9 @@
 import asyncio
 import base64
 import hashlib
-import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -20,7 +19,7 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.inputs import JudgedClaim, ReportInputs, gather_inputs, text_around
+from activities.reporting.inputs import JudgedClaim, RenderMaterial, ReportInputs, gather_inputs, text_around
 from activities.reporting.references import KnownAddresses, without_markers
 from activities.reporting.report_text import RenderedText, compose_text, describe_quality, pages_of
 from activities.reporting.tree import CitationMark, Sentence, clean_characters, sentences
@@ -67,30 +66,23 @@ class RenderedForms(NamedTuple):
     """One per claim, in order."""
 
 
-def render(
-    state: ResearchState,
-    draft: str | None,
-    texts: Mapping[str, str],
-    skipped: Sequence[SkippedFile],
-    product_version: str,
-    verdicts: Sequence[ClaimVerdict] = (),
-    corrections: Sequence[Correction] = (),
-    shortened: Sequence[ContentEntry] = (),
-    previous: str | None = None,
-) -> RenderedForms:
-    """Make the three forms of a report. Pure: equal state and texts give equal bytes.
+def render(material: RenderMaterial) -> RenderedForms:
+    """Make the three forms of a report. Pure: equal material gives equal bytes.
 
-    `previous` is the `report.json` from before a refresh, with which the report is compared. Raises `ContentMissing`,
-    `ContentCorrupt`, `InvalidCall`.
+    Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
-    inputs = gather_inputs(state, draft, texts, skipped, product_version, verdicts, corrections, shortened)
+    inputs = gather_inputs(material)
     report = compose_text(inputs)
     html = compose_html(inputs, report)
-    summary = inputs.show(without_markers(state.draft.summary))[:2_000] if state.draft else ""
-    document = compose_document(inputs, report, html, previous)
-    verdicts_of_claims = [claim.judged.verdict for claim in inputs.claims]
+    draft = material.state.draft
     return RenderedForms(
-        report.written.text, html, document, summary, inputs.citations, inputs.checked, verdicts_of_claims
+        markdown=report.written.text,
+        html=html,
+        document=compose_document(inputs, report, html, material.previous),
+        summary=inputs.show(without_markers(draft.summary))[:2_000] if draft else "",
+        citations=inputs.citations,
+        verification=inputs.checked,
+        verdicts=[claim.judged.verdict for claim in inputs.claims],
     )
 
 
@@ -98,9 +90,9 @@ RENDER: Final = f"{__name__}:render_json"
 FORMS: Final = TypeAdapter(RenderedForms)
 
 
-def render_json(state_json: str, *arguments: Any) -> RenderedForms:
-    """Render from a state as JSON, in a child process. Raises the errors of `render`."""
-    return render(ResearchState.model_validate_json(state_json), *arguments)
+def render_json(material: bytes) -> RenderedForms:
+    """Render from material as JSON, in a child process. Raises the errors of `render`."""
+    return render(RenderMaterial.model_validate_json(material))
 
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
@@ -128,17 +120,9 @@ class ReportingActivities:
             state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
             corpus = state.resolved.corpus if state.resolved else None
             skipped = await self.list_skipped(corpus.name) if corpus else []
-            draft = await self.content.get_text(state.draft.document) if state.draft else None
-            texts = await load_texts(self.content, evidence_texts(state))
-            entry = state.verification.verdicts_entry
-            verdicts = (await self.notebooks.read(entry, VerdictsEntry)).items if entry else []
-            entry = state.verification.corrections_entry if entry else ""
-            corrected = (await self.notebooks.read(entry, CorrectionsEntry)).items if entry else []
-            shortened = await self.notebooks.read_all(state.shortened_calls, ContentEntry)
-            previous = await self.content.get_text(state.refresh.before) if state.refresh else None
-            state_json = await asyncio.to_thread(lambda: json.dumps(state.snapshot()))
-            arguments = draft, texts, skipped, self.product_version, verdicts, corrected, shortened, previous
-            forms = await self.isolated.call(RENDER, state_json, *arguments, returns=FORMS)
+            material = await self._gather_material(state, skipped)
+            material_json = await asyncio.to_thread(material.to_json)
+            forms = await self.isolated.call(RENDER, material_json, returns=FORMS)
             markdown, html, json_document = await asyncio.gather(
                 self.content.put_text(forms.markdown, "text/markdown"),
                 self.content.put_text(forms.html, "text/html"),
@@ -153,6 +137,27 @@ class ReportingActivities:
                 verification=forms.verification,
                 verdicts=forms.verdicts,
             )
+
+    async def _gather_material(self, state: ResearchState, skipped: list[SkippedFile]) -> RenderMaterial:
+        """Read what the report of a state is made of."""
+        checked = state.verification
+        verdicts: list[ClaimVerdict] = []
+        if checked.verdicts_entry:
+            verdicts = (await self.notebooks.read(checked.verdicts_entry, VerdictsEntry)).items
+        corrections: list[Correction] = []
+        if checked.corrections_entry:
+            corrections = (await self.notebooks.read(checked.corrections_entry, CorrectionsEntry)).items
+        return RenderMaterial(
+            state=state,
+            draft=await self.content.get_text(state.draft.document) if state.draft else None,
+            texts=await load_texts(self.content, evidence_texts(state)),
+            skipped=skipped,
+            product_version=self.product_version,
+            verdicts=verdicts,
+            corrections=corrections,
+            shortened=await self.notebooks.read_all(state.shortened_calls, ContentEntry),
+            previous=await self.content.get_text(state.refresh.before) if state.refresh else None,
+        )
 
 
 # --- report.html ------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from activities.reporting.inputs import RenderMaterial
 from activities.reporting.render import RenderedForms, render
 from contracts.addresses import digest, source_id
 from contracts.checking import Correction
@@ -235,9 +236,15 @@ def rendered(
     **changes: object,
 ) -> RenderedForms:
     """The forms of the sample run, with another draft, more texts or another state."""
-    known = SAMPLE.texts | (texts or {})
-    text = SAMPLE.draft if words is None else words
-    return render(SAMPLE.state(**changes), text, known, skipped, "0.1.0", (), corrections or [])
+    material = RenderMaterial(
+        state=SAMPLE.state(**changes),
+        draft=SAMPLE.draft if words is None else words,
+        texts=SAMPLE.texts | (texts or {}),
+        skipped=skipped,
+        product_version="0.1.0",
+        corrections=corrections or [],
+    )
+    return render(material)
 
 
 def citing(source: Source, text: str, quote: str, **changes: object) -> tuple[Evidence, dict[str, Any]]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from activities.reporting.audit import AuditResult, audit
+from activities.reporting.inputs import RenderMaterial
 from activities.reporting.render import render
 from benchmarks.truth.forgery import forge
 from contracts.addresses import digest
@@ -107,7 +108,8 @@ def state_and_draft(**changes: object) -> tuple[Sample, ResearchState, str]:
 def made(**changes: object) -> Forms:
     """The forms of a run, two statements of which a model judged, or failed to."""
     sample, state, draft = state_and_draft(**changes)
-    first = render(state, draft, sample.texts, SKIPPED, "0.1.0")
+    material = RenderMaterial(state=state, draft=draft, texts=sample.texts, skipped=SKIPPED, product_version="0.1.0")
+    first = render(material)
     *_, by_model, unjudged = json.loads(first.document)["claims"]
     verdicts = [
         {"claim_id": by_model["id"], "verdict": "partial", "method": "model", "reason": "The passages say: “frozen”"},
@@ -115,7 +117,7 @@ def made(**changes: object) -> Forms:
         | {"reason": "The check did not get to this sentence."},
     ]
     given = [ClaimVerdict.model_validate(each) for each in verdicts]
-    rendered = render(state, draft, sample.texts, SKIPPED, "0.1.0", given)
+    rendered = render(material.model_copy(update={"verdicts": given}))
     return Forms(json.loads(rendered.document), rendered.html, {**sample.texts, digest(PAGES): PAGES})
 
 

@@ -7,7 +7,7 @@ import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.reporting.inputs import cut_passages
+from activities.reporting.inputs import RenderMaterial, cut_passages
 from activities.reporting.render import ReportingActivities, render
 from contracts import failures
 from contracts.addresses import digest
@@ -87,7 +87,10 @@ def test_same_state_gives_the_same_bytes() -> None:
     """Rendering is a pure function of state, texts and skipped files; numbers stay (invariant 4, invariant 13)."""
     packed = ResearchState.unpack(SAMPLE.state().pack())
     first = rendered()
-    assert first == render(packed, SAMPLE.draft, dict(reversed(SAMPLE.texts.items())), SKIPPED, "0.1.0")
+    turned = dict(reversed(SAMPLE.texts.items()))
+    material = RenderMaterial(state=packed, draft=SAMPLE.draft, texts=turned, skipped=SKIPPED, product_version="0.1.0")
+    assert first == render(material)
+    assert first == render(RenderMaterial.model_validate_json(material.to_json()))
     second = rendered(f"# T\n\nOnly the second [{SAMPLE.forced.id}].", citations=first.citations)
     assert "Only the second [2]." in second.markdown
     assert second.citations == first.citations

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from activities.reporting.audit import AuditResult, audit
+from activities.reporting.inputs import RenderMaterial
 from activities.reporting.render import RenderedForms, render
 from activities.roles.grounding import RoleWork
 from activities.roles.report_writing import ground_report
@@ -72,7 +73,9 @@ class World:
             findings=self.request().findings,
             draft=output.draft,
         )
-        rendering = render(state, text, self.texts, [], "0.1.0")
+        rendering = render(
+            RenderMaterial(state=state, draft=text, texts=self.texts, skipped=[], product_version="0.1.0")
+        )
         store = await store_of(self.texts)
         data, html = rendering.document.encode(), rendering.html.encode()
         audited = await audit(
