@@ -14,20 +14,14 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from activities.reporting.inputs import (
-    JudgedClaim,
-    ParsedClaim,
-    RenderMaterial,
-    ReportInputs,
-    gather_inputs,
-    show_passage,
-)
+from activities.reporting.claims import ParsedClaim
+from activities.reporting.inputs import JudgedClaim, RenderMaterial, ReportInputs, gather_inputs, show_passage
 from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
 from activities.reporting.render import compose_document, compose_html
 from activities.reporting.report_text import compose_text
 from activities.roles.claim_checking import UNUSABLE_REASONS
 from activities.roles.grounding import evidence_at
-from activities.verifying.verification import NOT_REACHED, PASSAGES_SAY, QUOTE_BREAK
+from activities.verifying.material import NOT_REACHED, PASSAGES_SAY, QUOTE_BREAK
 from contracts.addresses import digest, evidence_id, finding_id, source_id
 from contracts.base import WHOLE
 from contracts.evidence import CheckMethod, ClaimVerdict, Finding, PageList, Verdict

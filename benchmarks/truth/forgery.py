@@ -5,7 +5,7 @@ import re
 from itertools import chain, zip_longest
 from typing import Any, Final
 
-from activities.reporting.inputs import claim_id, find_claims
+from activities.reporting.claims import claim_id, find_claims
 from activities.reporting.references import ReportMarks
 from activities.reporting.tree import parse, write
 from contracts.addresses import digest

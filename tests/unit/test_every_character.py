@@ -9,14 +9,15 @@ from typing import Any, Final
 import pytest
 
 from activities.assessment.source_assessment import content_quality, declared_quality
+from activities.reporting.claims import claim_key, find_claims
 from activities.reporting.drafts import describe_draft, parse_draft
-from activities.reporting.inputs import claim_key, find_claims, is_verbatim, text_around, without_layout
+from activities.reporting.inputs import is_verbatim, text_around, without_layout
 from activities.reporting.references import KnownAddresses, find_addresses, with_escaped_markers, without_markers
 from activities.reporting.tree import clean_characters, escape, write
 from activities.roles.grounding import find_quote
 from activities.roles.prompt_rendering import cut_line, guard_lines
 from activities.roles.untrusted import guard, guard_line, wrap
-from activities.verifying.verification import to_plain_draft
+from activities.verifying.corrections import to_plain_draft
 from client.exchange.bibliography import to_bibtex, to_csl
 from client.exchange.documents import to_docx, to_pdf
 from client.view.words import pasteable, printable

@@ -4,22 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from activities.reporting.inputs import claim_key
+from activities.reporting.claims import claim_key
 from activities.reporting.tree import write
-from activities.verifying.verification import (
+from activities.verifying.corrections import (
     MAX_LOST,
     DraftText,
-    Material,
     choose_corrections,
-    conclude,
     correct,
-    extract_claims,
     find_doubtful,
     is_cut,
-    select_open,
     to_plain_draft,
     try_proposals,
 )
+from activities.verifying.material import Material, conclude, extract_claims, select_open
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import (

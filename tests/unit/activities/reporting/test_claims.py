@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import CitedPassage, CountedClaim, ParsedClaim, count_verdicts, find_claims, judge
+from activities.reporting.inputs import CitedPassage, judge
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
 from activities.reporting.tree import WrittenText, parse, write
 from contracts.checking import VerificationSummary

@@ -1,0 +1,372 @@
+"""Corrections of claims that did not pass, as pure functions.
+
+A doubtful statement is first tried with the passages of the run that share most with it as further citations, then with
+the sentence that a corrector proposes. Each is judged like any sentence of a draft, and the mildest that passes is
+taken. A wrong statement without one is removed, even if it is the only one in its section; but if more than two of
+those that would go have evidence in the run, none goes.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from activities.reporting.claims import claim_id
+from activities.reporting.drafts import MARKDOWN_TYPE, describe_draft, parse_draft
+from activities.reporting.references import KnownAddresses, without_source_lists
+from activities.reporting.tree import (
+    Block,
+    Blocks,
+    CitationMark,
+    Inline,
+    Run,
+    Sentence,
+    change_sentences,
+    leaves,
+    parse_plain_text,
+    tidy,
+    write,
+)
+from activities.verifying.material import (
+    WRONG,
+    Answers,
+    Claims,
+    Material,
+    conclude,
+    extract_claims,
+    is_judged,
+    show_passages,
+    to_asked,
+)
+from contracts import checking
+from contracts.addresses import digest
+from contracts.checking import CorrectionAction
+from contracts.evidence import ClaimVerdict, DocumentRef, ReportDraft, Verdict
+from providers.verification.rules import find_differences, shared_words
+
+MAX_SEAM_WORDS: Final = 2
+"""Words that a statement may lose where it is cut in two: "and", "since"."""
+MAX_LOST: Final = 2
+"""Removed statements with evidence in the run from which the check is taken to be wrong, not the report."""
+EVIDENT_SHARE: Final = 0.8
+"""Share of a statement's words from which a passage that differs in no figure or name is evidence for it."""
+MAX_DOUBTFUL: Final = 20
+"""Claims that a model may correct in one round."""
+DOUBTFUL: Final = (*WRONG, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
+SPLIT_OFF: Final = "No passage of the run supports this part."
+UNDECIDED: Final = (Verdict.NOT_ENOUGH_INFORMATION, Verdict.UNVERIFIED)
+WORD: Final = re.compile(r"\w+(?:[.,'’-]\w+)*")
+SHORT_WORD: Final = 3  # letters of a word whose loss is not named
+SCORES: Final[Mapping[Verdict, float]] = {
+    Verdict.SUPPORTED: 1.0,
+    Verdict.PARTIAL: 0.4,
+    Verdict.NOT_ENOUGH_INFORMATION: 0.2,
+    Verdict.UNVERIFIED: 0.2,
+    Verdict.UNSUPPORTED: 0.0,
+    Verdict.CONTRADICTED: -1.0,
+}
+"""Order of verdicts: higher is better."""
+
+
+def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material) -> checking.DoubtfulEntry:
+    """Return the claims to correct, most important first, with further passages that may support them.
+
+    Table rows and quoted passages are not corrected: no sentence can replace them.
+    """
+    chosen = [number for number, claim in enumerate(claims) if not claim.row and verdicts[number].verdict in DOUBTFUL]
+    chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
+    return checking.DoubtfulEntry(
+        items=[
+            checking.DoubtfulClaim(
+                number=number,
+                asked=to_asked(claims[number], material),
+                verdict=verdicts[number].verdict,
+                reason=verdicts[number].reason,
+                others=show_passages(material.related(claims[number]), material),
+            )
+            for number in chosen[:MAX_DOUBTFUL]
+        ]
+    )
+
+
+def try_proposals(
+    draft: str, proposals: Sequence[checking.Proposal], doubtful: Sequence[checking.DoubtfulClaim], material: Material
+) -> list[checking.TriedProposal]:
+    """Return the proposals for each doubtful claim with the claims of their sentences.
+
+    Where a model can judge them, further citations are tried for each claim. The first proposal of a corrector for a
+    claim counts.
+    """
+    cites = [
+        checking.Proposal(
+            number=item.number,
+            action=CorrectionAction.CITE,
+            evidence_ids=[passage.evidence_id for passage in (*item.asked.passages, *item.others)],
+        )
+        for item in doubtful
+        if item.others and material.by_model
+    ]
+    text = DraftText(draft)
+    tried: dict[tuple[int, bool], checking.TriedProposal] = {}
+    for proposal in [*cites, *proposals]:
+        key = proposal.number, proposal.action is CorrectionAction.CITE
+        sentence, rest = text.corrected(material.entry.claims[proposal.number], proposal, material.registry)
+        if sentence and key not in tried:
+            parts = [extract_claims(_as_draft(part), material) for part in (sentence, rest) if part]
+            claims, of_rest = [claim for part in parts for claim in part], len(parts[1]) if rest else 0
+            tried[key] = checking.TriedProposal(proposal=proposal, claims=claims, rest_claims=of_rest)
+    return list(tried.values())
+
+
+def _as_draft(inlines: tuple[Inline, ...]) -> str:
+    return write([Block("paragraph", (Sentence(inlines),))]).text
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The corrections of a draft."""
+
+    proposals: list[checking.Proposal]
+    """One per corrected claim, in the order of the claims."""
+    corrections: list[checking.Correction]
+    """A record of each."""
+    answers: dict[str, checking.ClaimAnswer]
+    """Answers about claims of the new draft that were asked about in another form."""
+    undone: int = 0
+    """Removals that were not made, because too many of the statements have evidence in the run."""
+
+
+def choose_corrections(
+    claims: Claims, tried: Sequence[checking.TriedProposal], answers: Answers, material: Material
+) -> Chosen:
+    """Choose for each claim the mildest proposal that passes, else a removal if it is wrong."""
+    verdicts = conclude(claims, answers)
+    proposals, corrections = dict[int, checking.Proposal](), dict[int, checking.Correction]()
+    more_answers = dict[str, checking.ClaimAnswer]()
+    removed = list[int]()
+    in_order = sorted(tried, key=lambda item: checking.ACTION_ORDER.index(item.proposal.action))
+    for number, (claim, judged) in enumerate(zip(claims, verdicts, strict=True)):
+        options = (item for item in in_order if item.proposal.number == number)
+        passing = (_pass(item, claim, judged.verdict, answers) for item in options)
+        passed = next((option for option in passing if option), None)
+        if passed is None and judged.verdict in WRONG:
+            proposal = checking.Proposal(number=number, action=CorrectionAction.REMOVE, reason=judged.reason)
+            passed = Passed(proposal, "", judged.verdict)
+            removed.append(number)
+        if passed is None:
+            continue
+        proposals[number] = proposal = passed.proposal
+        more_answers |= passed.answers
+        lost = _missing_words(claim.text, passed.after) if passed.after else ""
+        corrections[number] = checking.Correction(
+            claim_id=claim.id,
+            section=claim.section,
+            action=proposal.action,
+            before=claim.text,
+            after=passed.after,
+            dropped=proposal.dropped or lost,
+            reason=proposal.reason,
+            verdict=passed.verdict,
+        )
+    with_evidence = [number for number in removed if has_evidence(claims[number], material)]
+    undone = removed if len(with_evidence) > MAX_LOST else []
+    made = [number for number in corrections if number not in undone]
+    return Chosen([proposals[n] for n in made], [corrections[n] for n in made], more_answers, len(undone))
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A proposal that passes."""
+
+    proposal: checking.Proposal
+    """In the form in which it passes."""
+    after: str
+    """The plain text of its sentences."""
+    verdict: Verdict
+    answers: Mapping[str, checking.ClaimAnswer] = field(default_factory=dict)
+    """Answers about its claims under their fingerprints in the new draft."""
+
+
+def _pass(
+    tried: checking.TriedProposal, claim: checking.ExtractedClaim, previous: Verdict, answers: Answers
+) -> Passed | None:
+    proposal, count = tried.proposal, len(tried.claims) - tried.rest_claims
+    main, rest = tried.claims[:count], tried.claims[count:]
+    verdicts = [item.verdict for item in conclude(tried.claims, answers)]
+    worst = min(verdicts[:count], key=SCORES.__getitem__, default=Verdict.UNVERIFIED)
+    # A softened statement need only be better supported than before.
+    enough = Verdict.PARTIAL if proposal.action is CorrectionAction.SOFTEN else Verdict.SUPPORTED
+    if SCORES[worst] <= SCORES[previous] or SCORES[worst] < SCORES[enough]:
+        return None
+    if proposal.rest and not is_cut(claim.text, proposal):
+        return None
+    after = " ".join(part.text for part in main)
+    if proposal.action is CorrectionAction.CITE:
+        answer = answers.get(main[0].fingerprint)
+        used = [key for key in answer.evidence_ids if key not in claim.evidence_ids] if answer else []
+        if answer is None or not used:
+            return None
+        cited = [*claim.evidence_ids, *used]
+        fingerprint = claim_id(main[0].text, cited)
+        again = {fingerprint: answer.model_copy(update={"fingerprint": fingerprint})}
+        return Passed(proposal.model_copy(update={"evidence_ids": cited}), after, worst, again)
+    if Verdict.CONTRADICTED in verdicts[count:]:
+        return Passed(proposal.model_copy(update={"rest": "", "dropped": proposal.rest}), after, worst)
+    undecided = [part.fingerprint for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict in UNDECIDED]
+    unsupported = {"verdict": Verdict.UNSUPPORTED, "reason": SPLIT_OFF}
+    split_off = {key: checking.ClaimAnswer(fingerprint=key, **unsupported) for key in undecided}
+    return Passed(proposal, " ".join([after, *(part.text for part in rest)]), worst, split_off)
+
+
+def _missing_words(before: str, after: str) -> str:
+    """Return the longer words and the numbers of a statement that its correction does not have."""
+    remaining = {word.casefold() for word in WORD.findall(after)}
+    missing = [word for word in WORD.findall(before) if word.casefold() not in remaining]
+    return ", ".join(dict.fromkeys(word for word in missing if len(word) > SHORT_WORD or word.isdecimal()))
+
+
+def has_evidence(claim: checking.ExtractedClaim, material: Material) -> bool:
+    """Return whether a passage of the run has nearly all words of a claim, and every figure and name of it."""
+    language, question = material.entry.language, material.entry.query
+    for key in (*claim.evidence_ids, *material.related(claim)):
+        if key in material.passages:
+            item, title, text = material.passages[key]
+            quote, about = text[item.start : item.end], [part for part in (title, item.heading, question) if part]
+            (share,) = shared_words(claim.text, [quote], language)
+            if share >= EVIDENT_SHARE and not find_differences(claim.text, [quote], about, language):
+                return True
+    return False
+
+
+class DraftText:
+    """The sentences of a draft, by the claims that they make."""
+
+    def __init__(self, draft: str) -> None:
+        self.blocks = parse_draft(draft)
+        self._spans = write(self.blocks).spans
+
+    def sentences_of(self, claim: checking.ExtractedClaim) -> list[Sentence]:
+        """Return the sentences of a claim."""
+        return [one for one, (start, end) in self._spans.items() if claim.start <= start and end <= claim.end]
+
+    def corrected(
+        self, claim: checking.ExtractedClaim, proposal: checking.Proposal, registry: KnownAddresses
+    ) -> tuple[tuple[Inline, ...], tuple[Inline, ...]]:
+        """Return the new sentence of a claim and the rest that is split off, each with its citation.
+
+        Both are empty for a removal. The lead word and the emphasis of the old sentence stay.
+        """
+        old = tuple(inline for one in self.sentences_of(claim) for inline in one.inlines)
+        runs = [inline for inline in old if isinstance(inline, Run)]
+        text, rest = (registry.strip(parse_plain_text(part)) for part in (proposal.text, proposal.rest))
+        evidence_ids = tuple(proposal.evidence_ids)
+        if proposal.action is CorrectionAction.CITE:
+            return _cite_more(old, evidence_ids), ()
+        if proposal.action is CorrectionAction.REMOVE or not text:
+            return (), ()
+        return _cite(_in_style_of(runs, text), evidence_ids), _cite([Run(rest)], evidence_ids) if rest else ()
+
+    def apply(self, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
+        """Return the tree with these proposals applied, at most one per claim."""
+        changed: dict[Sentence, Sentence] = {}
+        for proposal in proposals:
+            claim = claims[proposal.number]
+            new, rest = self.corrected(claim, proposal, registry)
+            inlines = (*new, Run(" "), *rest) if rest else new
+            for sentence in self.sentences_of(claim):
+                changed[sentence] = replace(sentence, inlines=inlines)
+                inlines = ()
+        # A sentence that shares the citation of one that changes gets it for itself.
+        leaf_of = {sentence: number for number, leaf in enumerate(leaves(self.blocks)) for sentence in leaf}
+        touched = {leaf_of[sentence] for sentence in changed}
+        for claim in claims:
+            for sentence in self.sentences_of(claim):
+                shares = claim.evidence_ids and not claim.row and not sentence.marks
+                if shares and sentence not in changed and leaf_of[sentence] in touched:
+                    runs = [inline for inline in sentence.inlines if isinstance(inline, Run)]
+                    changed[sentence] = replace(sentence, inlines=_cite(runs, tuple(claim.evidence_ids)))
+        return change_sentences(self.blocks, lambda sentence: changed.get(sentence, sentence))
+
+
+def is_cut(text: str, proposal: checking.Proposal) -> bool:
+    """Return true if a split cuts a statement at one place and leaves its words as they are.
+
+    Real models also offered parts taken out of the middle, whose two sentences read worse than the mark of one.
+    """
+    lead, whole, first, rest = (
+        [word.casefold() for word in WORD.findall(part)]
+        for part in (text.partition(": ")[0] if ": " in text else "", text, proposal.text, proposal.rest)
+    )
+    if lead and first[: len(lead)] != lead:  # the lead word of a list item stays by itself
+        whole = whole[len(lead) :]
+    seam = len(whole) - len(first) - len(rest)
+    return 0 <= seam <= MAX_SEAM_WORDS and whole[: len(first)] == first and whole[len(whole) - len(rest) :] == rest
+
+
+def _cite(runs: Sequence[Inline], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:
+    """Return a sentence with its citation before its final full stop."""
+    *first, last = runs
+    if not evidence_ids or not isinstance(last, Run):
+        return tuple(runs)
+    stem = last.text.rstrip().rstrip(".!?")
+    end = last.text.rstrip()[len(stem) :]
+    final = [replace(last, text=end)] if end else []
+    return (*first, replace(last, text=stem.rstrip()), Run(" "), CitationMark(evidence_ids), *final)
+
+
+def _cite_more(inlines: tuple[Inline, ...], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:
+    """Return a sentence whose last citation, or a new one, names these passages too."""
+    marks = [inline for inline in inlines if isinstance(inline, CitationMark)]
+    if not marks:
+        return _cite(inlines, evidence_ids)
+    known = {key for mark in marks for key in mark.evidence_ids}
+    more = tuple(key for key in evidence_ids if key not in known)
+    extended = replace(marks[-1], evidence_ids=(*marks[-1].evidence_ids, *more))
+    place = max(index for index, inline in enumerate(inlines) if isinstance(inline, CitationMark))
+    return (*inlines[:place], extended, *inlines[place + 1 :])
+
+
+def _in_style_of(runs: Sequence[Run], text: str) -> list[Inline]:
+    """Return a text with the lead word, the emphasis and the code of the runs of an old sentence, where it has them."""
+    lead = runs[0] if runs and runs[0].bold and len(runs) > 1 else None
+    if lead and not text.casefold().startswith(lead.text.rstrip(" .:").casefold()):
+        text = f"{lead.text.strip()} {text}"
+    styled, place = list[Inline](), 0
+    for run in runs:
+        start = text.find(run.text.strip(), place) if run.text.strip() and run != Run(run.text) else -1
+        if run is lead and start < 0:
+            start = 0 if text.casefold().startswith(run.text.strip().casefold()) else -1
+        if start >= 0:
+            end = start + len(run.text.strip())
+            styled += [Run(text[place:start]), replace(run, text=text[start:end], link=None)]
+            place = end
+    return tidy([*styled, Run(text[place:])])
+
+
+def to_plain_draft(markdown: str) -> str:
+    """Return the draft in the form that is checked: rewritten from its tree, without lists of sources."""
+    return write(without_source_lists(parse_draft(markdown))).text
+
+
+def best_answers(answers: Sequence[checking.ClaimAnswer]) -> dict[str, checking.ClaimAnswer]:
+    """Return the answer that counts for each claim: the first with a verdict, else the last."""
+    known = {answer.fingerprint: answer for answer in answers}
+    return known | {answer.fingerprint: answer for answer in reversed(answers) if is_judged(answer)}
+
+
+def correct(
+    draft: str, material: Material, tried: checking.CorrectedEntry, known: Answers
+) -> tuple[Chosen, Material, ReportDraft, str]:
+    """Apply the proposals that pass to a draft.
+
+    Return the corrections, the material with the claims of the new draft, and that draft with its text, which is not
+    stored yet.
+    """
+    claims = material.entry.claims
+    chosen = choose_corrections(claims, tried.tried, known, material)
+    changed = DraftText(draft).apply(claims, chosen.proposals, material.registry)
+    # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
+    described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
+    stored = DocumentRef(hash=digest(text), media_type=MARKDOWN_TYPE, size=len(text))
+    update = {"draft": stored, "claims": extract_claims(text, material)}
+    return chosen, replace(material, entry=material.entry.model_copy(update=update)), described, text

@@ -1,0 +1,189 @@
+"""The claims of a draft with what they are compared with, and the verdicts on them."""
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from activities.reporting.claims import ParsedClaim, claim_id, find_claims
+from activities.reporting.drafts import parse_draft
+from activities.reporting.inputs import CitedPassage, judge, show_passage
+from activities.reporting.references import KnownAddresses
+from activities.reporting.tree import (
+    write,
+)
+from contracts import checking
+from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
+from providers.verification.quantities import find_quantities
+from providers.verification.rules import Statement, find_differences
+
+Claims = Sequence[checking.ExtractedClaim]
+Answers = Mapping[str, checking.ClaimAnswer]
+"""Answers of checkers by the fingerprint of the claim."""
+
+MAX_PASSAGES: Final = 12
+"""Passages shown to a checker for one claim; hardly any cites more."""
+MAX_OTHERS: Final = 8
+"""Further passages of the run that are tried for a doubtful claim."""
+LACKING_WEIGHT: Final = 3.0
+"""Weight of a word that the cited passages of a claim lack, in the search for further ones."""
+MAX_REMARKS: Final = 4
+"""Differences found by rules that a checker is asked about, of one claim."""
+WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
+NOT_REACHED: Final = "The check did not get to this sentence."
+PASSAGES_SAY: Final = "The passages say: “{}”"
+QUOTE_BREAK: Final = "” – “"
+"""Between the quotes of a reason."""
+
+
+@dataclass(frozen=True)
+class Material:
+    """The passages and texts that the claims of a run are compared with."""
+
+    entry: checking.ClaimsEntry
+    texts: Mapping[str, str]
+    """Stored texts of sources by hash."""
+    by_model: bool
+    """True if a model checks claims that rules cannot decide."""
+
+    @cached_property
+    def passages(self) -> dict[str, tuple[Evidence, str, str]]:
+        """The run's passages by id, with title and text of their source; those without a loaded text are missing."""
+        sources = {source.id: source for source in self.entry.sources if source.text.hash in self.texts}
+        known = ((item, sources[item.source_id]) for item in self.entry.evidence if item.source_id in sources)
+        return {item.id: (item, source.title, self.texts[source.text.hash]) for item, source in known}
+
+    @cached_property
+    def stems(self) -> dict[str, frozenset[str]]:
+        """The stems of the content words of each passage."""
+        language = self.entry.language
+        return {
+            key: Statement(text[item.start : item.end], language).stems
+            for key, (item, _, text) in self.passages.items()
+        }
+
+    def related(self, claim: checking.ExtractedClaim) -> list[str]:
+        """Return the passages that share most with a claim among those that it does not cite, best first.
+
+        Rare words weigh more, and so do words that its own passages lack; a short passage that has them comes before a
+        long one.
+        """
+        counts = Counter(stem for stems in self.stems.values() for stem in stems)
+        covered = frozenset[str]().union(*(self.stems.get(key, ()) for key in claim.evidence_ids))
+        weights = {
+            stem: math.log(1 + len(self.stems) / counts[stem]) * (1 if stem in covered else LACKING_WEIGHT)
+            for stem in Statement(claim.text, self.entry.language).stems
+            if counts[stem]
+        }
+        scores = {
+            key: sum(weights.get(stem, 0.0) for stem in stems) / math.sqrt(len(stems))
+            for key, stems in self.stems.items()
+            if stems and key not in claim.evidence_ids
+        }
+        best = sorted((key for key in scores if scores[key]), key=lambda key: (-scores[key], key))
+        return best[:MAX_OTHERS]
+
+    @cached_property
+    def registry(self) -> KnownAddresses:
+        """The addresses known to the run."""
+        return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
+
+
+def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:
+    """Return the claims of a draft in order, each with the verdict that needs no model, if any.
+
+    The draft must be text that `write` produced: the offsets of claims refer to it.
+    """
+    blocks = parse_draft(draft)
+    written = write(blocks)
+    parsed = find_claims(blocks, material.entry.language, uncited=material.entry.written_freely)
+    first = next((claim.section for claim in parsed if claim.evidence_ids), "")
+    extracted = []
+    for claim in parsed:
+        start, end = claim.span(written)
+        weight = 0.2 + 0.2 * bool(claim.evidence_ids) + 0.3 * (claim.section == first)
+        weight += 0.3 * bool(find_quantities(claim.words, material.entry.language))
+        extracted.append(
+            checking.ExtractedClaim(
+                id=claim.id,
+                text=claim.words,
+                section=claim.section,
+                evidence_ids=claim.evidence_ids,
+                start=start,
+                end=end,
+                with_heads=claim.with_heads,
+                fingerprint=claim_id(claim.words, claim.evidence_ids),
+                importance=round(weight, 2),
+                row=claim.quoted or claim.row,
+                **_rule(claim, material),
+            )
+        )
+    return extracted
+
+
+def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
+    """Return the fields of a claim that follow from its verdict by rules: what is left to a checker, with remarks."""
+    known = [material.passages[key] for key in claim.evidence_ids if key in material.passages]
+    cited = [CitedPassage(text[item.start : item.end], item.heading, title) for item, title, text in known]
+    language, question = material.entry.language, material.entry.query
+    ruled = judge(claim.words, cited, material.registry, language, question=question, quoted=claim.quoted)
+    asked = material.by_model and ruled.method is CheckMethod.RULES and ruled.verdict is not Verdict.SUPPORTED
+    remarks = []
+    if asked:
+        quotes = [show_passage(*passage).text for passage in known]
+        about = [text for item in cited for text in (item.title, item.heading) if text]
+        found = find_differences(claim.words, quotes, [*about, question], language)
+        remarks = [difference.reason for difference in found[:MAX_REMARKS]]
+    return {"ruled": ruled.model_copy(update={"claim_id": claim.id}), "asked": asked, "remarks": remarks}
+
+
+def select_open(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
+    """Return the claims that need a checker, each once, most important first, without the `known` ones."""
+    unchecked = {
+        claim.fingerprint: claim
+        for claim in sorted(claims, key=lambda claim: -claim.importance)
+        if claim.asked and claim.fingerprint not in known
+    }
+    return [to_asked(claim, material) for claim in unchecked.values()]
+
+
+def is_judged(answer: checking.ClaimAnswer | None) -> bool:
+    """Return whether an answer has a verdict."""
+    return answer is not None and answer.verdict is not Verdict.UNVERIFIED
+
+
+def to_asked(claim: checking.ExtractedClaim, material: Material) -> checking.AskedClaim:
+    """Return a claim in the form shown to checkers and correctors."""
+    return checking.AskedClaim(
+        fingerprint=claim.fingerprint,
+        text=claim.with_heads or claim.text,
+        passages=show_passages(claim.evidence_ids[:MAX_PASSAGES], material),
+        remarks=claim.remarks,
+    )
+
+
+def show_passages(identities: Sequence[str], material: Material) -> list[checking.ShownPassage]:
+    """Return the passages with these ids and the text around them, where their texts are available."""
+    return [show_passage(*material.passages[key]) for key in identities if key in material.passages]
+
+
+def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
+    """Return the verdict on each claim: the checker's if it was asked, else that of the rules.
+
+    Without a usable answer a difference that the rules found counts; other claims are `UNVERIFIED`.
+    """
+    verdicts = []
+    for claim in claims:
+        answer = answers.get(claim.fingerprint)
+        if not claim.asked or (not is_judged(answer) and claim.ruled.verdict in WRONG):
+            verdict = claim.ruled
+        elif answer is None:
+            verdict = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
+        else:
+            method = CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE
+            reason = answer.reason or (PASSAGES_SAY.format(QUOTE_BREAK.join(answer.quotes)) if answer.quotes else "")
+            verdict = ClaimVerdict(claim_id="", verdict=answer.verdict, method=method, reason=reason)
+        verdicts.append(verdict.model_copy(update={"claim_id": claim.id}))
+    return verdicts
