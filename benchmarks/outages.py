@@ -27,13 +27,13 @@ from typing import Any, Final
 
 from benchmarks.web_deployment import WebDeployment, answered, web_deployment
 from contracts.outcome import ResearchResult
-from tests.fakes.loopback import HttpRequest
+from tests.fakes.loopback import HttpRequest, reset, response
 from tests.fakes.many_pages import QUESTION, pages
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_request import ModelRequest
 from tests.fakes.object_store import ObjectStoreServer
 from tests.fakes.valkey import ValkeyServer, running_valkey
-from tests.fakes.web_world import Faults, WebWorld
+from tests.fakes.web_world import WebWorld
 from tests.integration.runs import start
 from workers.own_process import exit_process, run_to_end
 
@@ -43,16 +43,17 @@ MODEL_KINDS: Final = {
 }  # fmt: skip
 KINDS: Final = (*MODEL_KINDS, "search", "pages", "redis", "objects", "worker")
 PAGES, HOSTS = 20, 10
-SHORTEST_CALL, LONGEST_CALL = 2.0, 5.0
 DEADLINE_SECONDS: Final = 900
 
 
 class UnevenApi(MessagesApi):
     """A model whose calls take 2 to 5 s, each request always as long."""
 
+    shortest, longest = 2.0, 5.0
+
     async def _answer(self, request: ModelRequest, *connection: Any) -> bool:
         share = int(request.request_hash[:4], 16) / 0xFFFF
-        self.latency = SHORTEST_CALL + share * (LONGEST_CALL - SHORTEST_CALL)
+        self.latency = self.shortest + share * (self.longest - self.shortest)
         return await super()._answer(request, *connection)
 
 
@@ -60,12 +61,23 @@ class FailingWeb(WebWorld):
     """A web of which the search engine or the pages fail while `failing` names them."""
 
     failing = ""
+    how = "500"
+    """A status, `hang` or `reset`."""
 
-    async def serve(self, request: HttpRequest, *connection: Any) -> bool:
+    async def serve(self, request: HttpRequest, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answer one request."""
         kind = "search" if "search" in request.target else "pages"
-        self.faults = Faults(server_error=1.0 if kind == self.failing else 0.0)
-        return await super().serve(request, *connection)
+        if kind != self.failing:
+            return await super().serve(request, reader, writer)
+        if self.how == "hang":
+            await reader.read()  # until the client hangs up
+        elif self.how == "reset":
+            reset(writer)
+        else:
+            writer.write(response(int(self.how), b"later"))
+            await writer.drain()
+            return True
+        return False
 
 
 @asynccontextmanager

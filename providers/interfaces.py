@@ -204,8 +204,20 @@ class SharedStore(Protocol):
     async def get(self, key: str) -> StoredValue:
         """Return the value; None if there is none or it has expired."""
 
-    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced."""
+    async def swap(
+        self,
+        key: str,
+        old: bytes | None,
+        new: bytes | None,
+        ttl_seconds: float | None = None,
+        *,
+        over_limit: bool = False,
+    ) -> bool:
+        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced.
+
+        With `over_limit` the value is written even if it exceeds a limit that the operator set for the store; without
+        it such a store is full. A disk that is full has no such limit to exceed.
+        """
 
     async def remove(self, prefix: str) -> int:
         """Remove every key that starts with the prefix; return their number."""

@@ -163,7 +163,7 @@ class CallStore:
             data = answer.encode("utf-8", "surrogatepass")
             while True:
                 try:
-                    await self._store.swap(lease.answer_key, None, data, STORED_SECONDS)
+                    await self._store.swap(lease.answer_key, None, data, STORED_SECONDS, over_limit=True)
                     break
                 except StorageFull:
                     if self._room is None or not self._room.give_up(len(data) + STEP_BYTES):

@@ -30,7 +30,16 @@ class MemorySharedStore:
         value, expires = self._entries.get(key, (None, 0.0))
         return StoredValue(value if expires > now else None, now)
 
-    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+    async def swap(
+        self,
+        key: str,
+        old: bytes | None,
+        new: bytes | None,
+        ttl_seconds: float | None = None,
+        *,
+        over_limit: bool = False,
+    ) -> bool:
+        del over_limit
         found = await self.get(key)
         if found.value != old:
             return False

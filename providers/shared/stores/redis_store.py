@@ -35,12 +35,17 @@ SWAP: Final = f"""{CURRENT}
 if ARGV[1] == '' then
   if current then return 0 end
 elseif current ~= ARGV[2] then return 0 end
-if ARGV[3] == '' then redis.call('DEL', KEYS[1])
+if ARGV[3] == '' or ARGV[6] ~= '' then redis.call('DEL', KEYS[1]) end
+if ARGV[3] == '' then return 1
 elseif ARGV[5] == '' then redis.call('SET', KEYS[1], ARGV[4])
 else redis.call('SET', KEYS[1], ARGV[4], 'PX', ARGV[5]) end
 return 1
 """
-"""Compare and swap in one step of the server."""
+"""Compare and swap in one step of the server.
+
+At `maxmemory` a server refuses the first write of a script that needs memory, and no write after one that needs none:
+a script is done whole or not at all. A removal in front of it thus lets a value exceed the limit.
+"""
 
 
 class RedisSharedStore:
@@ -75,10 +80,28 @@ class RedisSharedStore:
             value, seconds, microseconds = await self._redis.execute_command("EVAL", GET, 1, PREFIX + key_bytes(key))
         return StoredValue(value, int(seconds) + int(microseconds) / 1e6)
 
-    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced."""
+    async def swap(
+        self,
+        key: str,
+        old: bytes | None,
+        new: bytes | None,
+        ttl_seconds: float | None = None,
+        *,
+        over_limit: bool = False,
+    ) -> bool:
+        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced.
+
+        With `over_limit` the value is written even if the server has reached its `maxmemory`.
+        """
         milliseconds = "" if ttl_seconds is None else max(1, round(ttl_seconds * 1000))
-        arguments = ("" if old is None else 1, old or b"", "" if new is None else 1, new or b"", milliseconds)
+        arguments = (
+            "" if old is None else 1,
+            old or b"",
+            "" if new is None else 1,
+            new or b"",
+            milliseconds,
+            1 if over_limit else "",
+        )
         async with _translated():
             return bool(await self._redis.execute_command("EVAL", SWAP, 1, PREFIX + key_bytes(key), *arguments))
 

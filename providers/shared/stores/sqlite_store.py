@@ -60,8 +60,20 @@ class SqliteSharedStore:
         now, value = await self._run(lambda connection: connection.execute(GET, (key_bytes(key),)).fetchone())
         return StoredValue(value, now)
 
-    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
-        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced."""
+    async def swap(
+        self,
+        key: str,
+        old: bytes | None,
+        new: bytes | None,
+        ttl_seconds: float | None = None,
+        *,
+        over_limit: bool = False,
+    ) -> bool:
+        """Replace `old` by `new` if it is the current value; None means absent. Return whether it was replaced.
+
+        `over_limit` has no effect: the file has no limit besides its disk.
+        """
+        del over_limit
         key_data = key_bytes(key)
         statement: str = UPDATE
         values: tuple[object, ...] = (new, ttl_seconds, key_data, old)

@@ -3,15 +3,19 @@
 import asyncio
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from redis.exceptions import OutOfMemoryError
 
 from providers.errors import CallInFlight, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared import paid_calls
 from providers.shared.paid_calls import CallLease, CallStore, ReservedRoom
+from providers.shared.stores.redis_store import RedisSharedStore
 from tests.fakes.shared_stores import BrokenStore, MemorySharedStore, Opener, processes
+from tests.fakes.valkey import running_valkey
 from tests.unit.providers.shared.conftest import everywhere, shared_by_processes
 
 SOON = 40.0
@@ -165,11 +169,13 @@ async def test_an_answer_written_while_the_lease_is_taken_is_found() -> None:
     class AnsweredMeanwhile(MemorySharedStore):
         first: CallLease | None = None
 
-        async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+        async def swap(
+            self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None, **options: bool
+        ) -> bool:
             if "/lease/" in key and self.first is not None:
                 first, self.first = self.first, None
                 await CallStore(self).finish(first, "meanwhile")
-            return await super().swap(key, old, new, ttl_seconds)
+            return await super().swap(key, old, new, ttl_seconds, **options)
 
     store = AnsweredMeanwhile()
     store.first = await begun(CallStore(store))
@@ -210,12 +216,14 @@ class FullDisk(MemorySharedStore):
     def fill(self) -> None:
         self._size = self._room.stat().st_size
 
-    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None) -> bool:
+    async def swap(
+        self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None, **options: bool
+    ) -> bool:
         if self._size is not None and new and "/answer/" in key:
             if self._size - self._room.stat().st_size < len(new):
                 raise StorageFull("full")
             self.fill()  # others take what the answer left
-        return await super().swap(key, old, new, ttl_seconds)
+        return await super().swap(key, old, new, ttl_seconds, **options)
 
 
 async def test_a_paid_answer_finds_room_on_a_full_disk(tmp_path: Path) -> None:
@@ -248,3 +256,23 @@ async def test_no_call_is_paid_for_without_room_for_its_answer(tmp_path: Path, m
     monkeypatch.undo()
     await begun(calls, "other")
     assert (tmp_path / "room").stat().st_size == 1_000_000
+
+
+async def test_a_full_server_loses_no_paid_answer_and_begins_no_call(tmp_path: Path) -> None:
+    """Calls under way when a server reaches its `maxmemory` get their answers written; others wait until it has room."""
+    with running_valkey(tmp_path, "--maxmemory", "8mb", "--maxmemory-policy", "noeviction") as server:
+        store = RedisSharedStore(server.url)
+        calls = CallStore(store)
+        leases = [await begun(calls, str(number)) for number in range(20)]
+        with suppress(OutOfMemoryError):
+            for number in range(2_000):
+                server.command("SET", f"of-others:{number}", "x" * 10_000)
+        for number, lease in enumerate(leases):
+            await calls.finish(lease, f"{number}" * 20_000)
+        with pytest.raises(SharedStateUnavailable):
+            await calls.begin("other", "r-1", 60.0)
+        answers = [await calls.begin(str(number), "r-1", 60.0) for number in range(20)]
+        server.flush()
+        await begun(calls, "other")
+        await store.close()
+    assert answers == [f"{number}" * 20_000 for number in range(20)]
