@@ -11,7 +11,14 @@ from contracts import messages
 from contracts.agents import PrepareAgentRequest
 from contracts.base import CompactModel
 from contracts.evidence import ReportDraft
-from contracts.report_updates import AppliedUpdates, DraftSteps, SplitRequest, UpdatesRequest, WithdrawRequest
+from contracts.report_updates import (
+    AppliedUpdates,
+    DraftSteps,
+    LiveReportRequest,
+    SplitRequest,
+    UpdatesRequest,
+    WithdrawRequest,
+)
 from contracts.resolved import ResolvedResearch
 
 I = TypeVar("I", bound=CompactModel)
@@ -40,6 +47,7 @@ READ_SOURCE: Final = ActivitySpec("read_source", messages.ReadRequest, messages.
 JOIN_REPORT: Final = ActivitySpec("join_report", messages.JoinRequest, ReportDraft)
 APPLY_REPORT_UPDATES: Final = ActivitySpec("apply_report_updates", UpdatesRequest, AppliedUpdates)
 SPLIT_DRAFT: Final = ActivitySpec("split_draft", SplitRequest, DraftSteps)
+CHANGE_OUTLINE: Final = ActivitySpec("change_outline", LiveReportRequest, DraftSteps)
 WITHDRAW_EVIDENCE: Final = ActivitySpec("withdraw_evidence", WithdrawRequest, DraftSteps)
 SAVE_SESSION: Final = ActivitySpec("save_session", messages.SaveRequest, NoneType)
 RENDER_REPORT: Final = ActivitySpec("render_report", messages.RenderRequest, messages.RenderedReport)

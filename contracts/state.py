@@ -130,6 +130,8 @@ class ResearchState(BaseModel):
     plan: Plan = Plan()
     approved_version: int | None = None
     """Version of the plan that a person approved; None if none was approved."""
+    approved_plan: Plan | None = None
+    """The plan in force while a version that a person asked for later is made or waits; None otherwise."""
     clarification: Clarification = Clarification()
     waiting: Waiting | None = None
     """Open question to a person; remains set if the run ends unanswered."""

@@ -211,6 +211,7 @@ async def _records(stores: _Stores) -> list[Activity]:
         verifying.apply_corrections,
         RevisionActivities(content).join_report,
         live_reports.apply_report_updates,
+        live_reports.change_outline,
         live_reports.withdraw_evidence,
         live_reports.split_draft,
     ]

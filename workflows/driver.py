@@ -43,6 +43,7 @@ class Driver:
             reason = await self.work()
             run.end_work()
             run.inbox.closing = True
+            self._gate.end()
             run.clock.cancel_alarm()
             # No save of an older state may follow the last one.
             await run.checkpoints.settle()

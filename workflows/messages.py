@@ -22,6 +22,7 @@ from workflows.run.inbox import Inbox, Reply
 from workflows.status import build_plan, build_status, details_markdown
 
 MAX_STEERING_CHARACTERS: Final = 2_000
+TOO_LATE: Final = "too late: the report is being written"
 MAX_UPDATE_CHARACTERS: Final = 64_000
 """A plan with all its parts at their limits takes less; a larger message is refused before it is parsed."""
 
@@ -121,7 +122,7 @@ class PersonMessages(StateQueries):
         max_iterations = self._state.resolved.limits.max_iterations if self._state.resolved else 1
         writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= max_iterations
         if self._inbox.closing or writing:
-            raise ApplicationError("too late: the report is being written", type=failures.INVALID_REQUEST)
+            raise ApplicationError(TOO_LATE, type=failures.INVALID_REQUEST)
         if self._waits_for(WaitKind.APPROVAL):
             self._check(inbox.read_revision, text)
 
@@ -169,15 +170,24 @@ class PersonMessages(StateQueries):
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Accept planner guidance, or the parts to replace (`brief`, `sub_queries`, …), for the plan's `version`."""
-        reply = self._take(inbox.read_revision, revision, version)
+        reply, is_waiting = self._take(inbox.read_revision, revision, version), self._state.waiting is not None
         if reply.plan is None:
             return self._replanning_message()
+        if not is_waiting and self._state.resolution.gates.requires_approval:
+            before = f"until then it goes by version {self._state.plan.version}"
+            return (
+                f"taken: at its next step the run waits for the approval of plan version {reply.plan.version}; {before}"
+            )
+        if not is_waiting:
+            return f"taken: from its next step on the run goes by plan version {reply.plan.version}"
         if reply.plan.to_judge:
             return f"taken: plan version {reply.plan.version} is judged now; look at it with `research plan`"
         return f"taken: the plan is version {reply.plan.version} now; approve it to begin"
 
     @revise_plan.validator
     def _check_revision(self, revision: Any, version: Any = None) -> None:
+        if self._inbox.closing:
+            raise ApplicationError(TOO_LATE, type=failures.INVALID_REQUEST)
         self._check(inbox.read_revision, revision, version)
 
     @workflow.update(name=names.APPROVE_PLAN)
@@ -195,8 +205,13 @@ class PersonMessages(StateQueries):
 
     @workflow.update(name=names.REJECT_PLAN)
     async def reject_plan(self, reason: Any = "") -> str:
-        """Reject the plan and end the run without research; the plan is saved."""
+        """Reject the plan and end the run without research; the plan is saved.
+
+        A run whose earlier version is approved continues with that instead.
+        """
         self._take(inbox.read_rejection, reason)
+        if self._state.approved_plan is not None or self._state.waiting is None:
+            return "rejected: the run continues with the plan of before"
         return "rejected: the run ends, and its plan is kept"
 
     @reject_plan.validator

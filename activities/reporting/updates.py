@@ -456,6 +456,21 @@ def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: i
     return steps_between(report, result, most_characters, forced=True)[0]
 
 
+def change_outline(report: LiveText, outline: Sequence[str], most_characters: int) -> list[LiveText]:
+    """Return the steps to a report with other headings, in their order.
+
+    A section keeps its text if its heading stays; the text of any other section is removed first, in steps that differ
+    by at most `most_characters`, or by a single part that exceeds them. The last step changes only headings.
+    """
+    names = empty_report(report.title, outline).headings
+    kept = {name.casefold() for name in names}
+    remaining = tuple((name, body if name.casefold() in kept else "") for name, body in report.sections)
+    steps, _ = steps_between(report, replace(report, sections=remaining), most_characters, forced=True)
+    bodies = {name.casefold(): body for name, body in remaining}
+    changed = replace(report, sections=tuple((name, bodies.get(name.casefold(), "")) for name in names))
+    return [*steps, changed] if changed != (steps[-1] if steps else report) else steps
+
+
 # --- the activities --------------------------------------------------------------------------------------------------
 def apply_update(report: LiveText, update: ReportUpdate, most_characters: int) -> LiveText:
     """Return the report after an update.
@@ -519,6 +534,14 @@ class LiveReportActivities:
                 steps.insert(0, _without_figures(first) if steps else first)
             return DraftSteps(steps=steps, unreached=unreached)
 
+    @activity.defn(name="change_outline")
+    async def change_outline(self, request: LiveReportRequest) -> DraftSteps:
+        """Store each step to a text with the headings of the request."""
+        async with attempt(RECORDS):
+            base, before = await self._load_base(request)
+            reports = await asyncio.to_thread(change_outline, before, request.outline, request.most_characters)
+            return DraftSteps(steps=await self._store_steps(base, before, reports))
+
     @activity.defn(name="withdraw_evidence")
     async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
         """Store each step to a text that cites none of the passages."""
@@ -572,7 +595,8 @@ def _without_figures(step: DraftStep) -> DraftStep:
 
 
 def measure_reports(before: LiveText, after: LiveText) -> tuple[int, int]:
-    """Return the total of characters inserted and removed in all sections."""
-    pairs = zip(before.sections, after.sections, strict=True)
-    counts = [measure(old, new) for (_, old), (_, new) in pairs if old != new]
+    """Return the total of characters inserted and removed in all sections; headings do not count."""
+    old, new = ({name.casefold(): body for name, body in report.sections} for report in (before, after))
+    pairs = [(old.get(name, ""), new.get(name, "")) for name in {**old, **new}]
+    counts = [measure(earlier, later) for earlier, later in pairs if earlier != later]
     return sum(inserted for inserted, _ in counts), sum(removed for _, removed in counts)

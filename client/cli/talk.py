@@ -64,7 +64,7 @@ async def plan(
         Path | None, Option("--set", metavar="FILE|-", help="replace it by this text, in the form that --edit shows")
     ] = None,
 ) -> None:
-    """Print the plan of a run; while it waits for approval, replace it by an edited one.
+    """Print the plan of a run; replace it by an edited one while it waits for approval, or has headings and is at work.
 
     research plan 7k3f --edit
     research plan 7k3f --set plan.md
@@ -107,10 +107,15 @@ async def approve(
 
 @commands.command("reject")
 async def reject(context: CommandContext, run_id: RunId = "last") -> None:
-    """Reject the plan of a run: it ends without any work; `research resume` presents the plan again."""
+    """Reject the plan of a run: it ends without any work; `research resume` presents the plan again.
+
+    A new version of an approved plan is dropped, and the run continues with the approved one.
+    """
     handle = await _running(context, run_id)
+    is_first = (await handle.plan()).approved_version is None
     print_result(await handle.reject_plan())
-    print_hint(f"to change the plan: research resume {handle.research_id}")
+    change = f"to change the plan: research resume {handle.research_id}"
+    print_hint(change if is_first else f"research watch {handle.research_id}")
 
 
 @commands.command("answer")
@@ -200,7 +205,8 @@ def print_plan(plan: PlanAnswer, research_id: str) -> None:
 def plan_lines(plan: PlanAnswer, queries: Sequence[str] = ()) -> list[str]:
     """Return the brief of a plan, a line per sub-query (or these `queries`), then its other parts under labels."""
     lines = [printable(plan.brief)] if plan.brief else []
-    lines += queries or [f"- {printable(query.text)}" for query in plan.sub_queries]
+    own = [query for query in plan.sub_queries if query.origin != CHOSEN_BY_AGENT]
+    lines += queries or [f"- {printable(query.text)}" for query in own]
     for part in LABELS:
         if texts := getattr(plan, part):
             lines += [f"{part}:", *(f"- {printable(text)}" for text in texts)]

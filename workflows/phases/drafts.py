@@ -24,6 +24,7 @@ from contracts.report_updates import (
     REPORTER,
     AppliedUpdates,
     DraftStep,
+    LiveReportRequest,
     ReportUpdate,
     SplitRequest,
     UpdateInput,
@@ -300,6 +301,21 @@ async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> 
     result = await run.within_limits(call_records(run, activities.WITHDRAW_EVIDENCE, request, "withdraw", summary))
     for step in result.steps:
         take_step(run, step)
+
+
+async def follow_outline(run: ResearchRun) -> None:
+    """Give a live report the headings of the plan, if it has others; sections that are gone lose their text stepwise.
+
+    Raises `Interrupted`.
+    """
+    draft, outline = run.state.draft, run.state.plan.outline
+    if draft is None or list(draft.words_by_section) == outline:
+        return
+    request, summary = LiveReportRequest(**_live_report(run, draft)), "give the report other headings"
+    step = f"outline/{run.state.plan.version}"
+    result = await run.within_limits(call_records(run, activities.CHANGE_OUTLINE, request, step, summary))
+    for change in result.steps:
+        take_step(run, change)
 
 
 def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from temporalio.exceptions import ActivityError
 from contracts.lenient import distinct, to_line
 from contracts.orchestrator_roles import ASK_PERSON
 from contracts.outcome import HOOK, PERSON
-from contracts.plan import APPROVAL_PHRASE, MAX_QUESTIONS, MAX_ROUNDS, QuestionRound, Waiting, WaitKind
+from contracts.plan import APPROVAL_PHRASE, MAX_QUESTIONS, MAX_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
 from contracts.state import OpenPause, ResearchState
 from contracts.strategies import declaration
@@ -31,6 +31,7 @@ MAX_KNOWN_ROUNDS: Final = 6
 MAX_SHOWN_ITEMS: Final = 20
 """Number of the latest sub-queries, findings and gaps, each, passed to a hook."""
 SHOWN_CHARACTERS: Final = 200
+NOT_IN_TIME: Final = "nobody approved it in time"
 WAITS: Final = {
     WaitKind.CLARIFICATION: (RunStatus.AWAITING_CLARIFICATION, StopReason.CLARIFICATION_EXPIRED),
     WaitKind.APPROVAL: (RunStatus.AWAITING_APPROVAL, StopReason.APPROVAL_EXPIRED),
@@ -48,12 +49,13 @@ class HumanGate:
     async def wait_for_approval(self) -> bool:
         """Ask and wait as the request requires; return false if a person's reply calls for a new plan.
 
-        Also false for a plan that was edited by a person and must be judged.
+        Also false for a plan that was edited by a person and must be judged. A new version of an approved plan waits
+        for its own approval; without one the run continues with the approved one.
 
         Raises `Interrupted` if the run is stopped, the plan is rejected, or no one answers in time.
         """
         run, state, gates = self._run, self._run.state, self._run.resolved.gates
-        if state.plan.to_judge:
+        if state.plan.to_judge or not self._take_change():
             return False
         while gates.clarifies and not state.clarification.done and not state.plan.nodes:
             await self._clarify()
@@ -63,6 +65,10 @@ class HumanGate:
             reply = await self._wait(waiting)
             if reply.plan is not None:
                 return False
+            if reply.rejected is not None and state.approved_plan is not None:
+                is_expired = reply.rejected == NOT_IN_TIME
+                self._keep_approved_plan(state.approved_plan, reply.rejected, by_person=not is_expired)
+                continue
             if reply.rejected is not None:
                 run.decide(PERSON, "reject_plan", reply.rejected)
                 run.note("plan.rejected", f"the plan is rejected: {reply.rejected}".removesuffix(": "))
@@ -71,8 +77,7 @@ class HumanGate:
                 self._take_answers(reply.answers, state.plan.questions, {"version": state.plan.version})
                 return False
             if reply.approved is None:
-                run.decide(PERSON, "revise_plan", reply.guidance)
-                run.guide(PERSON, reply.guidance, state.phase)
+                self._guide_planner(reply)
                 return False
             if reply.overruled and (objections := state.plan.open_objections):
                 queries = [objection.query_id for objection in objections]
@@ -85,11 +90,60 @@ class HumanGate:
             state.approved_version = reply.approved
             run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
             run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
+        if state.approved_plan is not None and state.approved_plan.version != state.plan.version:
+            state.approved_plan = None
         if run.is_permitted and not self._providers_checked:
             self._providers_checked = True
             with run.clock.stopped():
                 await run.hooks.check_providers()
         return True
+
+    def end(self) -> None:
+        """Have the report written by the approved plan, whatever version of it is not approved yet."""
+        state, approved = self._run.state, self._run.state.approved_plan
+        if self._run.inbox.replies and state.waiting is None:
+            self._run.degrade("a change of the plan came too late: the report goes by the version before")
+            self._run.inbox.replies.clear()
+        if approved is not None and approved.version != state.plan.version:
+            state.waiting = None
+            self._keep_approved_plan(approved, "the research ended before it was approved", by_person=False)
+
+    # --- changes of an approved plan ---------------------------------------------------------------------------------
+    def _take_change(self) -> bool:
+        """Make a person's version of an approved plan the plan; return false if the planner is to make it."""
+        run, state = self._run, self._run.state
+        if state.waiting is not None or not run.inbox.replies:
+            return True
+        state.approved_plan = state.approved_plan or state.plan
+        while run.inbox.replies and (plan := run.inbox.replies[0].plan) is not None:
+            run.inbox.replies.pop(0)
+            self._replace_plan(plan)
+        if run.inbox.replies and run.inbox.replies[0].guidance:
+            self._guide_planner(run.inbox.replies.pop(0))
+            return False
+        return True
+
+    def _guide_planner(self, reply: Reply) -> None:
+        self._run.decide(PERSON, "revise_plan", reply.guidance)
+        self._run.guide(PERSON, reply.guidance, self._run.state.phase)
+
+    def _replace_plan(self, plan: Plan) -> None:
+        """Make a plan as edited by a person the plan of the run."""
+        run, count = self._run, len(plan.parts)
+        run.state.plan = plan
+        run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
+        parts = "steps" if count and not plan.parts[0].needs_search else "sub-queries"
+        run.note("plan.revised", f"plan version {plan.version}: {count} {parts}", **plan.texts())
+
+    def _keep_approved_plan(self, approved: Plan, reason: str, *, by_person: bool) -> None:
+        """Return to the approved plan, under a version of its own, since the number of the other one was shown."""
+        run, state, other = self._run, self._run.state, self._run.state.plan.version
+        state.plan = approved.model_copy(update={"version": other + 1})
+        state.approved_version, state.approved_plan = state.plan.version if state.approved_version else None, None
+        agent = PERSON if by_person else AgentRole.SUPERVISOR
+        run.decide(agent, "keep_plan", reason, {"version": other}, {"version": state.plan.version})
+        text = f"plan version {other} is not approved: version {state.plan.version} is the plan of before"
+        run.note("plan.rejected" if by_person else "status", text, level="info", version=state.plan.version)
 
     # --- clarification ---------------------------------------------------------------------------------------------
     async def _clarify(self) -> None:
@@ -168,18 +222,15 @@ class HumanGate:
                 run.note("wait.started", text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
             run.checkpoints.save_in_background()
             while (plan := (reply := await self._next_reply(waiting)).plan) is not None:
-                state.plan, count = plan, len(plan.parts)
                 state.waiting = state.waiting and state.waiting.for_plan(plan)
-                run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
-                parts = "steps" if count and not plan.parts[0].needs_search else "sub-queries"
-                run.note("plan.revised", f"plan version {plan.version}: {count} {parts}", **plan.texts())
+                self._replace_plan(plan)
                 run.checkpoints.save_in_background()
                 if plan.to_judge:
                     break
-            if reply.rejected is not None:
+            if reply.rejected is not None and state.approved_plan is None:
                 return reply  # `waiting` stays set, because the result names the plan
             state.waiting, state.status = None, RunStatus.RUNNING
-            run.note("wait.ended", "a person has answered", kind=waiting.kind.value)
+            run.note("wait.ended", "the wait for a person is over", kind=waiting.kind.value)
             # A late save of the waiting state would give up the slot that the run takes now.
             await run.checkpoints.settle()
             await run.hooks.wait_for_turn()
@@ -198,6 +249,8 @@ class HumanGate:
             seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()
             if seconds <= 0:
                 run.note("wait.expired", f"{waiting.describe()} was not given in time")
+                if run.state.approved_plan is not None:
+                    return Reply(rejected=NOT_IN_TIME)
                 raise Interrupted(WAITS[waiting.kind][1])
             alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {waiting.describe()} is due"))
             try:

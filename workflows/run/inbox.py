@@ -10,6 +10,7 @@ from contracts.addresses import normalized_text, short_hash, sub_query_id
 from contracts.parse_request import error_lines
 from contracts.plan import (
     ANSWER_CHARACTERS,
+    APPROVAL_PHRASE,
     ObjectionKind,
     Plan,
     PlannedQuery,
@@ -19,10 +20,11 @@ from contracts.plan import (
     WaitKind,
     raise_limits,
 )
+from contracts.request import Approve
 from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState
 from contracts.strategies import declaration
-from contracts.vocabulary import NodeKind, StopReason
+from contracts.vocabulary import NodeKind, NodeStatus, Phase, RunStatus, StopReason
 
 OUTLINE_PARTS: Final = frozenset({"outline", "questions", "assumptions"})
 """Parts found only in plans with an outline."""
@@ -73,7 +75,7 @@ class Inbox:
     steering: list[str] = field(default_factory=list)
     """Messages for the next unit."""
     replies: list[Reply] = field(default_factory=list)
-    """Replies to the run's current wait."""
+    """Replies to the run's current wait, or a new version of an approved plan with the replies to that."""
     closing: bool = False
     """True once the final report is being written, when it is too late to steer."""
 
@@ -167,10 +169,18 @@ def read_rejection(state: ResearchState, pending: Sequence[Reply], reason: Any =
 
 
 def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any, version: Any = None) -> Reply:
-    """Return guidance for the planner, or the plan as edited by a person."""
-    waiting = _current_wait(state, pending, WaitKind.APPROVAL)
-    if version is not None and version != waiting.plan_version:
-        raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
+    """Return guidance for the planner, or the plan as edited by a person.
+
+    The plan waits for approval, or it has an outline and the run works by it: then the new version waits for its own.
+    """
+    is_late = _is_at_work(state)
+    if is_late:
+        _check_late_revision(state, pending)
+    else:
+        _current_wait(state, pending, WaitKind.APPROVAL)
+    plan, resolved = _newest_plan(state, pending), state.resolution
+    if version is not None and version != plan.version:
+        raise Unacceptable(NEWER_PLAN.format(plan.version))
     data = {"guidance": revision} if isinstance(revision, str) else revision
     if not isinstance(data, dict) or ("guidance" in data) == bool(PLAN_PARTS & set(data)):
         parts = "brief, sub_queries and, if the plan has an outline, outline, questions and assumptions"
@@ -183,12 +193,12 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
         if not parsed.guidance.strip():
             raise Unacceptable("revision.guidance: the text is empty; say what to look into, or leave out")
         return Reply(guidance=parsed.guidance.strip())
-    plan, resolved = _newest_plan(state, pending), state.resolution
     if not plan.outline and (named := sorted(OUTLINE_PARTS & parsed.model_fields_set)):
         raise Unacceptable(f"revision.{named[0]}: the plan of this run has none; leave it out")
     update = parsed.model_dump(include={"brief", *OUTLINE_PARTS}, exclude_none=True) | {"version": plan.version + 1}
     if parsed.sub_queries is not None:
-        update["nodes"] = _replace_parts(plan, parsed.sub_queries, resolved.limits)
+        nodes = _replace_parts(plan, parsed.sub_queries, resolved.limits)
+        update["nodes"] = with_searched(plan, nodes) if is_late else nodes
     update |= {"objections": [], "to_judge": declaration(resolved.strategy).judges_edits}
     return Reply(plan=plan.model_copy(update=update))
 
@@ -197,6 +207,8 @@ def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Rep
     """Interpret a text for the current wait: as an answer, the approval phrase, or guidance for the planner."""
     if not isinstance(text, str) or not text.strip():
         raise Unacceptable(f"text: expected 1 to {ANSWER_CHARACTERS} characters")
+    if state.waiting is None:
+        _current_wait(state, pending, WaitKind.CLARIFICATION)
     if state.waiting is not None and state.waiting.kind is WaitKind.CLARIFICATION:
         return read_answers(state, pending, [text])
     if state.waiting is not None and state.waiting.is_phrase(text):
@@ -204,11 +216,39 @@ def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Rep
     return read_revision(state, pending, text)
 
 
+# --- a plan that the run works by ------------------------------------------------------------------------------------
+def _is_at_work(state: ResearchState) -> bool:
+    """Return true for a run that works by a plan with an outline, approved or in no need of it."""
+    is_running = state.status is RunStatus.RUNNING and state.resolved is not None
+    return is_running and state.waiting is None and bool(state.plan.outline) and not state.needs_approval
+
+
+def _check_late_revision(state: ResearchState, pending: Sequence[Reply]) -> None:
+    """Raise `Unacceptable` while an earlier change is made; the plan itself may be changed any number of times."""
+    if state.phase == Phase.PLANNING:
+        raise Unacceptable("plan: a new version is being made: look at it with `research plan` in a moment")
+    if any(reply.plan is None for reply in pending):
+        raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
+
+
+def with_searched(plan: Plan, nodes: Sequence[PlanNode]) -> list[PlanNode]:
+    """Return the nodes of a new version: those searched for by now stay, whether the version names them or not."""
+    searched = {node.id: node for node in plan.nodes if node.status is not NodeStatus.PENDING}
+    named = {node.id for node in nodes}
+    unnamed = [node for node in searched.values() if node.id not in named]
+    return [*unnamed, *(searched.get(node.id, node) for node in nodes)]
+
+
 # --- the wait ------------------------------------------------------------------------------------------------------
 def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind) -> Waiting:
     waiting = state.waiting
+    if waiting is None and pending and pending[0].plan and state.resolution.gates.requires_approval:
+        # A version of an approved plan that the run presents at its next step.
+        phrase = APPROVAL_PHRASE if state.resolution.gates.approve is Approve.PHRASE else None
+        waiting = Waiting(kind=WaitKind.APPROVAL, phrase=phrase).for_plan(_newest_plan(state, pending))
     if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
-        raise Unacceptable(f"plan: version {state.approved_version} is approved already; the run goes by it")
+        remedy = "say what else to look for with `research steer`"
+        raise Unacceptable(f"plan: version {state.approved_version} is approved already; {remedy}")
     if waiting is None and state.resolved is None:
         # Also true for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")
@@ -234,8 +274,10 @@ def _replace_parts(plan: Plan, queries: Sequence[PlannedQuery], limits: Effectiv
     known = {normalized_text(node.text): node for node in parts}
     first = parts[0] if parts else PlanNode(id="", text="", kind=NodeKind.QUERY)
     limit = "max_sub_queries" if first.needs_search or not limits.max_steps else "max_steps"
-    if len(queries) > (maximum := getattr(limits, limit)):
-        message = f"revision.sub_queries: {len(queries)} were given; at most {maximum} are allowed"
+    searched = {key for key, node in known.items() if node.status is not NodeStatus.PENDING}
+    count = sum(normalized_text(query.query) not in searched for query in queries)
+    if count > (maximum := getattr(limits, limit)):
+        message = f"revision.sub_queries: {count} were given; at most {maximum} are allowed"
         raise Unacceptable(f"{message} (limits.{limit})")
     nodes: dict[str, PlanNode] = {}
     for index, query in enumerate(queries):

@@ -74,7 +74,8 @@ class UnitStrategy(Strategy):
 
     def replan(self, state: ResearchState) -> None:
         """Plan again, with the person's message as guidance."""
-        self.position.of(state).next_unit = self.planning
+        position = self.position.of(state)
+        position.next_unit, position.finished = self.planning, False
 
 
 async def carry_out(

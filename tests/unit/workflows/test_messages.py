@@ -14,10 +14,11 @@ from contracts.outcome import Event
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
 from contracts.request import Approve, Gates
 from contracts.state import ResearchState
-from contracts.vocabulary import Phase, RunStatus, StopReason
+from contracts.vocabulary import NodeStatus, Phase, RunStatus, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
 from workflows.messages import PersonMessages
+from workflows.run import inbox
 from workflows.run.context import page_after
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
@@ -54,6 +55,16 @@ def over() -> PersonMessages:
 def approved() -> PersonMessages:
     made = approving()
     made._state.waiting, made._state.approved_version = None, 2
+    return made
+
+
+def at_work(phase: str = "turn-1", approve: Approve = Approve.PLAN) -> PersonMessages:
+    """Works by a plan with an outline, which is approved if it must be."""
+    made = outlined()
+    state = made._state
+    state.resolved = states.resolved(gates=Gates(approve=approve))
+    state.waiting, state.phase, state.status = None, phase, RunStatus.RUNNING
+    state.approved_version = None if approve is Approve.NONE else 2
     return made
 
 
@@ -98,6 +109,12 @@ TOO_LATE = "too late: the report is being written"
         (outlined(), "answers", [["a", "b", "c"]], "answers: 3 were given to 2 questions"),
         (outlined(), "revision", [{"outline": []}], "revision.outline: expected at least 1"),
         (approving(), "revision", [{"outline": ["x"]}], "revision.outline: the plan of this run has none"),
+        (approved(), "revision", [{"brief": "x"}], "plan: version 2 is approved already; say what else to look for"),
+        (at_work(phase=Phase.PLANNING), "revision", [{"brief": "x"}], "plan: a new version is being made"),
+        (at_work(), "revision", [{"brief": "x"}, 1], "version: the plan is version 2 by now"),
+        (at_work(), "approval", [2], "plan: version 2 is approved already"),
+        (at_work(), "reply", ["x"], "the run asks nothing now, it is running"),
+        (of_state(states.state(), closing=True), "revision", [{"brief": "x"}], TOO_LATE),
         (approved(), "answers", [["x"]], "the run asks nothing now, it is created"),
         (clarifying(), "answers", [["x" * 3_000]], "answers.0: longer than 2000 characters"),
         (clarifying(), "answers", [["x"], 2], "round: the questions of round 1 are open"),
@@ -151,6 +168,47 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     assert await asked.answer_clarification(["the second"], 1) == "taken: the run goes on with your answers"
     assert asked._inbox.replies == [Reply(answers=["the second"])]
     PHRASE._check_approval(2, " “authorized to  execute”. ")  # compared as a person would
+
+
+async def test_a_plan_with_headings_may_change_while_the_run_works_by_it() -> None:
+    """What is changed first is what the next change is based on; all of it waits for one yes, which may come at once
+    (C2-9).
+    """
+    run = at_work()
+    changed = await run.revise_plan({"outline": ["Why"]}, 2)
+    assert changed.startswith("taken: at its next step the run waits for the approval of plan version 3; until then")
+    assert "plan version 4" in await run.revise_plan({"brief": "Shorter."}, 3)
+    with pytest.raises(ApplicationError, match="version: 3 is older"):
+        run._check_approval(3)
+    dropped = at_work()
+    await dropped.revise_plan({"outline": ["Why"]}, 2)
+    assert await dropped.reject_plan("no") == "rejected: the run continues with the plan of before"
+    assert "plan version 4" in await run.approve_plan(4)
+    first, second, approval = run._inbox.replies
+    assert (first.plan.outline, second.plan.outline, second.plan.brief) == (["Why"], ["Why"], "Shorter.")
+    assert approval.approved == 4
+    with pytest.raises(ApplicationError, match="an earlier message is being taken up"):
+        run._check_revision({"brief": "Another."}, 4)
+    free = at_work(approve=Approve.NONE)
+    said = await free.revise_plan({"outline": ["Why"]}, 2)
+    assert said == "taken: from its next step on the run goes by plan version 3"
+    with pytest.raises(ApplicationError, match="the run asks nothing now"):
+        free._check_approval(3)
+
+
+def test_what_was_searched_stays_in_a_changed_plan() -> None:
+    """Whether the person names it or not, and beyond the limit of queries, which counts those to search alone (C2-9)."""
+    run = at_work()
+    limit = run._state.resolution.limits.max_sub_queries
+    done = [PlanNode(id=f"sq-{n}", text=f"Done {n}", status=NodeStatus.COMPLETED) for n in range(limit)]
+    nodes = [*done, PlanNode(id="sq-p", text="Not yet")]
+    run._state.plan = run._state.plan.model_copy(update={"nodes": nodes})
+    queries = [*(node.text for node in done[1:]), *(f"New {n}" for n in range(limit))]
+    changed = inbox.read_revision(run._state, [], {"sub_queries": queries}).plan
+    assert [node.text for node in changed.nodes] == [done[0].text, *queries]
+    assert [node.status for node in changed.nodes[:limit]] == [NodeStatus.COMPLETED] * limit
+    with pytest.raises(inbox.Unacceptable, match=f"{limit + 1} were given; at most {limit}"):
+        inbox.read_revision(run._state, [], {"sub_queries": [*queries, "One more"]})
 
 
 async def test_words_are_taken_until_the_last_report_is_written() -> None:

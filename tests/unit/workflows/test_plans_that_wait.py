@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from contracts.outcome import PERSON
 from contracts.outlines import MAX_HEADINGS
 from contracts.plan import APPROVAL_PHRASE, Objection, ObjectionKind, WaitKind
 from contracts.state import ResearchState
-from contracts.vocabulary import Outcome, RunStatus, StopReason
+from contracts.vocabulary import NodeStatus, Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import Trial, begin_again, begun
 from tests.fakes import library_work, tool_work
 from tests.toy.outlining import ANOTHER_OUTLINE, outlining_declared
@@ -151,9 +152,7 @@ async def test_a_cancelled_run_waits_for_nobody(tmp_path: Path) -> None:
 
 
 async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Path) -> None:
-    """After the approval a person cannot edit them, and what a strategy would change waits like the first plan, also in
-    another process (C2-9).
-    """
+    """What a strategy would change after the approval waits like the first plan, also in another process (C2-9)."""
     async with outlined(tmp_path, name="outlining", metadata={"another_outline": True}) as trial:
         await trial.asked()
         approved = trial.state.plan.outline
@@ -172,8 +171,119 @@ async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Pat
         await again.answer(inbox.read_approval(again.state, [], 2))
         await again.task
         again.assert_completed()
-        with pytest.raises(inbox.Unacceptable, match="plan: version 2 is approved already"):
-            inbox.read_revision(again.state, [], {"outline": ["Other"]})
+
+
+CHANGE = {"outline": ["Costs", "Overview"], "sub_queries": ["Which settings start autovacuum?"]}
+
+
+async def change_in(trial: Trial, unit: str) -> None:
+    """Have a person change the plan at the first call of a unit, and wait until the run presents the new version."""
+
+    async def revise() -> None:
+        trial.inbox.replies.append(inbox.read_revision(trial.state, trial.inbox.replies, CHANGE, 1))
+
+    trial.host.acts[unit, 1] = revise
+    await trial.asked(1)
+    await trial.answer(inbox.read_approval(trial.state, [], 1))
+    waiting = await trial.asked(2)
+    assert (waiting.kind, trial.state.status) == (WaitKind.APPROVAL, RunStatus.AWAITING_APPROVAL)
+    assert not trial.run.is_permitted
+
+
+def headings_of(report: str) -> list[str]:
+    return [line.removeprefix("## ") for line in report.splitlines() if line.startswith("## ")]
+
+
+@pytest.mark.parametrize(("engine", "unit"), [("model", "turn-4"), ("extractive", "turn-4"), ("model", "turn-2")])
+async def test_an_approved_plan_changes_by_a_version_with_its_own_yes(tmp_path: Path, engine: str, unit: str) -> None:
+    """The run finishes its step, waits, and then has report and agent go by the new headings and queries; what was
+    searched stays, and each step keeps the bound of an update (C2-9).
+    """
+    async with outlined(tmp_path, engine, query=QUESTION) as trial:
+        await change_in(trial, unit)
+        left, draft = trial.left, trial.state.draft
+        asked = {node.text for node in trial.state.plan.sub_queries if node.status is NodeStatus.COMPLETED}
+        assert list(draft.words_by_section) != CHANGE["outline"]
+        await asyncio.sleep(0.05)
+        assert trial.left == left
+        await trial.answer(inbox.read_approval(trial.state, [], 2))
+        await trial.task
+        trial.assert_completed()
+        state = trial.state
+        assert (state.approved_version, state.plan.version, state.approved_plan) == (2, 2, None)
+        assert list(state.draft.words_by_section) == CHANGE["outline"]
+        assert headings_of(await trial.report())[:2] == CHANGE["outline"]
+        texts = {node.text: node.status for node in state.plan.sub_queries}
+        assert texts["Which settings start autovacuum?"] is NodeStatus.COMPLETED
+        assert asked <= set(texts)
+        steps = [event.data for event in state.events if event.type == "report.updated"]
+        assert all(step["inserted"] + step["removed"] <= 800 for step in steps)
+        cited = set(state.draft.evidence_ids)
+        assert all(cited & set(finding.evidence_ids) for finding in state.findings)  # removed notes were written again
+        prompts = [one.prompt for one in trial.api.requests if one.role == "living_agent"]
+        assert any("The person changed the plan" in prompt for prompt in prompts) is (engine == "model")
+
+
+@pytest.mark.parametrize("how", ["reject", "expire", "stop"])
+async def test_a_version_that_is_not_approved_leaves_the_approved_plan(tmp_path: Path, how: str) -> None:
+    """Rejected or not approved in time, the run goes on by the plan of before; stopped, its report goes by it (C2-9)."""
+    async with outlined(tmp_path, query=QUESTION) as trial:
+        await change_in(trial, "turn-4")
+        headings, queries = list(trial.state.draft.words_by_section), trial.state.approved_plan.sub_queries
+        if how == "reject":
+            await trial.answer(inbox.read_rejection(trial.state, [], "the old one was better"))
+        elif how == "expire":
+            await trial.host.advance(trial.run.resolved.limits.max_wait_seconds + 1)
+        else:
+            await trial.stop()
+        await trial.task
+        state = trial.state
+        expected = Outcome.PARTIAL if how == "stop" else Outcome.COMPLETED
+        assert state.result.outcome is expected, (state.failed_branches, state.limitations)
+        assert (state.plan.outline, state.plan.version, state.approved_version) == (headings, 3, 3)
+        assert {query.id for query in queries} <= {query.id for query in state.plan.sub_queries}
+        assert "Which settings start autovacuum?" not in {query.text for query in state.plan.sub_queries}
+        assert headings_of(await trial.report())[: len(headings)] == headings
+        kept = next(decision for decision in state.decisions if decision.action == "keep_plan")
+        assert (kept.agent == PERSON) is (how == "reject")
+
+
+async def test_words_about_an_approved_plan_have_its_planner_make_a_version(tmp_path: Path) -> None:
+    """The planner knows the plan that it replaces; what was searched stays, and the version waits for its own yes."""
+    async with outlined(tmp_path, query=QUESTION) as trial:
+
+        async def revise() -> None:
+            trial.inbox.replies.append(inbox.read_revision(trial.state, [], "less about settings"))
+
+        trial.host.acts["turn-3", 1] = revise
+        await trial.asked(1)
+        await trial.answer(inbox.read_approval(trial.state, [], 1))
+        await trial.asked(2)
+        asked = {node.id for node in trial.state.plan.sub_queries if node.status is NodeStatus.COMPLETED}
+        assert asked
+        prompts = [one.prompt for one in trial.api.requests if one.role == "decomposer"]
+        assert "less about settings" in prompts[-1]
+        await trial.answer(inbox.read_approval(trial.state, [], 2))
+        await trial.task
+        trial.assert_completed()
+        searches = trial.world.corpus.searches
+        assert len(searches) == len(set(searches))
+
+
+async def test_a_changed_plan_waits_in_another_process_too(tmp_path: Path) -> None:
+    """Cancelled while the new version waits, the run presents it again, and can still return to the approved one."""
+    async with outlined(tmp_path, query=QUESTION) as trial:
+        await change_in(trial, "turn-4")
+        approved = trial.state.approved_plan.outline
+        await trial.cancel()
+        await asyncio.wait([trial.task])
+        again = await begin_again(trial, gates={}, query=QUESTION)
+        again.start()
+        assert (await again.asked(2)).plan_version == 2
+        await again.answer(inbox.read_rejection(again.state, [], ""))
+        await again.task
+        again.assert_completed()
+        assert again.state.plan.outline == approved
 
 
 # --- scopes ----------------------------------------------------------------------------------------------------------

@@ -9,16 +9,18 @@ from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
 from workflows.phases.agent_reading import list_pages, page_source, unanalyzed_sources
+from workflows.phases.drafts import follow_outline
 from workflows.phases.gathering import Gathering, read_again, withdraw_sources
 from workflows.rules.gaps import open_gaps, silent_gap, with_gaps
 from workflows.rules.sub_queries import plan_sub_queries
-from workflows.run.inbox import Interrupted
+from workflows.run.inbox import Interrupted, with_searched
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.living.turns import (
     MAX_TURNS,
     LivingPosition,
     LivingUnit,
     analyze_files,
+    follow_plan,
     place_notes,
     start_report,
     take_turn,
@@ -37,6 +39,8 @@ class LivingStrategy(UnitStrategy):
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the next unit."""
         state, position = run.state, LivingPosition.of(run.state)
+        if position.next_unit != LivingUnit.PLANNING:
+            await follow_plan(run, position)
         if position.finished:
             if position.turn > MAX_TURNS and not position.has_reported:
                 return Finished(StopReason.MAX_ITERATIONS)
@@ -110,6 +114,7 @@ class LivingStrategy(UnitStrategy):
         if not state.plan.outline:
             return
         try:
+            await follow_outline(run)
             await analyze_files(run, LivingPosition.of(state), engine=EngineKind.EXTRACTIVE)
         except Interrupted:
             run.degrade("not everything that was read could be analyzed in time")
@@ -176,9 +181,10 @@ async def _plan(run: ResearchRun) -> None:
     )
     output = await run.ask(DECOMPOSER, "plan", request)
     proposed = [SubQuery(query=query, priority=1) for query in output.expanded_queries]
+    planned = plan_sub_queries(proposed, state.iteration, resolved.limits.max_sub_queries)
     run.draft_plan(
         output.brief,
-        plan_sub_queries(proposed, state.iteration, resolved.limits.max_sub_queries),
+        with_searched(state.plan, planned),
         outline=output.outline,
         questions=output.clarifying_questions,
         assumptions=output.assumptions,

@@ -43,7 +43,7 @@ from workflows.phases.agent_reading import (
     unanalyzed_sources,
     unread_reason,
 )
-from workflows.phases.drafts import apply_updates, take_step, update_input
+from workflows.phases.drafts import apply_updates, follow_outline, take_step, update_input
 from workflows.rules.sub_queries import same_query, sources_left, subject_words
 from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
@@ -102,6 +102,8 @@ class LivingPosition(UnitPosition, ReadingPosition):
     """Questions it left open when it finished."""
     ended: str = ""
     """Reason why there are no more turns; empty while there are."""
+    plan_version: int = 0
+    """Version of the plan that the agent and the report go by; 0 before the first turn."""
 
 
 def unasked_queries(state: ResearchState) -> list[PlanNode]:
@@ -125,6 +127,42 @@ class TurnWork:
     updates: dict[str, UpdateArguments] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     """Reasons why calls are not executed."""
+
+
+async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
+    """Have report and agent go by another version of the plan, which a person approved after the first turn.
+
+    Raises `Interrupted`.
+    """
+    state, followed = run.state, position.plan_version
+    position.plan_version = state.plan.version
+    headings = list(state.draft.words_by_section) if state.draft else []
+    if followed in (0, state.plan.version) or not (headings != state.plan.outline or unasked_queries(state)):
+        return
+    position.plan_version = followed  # until the report has the headings
+    await follow_outline(run)
+    position.plan_version = state.plan.version
+    cited = set(state.draft.evidence_ids if state.draft else ())
+    # Notes of removed sections may be written again, under other headings.
+    position.placed = [
+        note.id for note in state.findings if note.id in position.placed and cited & set(note.evidence_ids)
+    ]
+    position.unwritable, position.idle_turns, position.has_reported, position.ended = [], 0, False, ""
+    position.finished, position.next_unit = False, LivingUnit.TURN
+    if position.turn > MAX_TURNS:
+        position.ended, position.next_unit = "the turns of the agent are used up", LivingUnit.COMPLETION
+    position.reminder = describe_change(state, position)
+    run.decide(LIVING_AGENT.name, "follow_plan", "", {"version": state.plan.version})
+
+
+def describe_change(state: ResearchState, position: LivingPosition) -> str:
+    """Describe a changed plan to the agent: the headings, and the queries and notes that it is to see to."""
+    lines = ["The person changed the plan. The headings of the report are now: " + "; ".join(state.plan.outline)]
+    if queries := [query.text for query in unasked_queries(state)]:
+        lines.append("Queries of the plan that were not asked yet: " + "; ".join(queries))
+    if notes := [number for numbers in unwritten_notes(state, position.unwritable).values() for number in numbers]:
+        lines.append("Notes that no section has: " + ", ".join(map(str, sorted(notes))))
+    return "\n".join(lines)
 
 
 # --- the turn --------------------------------------------------------------------------------------------------------

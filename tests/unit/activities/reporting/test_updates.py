@@ -16,6 +16,7 @@ from activities.reporting.updates import (
     LiveText,
     UpdateRefused,
     apply_update,
+    change_outline,
     describe_live,
     elements_of,
     empty_report,
@@ -339,3 +340,26 @@ def test_withdrawn_passages_leave_by_whole_reports_within_the_bound(
     assert keys.isdisjoint(left)
     before = [key for part in parts if part not in citing for key in cited_evidence(read_body(part))]
     assert sorted(set(left)) == sorted(set(before))
+
+
+OTHER_OUTLINES = st.lists(st.sampled_from([*OUTLINE, "Prices", "History"]), min_size=1, max_size=5, unique=True)
+
+
+@settings(max_examples=80, deadline=None)
+@given(REPORTS, OTHER_OUTLINES, st.sampled_from([200, 800]))
+def test_a_report_gets_other_headings_by_whole_reports_within_the_bound(
+    report: LiveText, outline: list[str], most: int
+) -> None:
+    """Sections whose heading stays keep their text; the others lose it step by step before the headings change (C2-9)."""
+    steps, earlier = change_outline(report, outline, most), report
+    bodies = dict(report.sections)
+    for step in steps:
+        assert read_live(step.text) == step
+        removed = [body for name, body in report.sections if name not in outline]
+        longest = max((len(write_element(part)) for body in removed for part in read_body(body)), default=0)
+        assert sum(measure_reports(earlier, step)) <= max(most, 2 * longest + 8)
+        earlier = step
+    assert bool(steps) == (outline != report.headings)
+    assert earlier.headings == outline
+    assert [body for _, body in earlier.sections] == [bodies.get(name, "") for name in outline]
+    assert all(step.headings == report.headings for step in steps[:-1])
