@@ -29,11 +29,11 @@ from contracts.notebooks import HitsEntry, strip_entry_texts
 from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.parse_request import error_lines
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
-from contracts.resolved import CorpusSnapshot, ResolvedResearch
+from contracts.resolved import MAX_CLOSEST_TITLES, MAX_SHOWN_TITLES, CorpusSnapshot, ResolvedResearch
 from contracts.state import ResearchState
 from contracts.state_changes import apply_change, json_digest, unpack_json
 from contracts.strategies import declaration, list_selectable
-from contracts.vocabulary import Outcome, RunStatus
+from contracts.vocabulary import EngineKind, Outcome, RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, CorpusUnknown, ProviderError, RateLimited, Unavailable
 from providers.interfaces import ContentStore, Corpora, SessionStore
 from providers.shared.run_queue import RunQueue
@@ -131,7 +131,9 @@ class RecordsActivities:
         corpus, attributes = await self._corpus(parsed.corpus), await self._has_search_attributes()
         resolved = resolve(research_id, parsed, self.configuration, corpus, search_attributes=attributes)
         followed = await self._follow_up(resolved, parsed.follow_up_of) if parsed.follow_up_of else None
-        resolved = resolved.model_copy(update={"follow_up": followed, "canary": await self._canary(resolved)})
+        corpus = await self._with_closest_titles(resolved)
+        changes = {"follow_up": followed, "canary": await self._canary(resolved), "corpus": corpus}
+        resolved = resolved.model_copy(update=changes)
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
     async def _load_run(self, research_id: str, parsed: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:
@@ -155,6 +157,8 @@ class RecordsActivities:
         corpus = stored.corpus if parsed.refresh else None
         newest = await self._corpus(corpus.name, refresh=True) if corpus else None
         resolved = resolve_again(stored, parsed, self.configuration, newest)
+        if newest is not None:
+            resolved = resolved.model_copy(update={"corpus": await self._with_closest_titles(resolved)})
         finished = not parsed.refresh and state.result is not None and state.result.outcome is Outcome.COMPLETED
         return messages.Prepared(
             resolved=resolved,
@@ -238,6 +242,18 @@ class RecordsActivities:
             return snapshot if snapshot.indexed_at and not refresh else await self.corpora.refresh(name)
         except CorpusUnknown as error:
             raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
+
+    async def _with_closest_titles(self, resolved: ResolvedResearch) -> CorpusSnapshot | None:
+        """Return the corpus of a run with the titles that fit its question best, for models that choose searches."""
+        corpus = resolved.corpus
+        if corpus is None or resolved.engine is not EngineKind.MODEL:
+            return corpus
+        closest = await self.corpora.closest_titles(corpus.name, resolved.query, MAX_CLOSEST_TITLES)
+        others = corpus.overview.titles
+        room = max(1, MAX_SHOWN_TITLES - len(closest))
+        every = max(1, -(-len(others) // room))  # those that are left still stand for all documents
+        overview = corpus.overview.model_copy(update={"closest": closest, "titles": others[::every]})
+        return corpus.model_copy(update={"overview": overview})
 
     async def _document(self, request: messages.DocumentPieceRequest) -> str:
         state = await self._load_state(request.research_id)

@@ -110,6 +110,9 @@ class CorpusOverview(Contract):
     """The largest folders, largest first; none if all documents are in one."""
     titles: list[str] = []
     """Titles that stand for the documents."""
+    closest: list[str] = []
+    """Titles of the documents that fit the question of a run best, best first, each with its path; none before a run
+    asks."""
     languages: list[str] = []
     """ISO 639 codes, most frequent first."""
     oldest: str = ""
@@ -128,6 +131,12 @@ class CorpusSnapshot(Contract):
     indexed_at: str = ""
     authority: str = "high"
     overview: CorpusOverview = CorpusOverview()
+
+
+MAX_CLOSEST_TITLES: Final = 28
+"""Documents that fit the question, as named to roles that choose searches."""
+MAX_SHOWN_TITLES: Final = 40
+"""Titles of both kinds in one prompt."""
 
 
 class SkippedFile(Contract):
@@ -256,6 +265,11 @@ class ResolvedResearch(SharedSettings):
     """Expected usage, as estimated by the workers; None for a run without paid calls."""
     advice: list[str] = []
     """Settings that would improve the run, one line each."""
+
+    @property
+    def one_collection(self) -> bool:
+        """Return true if one collection alone is searched: its documents speak with one voice."""
+        return self.corpus is not None and not self.web
 
     @property
     def source_characters(self) -> int | None:

@@ -165,6 +165,12 @@ class Corpora(SearchProvider, Protocol):
     async def describe(self, name: str) -> CorpusSnapshot:
         """Describe the current index. Raises `CorpusUnknown`."""
 
+    async def closest_titles(self, name: str, question: str, limit: int) -> list[str]:
+        """Return the titles of the documents that fit a question best, best first, each with its path in brackets.
+
+        Raises as `search` does.
+        """
+
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Return the skipped files with reasons."""
 

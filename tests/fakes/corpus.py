@@ -125,5 +125,10 @@ class MemoryCorpus:
     async def refresh(self, name: str, progress: Progress | None = None) -> CorpusSnapshot:
         return await self.describe(name)
 
+    async def closest_titles(self, name: str, question: str, limit: int) -> list[str]:
+        words = set(question.casefold().split())
+        titles = {path: text.splitlines()[0].lstrip("# ") for path, text in self._documents.items()}
+        return [f"{title} [{path}]" for path, title in titles.items() if words & set(title.casefold().split())][:limit]
+
     async def skipped(self, name: str) -> list[SkippedFile]:
         return []

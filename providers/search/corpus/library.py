@@ -160,6 +160,17 @@ class CorpusLibrary:
         definition = self.definition(name)
         return await look_up(self.index_path(name), lambda index: index.snapshot(definition), definition.snapshot())
 
+    async def closest_titles(self, name: str, question: str, limit: int) -> list[str]:
+        """Return the titles of the documents that fit a question best, best first, each with its path in brackets.
+
+        Raises as `refresh` does.
+        """
+        request = SearchRequest(
+            research_id="", operation="titles", provider=PROVIDER, corpus=name, text=question, max_results=limit
+        )
+        hits = (await self.search(request)).hits
+        return [f"{hit.title} [{address_path(split_url(hit.url)[1])}]".strip() for hit in hits]
+
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
         return await look_up(await self._index(name), IndexReader.skipped, [])
