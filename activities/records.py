@@ -249,7 +249,8 @@ class RecordsActivities:
         if corpus is None or resolved.engine is not EngineKind.MODEL:
             return corpus
         closest = await self.corpora.closest_titles(corpus.name, resolved.query, MAX_CLOSEST_TITLES)
-        others = corpus.overview.titles
+        named = {line.rpartition(" [")[0] for line in closest}
+        others = [title for title in corpus.overview.titles if title not in named]
         room = max(1, MAX_SHOWN_TITLES - len(closest))
         every = max(1, -(-len(others) // room))  # those that are left still stand for all documents
         overview = corpus.overview.model_copy(update={"closest": closest, "titles": others[::every]})

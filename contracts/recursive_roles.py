@@ -317,6 +317,11 @@ class ExtractInput(AnalyzeInput):
     task_type: TaskType
     task_detail: str = ""
 
+    @property
+    def fields_left_out(self) -> tuple[str, ...]:
+        """Return the fields of an analysis that one task on one source has no use for."""
+        return (*super().fields_left_out, "answers")
+
 
 class MentionedWork(Contract):
     """A work that a source mentions; it may be searched for, but a mention never opens it."""

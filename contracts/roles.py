@@ -72,6 +72,8 @@ class RoleInput(CompactModel):
     query: str = ""
     delegated: bool = False
     """True if the query is a task written by another role, which prompts show as data."""
+    one_collection: bool = False
+    """True if the run searches one collection alone, so that no source is more independent or better than another."""
     language: str = "en"
     iteration: int = 1
     max_iterations: int = 1
@@ -103,6 +105,11 @@ class RoleInput(CompactModel):
     """Sources protected by the request, which are always shown."""
     resolved_entry: str = ""
     """Hash of the stored resolution, which has the fields shared by all calls; empty: none."""
+
+    @property
+    def fields_left_out(self) -> tuple[str, ...]:
+        """Return the names of the answer's fields that this call does not ask for, at any depth of its schema."""
+        return ()
 
     def subject(self) -> str:
         """Return the subject of the call for the web UI; empty if the role's name is enough."""
@@ -265,6 +272,11 @@ class AnalyzeInput(RoleInput):
         return self.sub_queries or [self.sub_query]
 
     @property
+    def fields_left_out(self) -> tuple[str, ...]:
+        """Return the scales if all sources are of one collection: none of them can be surer or better than another."""
+        return ("confidence", "quality_updates") if self.one_collection else ()
+
+    @property
     def finding_limit(self) -> int:
         """Return the most findings of the call: more for several sub-queries, and where much is shown."""
         sizes = (source.text.size for source in self.sources if source.text is not None)
@@ -291,7 +303,8 @@ class Quote(Contract):
 
     source_id: str
     quote: str = Field(description="copied verbatim from the source")
-    start: int | None = Field(default=None, description="offset in the stored text, if known")
+    start: SkipJsonSchema[int | None] = None
+    """Offset in the stored text; only rules know it."""
 
 
 class ProposedFinding(Contract):
@@ -501,6 +514,7 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
         "model": resolved.models.get(role.tier.value) if by_model else None,
         "query": resolved.query,
         "delegated": resolved.delegated,
+        "one_collection": resolved.one_collection,
         "language": report_language or resolved.language,
         "preferences": prompt_preferences(role, resolved),
         "exclude": resolved.exclude,

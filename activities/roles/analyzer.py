@@ -72,7 +72,8 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         for number, proposed in enumerate(answer.findings, start=1)
         for opposed in proposed.contradicts
     ]
-    opinions = {item.source_id: item for item in answer.quality_updates}
+    is_rated = work.engine is not EngineKind.MODEL or not request.one_collection
+    opinions = {item.source_id: item for item in answer.quality_updates} if is_rated else {}
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
     return AnalyzerResult(
@@ -214,9 +215,9 @@ def _finding(work: Work, proposed: ProposedFinding, remarks: Sequence[str], evid
     source_ids = list(dict.fromkeys(item.source_id for item in evidence))
     cited = [source for source in work.request.sources if source.id in source_ids]
     supported = supported_confidence((source_voice(source.url, source.publisher), source.quality) for source in cited)
-    # It is not asked for where all sources speak with one voice.
+    is_asked = work.engine is not EngineKind.MODEL or not work.request.one_collection
     voices = {source_voice(source.url, source.publisher) for source in work.request.sources}
-    is_given = len(voices) > 1 or "confidence" in proposed.model_fields_set
+    is_given = is_asked and (len(voices) > 1 or "confidence" in proposed.model_fields_set)
     claimed = proposed.confidence if is_given else supported
     return Finding(
         id=finding_id(proposed.content, evidence_ids),

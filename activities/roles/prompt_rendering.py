@@ -33,7 +33,7 @@ from contracts.checking import ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
-from contracts.roles import RoleInput, RoleSpec, SourceExtract
+from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
 from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
@@ -211,7 +211,12 @@ class PromptBlocks:
 
     @property
     def one_voice(self) -> bool:
-        """True if all sources of the request speak with one voice, so that no finding can be surer than another."""
+        """True if all sources of the run, or of a writer's request, speak with one voice: no finding can be surer.
+
+        A reader may be shown one page alone, of a run that reads others elsewhere.
+        """
+        if self.request.one_collection or isinstance(self.request, AnalyzeInput):
+            return bool(self.request.one_collection)
         return len({source_voice(source.url, source.publisher) for source in self.request.sources}) == 1
 
     def links(self) -> list[str]:
@@ -262,8 +267,8 @@ class PromptBlocks:
             number = numbers.get(finding.sub_query_id)
             about = f" (on {number})" if number else ""
             statement = guard_line(finding.statement, ITEM_CHARACTERS)
-            line = f"{show_label(finding.id, self)}{about}: {statement} ({finding.confidence.value} confidence)"
-            lines.append(PromptBlock(line))
+            confidence = "" if self.one_voice else f" ({finding.confidence.value} confidence)"
+            lines.append(PromptBlock(f"{show_label(finding.id, self)}{about}: {statement}{confidence}"))
         return lines
 
     def headings(self, reference: DocumentRef | None) -> list[PromptBlock]:

@@ -117,10 +117,20 @@ def _encodable(value: Any) -> Any:
 
 
 # --- answers of a schema ---------------------------------------------------------------------------------------------
-@lru_cache(maxsize=64)
-def schema_text(answer: type[RoleAnswer]) -> str:
-    """Return the JSON schema of an answer, with fields in the order of their declaration."""
-    return json.dumps(answer.model_json_schema())
+@lru_cache(maxsize=128)
+def schema_text(answer: type[RoleAnswer], left_out: tuple[str, ...] = ()) -> str:
+    """Return the JSON schema of an answer, with fields in the order of their declaration, without those left out.
+
+    A field without which no answer is valid is always asked for.
+    """
+    schema = answer.model_json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        for name in set(left_out) - set(part.get("required", ())):
+            part.get("properties", {}).pop(name, None)
+    used, text = schema.get("$defs", {}), json.dumps(schema)
+    for name in [name for name in used if f'"#/$defs/{name}"' not in text]:
+        del used[name]
+    return json.dumps(schema)
 
 
 def answer_of(role: Role, reply: ChatReply) -> tuple[RoleAnswer, list[str]]:
@@ -236,7 +246,7 @@ def request_fingerprint(task: EngineTask) -> str:
     """Return the SHA-256, in hexadecimal, of all that determines the answer: equal requests are paid only once."""
     role, request = task.role, task.input
     parts: dict[str, Any] = {
-        "role": [role.name, schema_text(role.answer), role.plain_text, role.output_tokens],
+        "role": [role.name, schema_text(role.answer, request.fields_left_out), role.plain_text, role.output_tokens],
         "prompt": [task.system, task.whole.prompt, request.repair],
         "model": request.model,
         "messages": [[message.role, message.content] for message in task.whole.messages],

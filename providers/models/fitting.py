@@ -78,7 +78,7 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     mode = ChatMode.TEXT if plain else capabilities.mode
     if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
         mode = ChatMode.TEXT
-    schema = "" if plain else schema_text(task.role.answer)
+    schema = "" if plain else schema_text(task.role.answer, task.input.fields_left_out)
     ending = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
     repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
     surroundings = task.system + schema + ending + (json.dumps(tools) if tools else "")
@@ -178,7 +178,7 @@ def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list
     """Return the candidates in order, those with room for the whole content first."""
     if not task.whole.items:
         return list(candidates)
-    schema = "" if task.role.plain_text else schema_text(task.role.answer)
+    schema = "" if task.role.plain_text else schema_text(task.role.answer, task.input.fields_left_out)
     text = task.system + schema + task.whole.prompt
     text += json.dumps([tool_definitions(task), *(item.content for item in task.whole.messages)], ensure_ascii=False)
     tokens = estimated_tokens(text) + REPAIR_TOKENS

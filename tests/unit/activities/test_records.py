@@ -29,7 +29,8 @@ from contracts.state_changes import change_between, json_digest, pack_json
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from providers.shared.run_queue import QueueLimits, RunQueue
 from tests.fakes import states
-from tests.fakes.world import World, no_list_of_runs
+from tests.fakes.corpus import MemoryCorpus
+from tests.fakes.world import World, model_world, no_list_of_runs
 from tests.unit.activities.scripted import environment
 
 URL = "corpus:manual/a.md"
@@ -74,6 +75,17 @@ def piece(name: str, **fields: Any) -> DocumentPieceRequest:
 async def records(tmp_path: Path) -> AsyncIterator[Records]:
     world = World(tmp_path)
     yield Records(world)
+    await world.close()
+
+
+async def test_a_run_with_a_model_names_the_documents_that_fit_its_question(tmp_path: Path) -> None:
+    """They come with the resolution, so each role that chooses searches has them; rules search by words and need none."""
+    corpus = MemoryCorpus({"vacuum.md": "# Vacuum\n\nIt freezes.", "locks.md": "# Locks\n\nThey wait."})
+    world = model_world(tmp_path, "http://127.0.0.1:9", corpus)
+    for engine, closest in (("model", ["Vacuum [vacuum.md]"]), ("extractive", [])):
+        asked = prepare(query="When does a vacuum freeze rows?", engine=engine)
+        prepared = await Records(world).call("prepare_research", asked)
+        assert prepared.resolved.corpus.overview.closest == closest
     await world.close()
 
 

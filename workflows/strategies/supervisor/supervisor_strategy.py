@@ -441,11 +441,22 @@ def _check_gaps(state: ResearchState) -> Check:
 SCORE_RULES: Final = {
     Phase.PLANNING: "2.5 points for each sub-query, at most 10",
     Phase.GATHERING: "1.5 points for each page read, at most 10",
-    Phase.ANALYSIS: "2 points for each finding, and 1 more if its confidence is high, at most 10",
+    Phase.ANALYSIS: "2 points for each finding{high}, at most 10",
     Phase.SYNTHESIS: "1 point for every 500 characters of the report, at most 10",
     Phase.REFINEMENT: "10 points, less 2 for each open gap",
 }
 """Rules by which the gates compute their scores."""
+FOR_CONFIDENCE: Final = ", and 1 more if its confidence is high"
+
+
+def _score_rule(phase: Phase, state: ResearchState) -> str:
+    return SCORE_RULES[phase].format(high="" if state.resolution.one_collection else FOR_CONFIDENCE)
+
+
+def _shown_metrics(state: ResearchState, gate: GateResult) -> dict[str, bool | int | float]:
+    """Return the figures of a gate that say something: with one collection, no finding has a high confidence."""
+    left_out = {"high_confidence_count"} if state.resolution.one_collection else set[str]()
+    return {name: value for name, value in gate.metrics.items() if name not in left_out}
 
 
 def is_reflected_on(state: ResearchState, gate: GateResult) -> bool:
@@ -477,10 +488,10 @@ def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> Re
     return ReflectInput(
         phase=phase,
         prompt=reflection_prompt(phase, state),
-        metrics=gate.metrics,
+        metrics=_shown_metrics(state, gate),
         gate_valid=gate.valid,
         gate_score=gate.quality_score,
-        score_rule=SCORE_RULES[phase],
+        score_rule=_score_rule(phase, state),
         sub_queries=[
             PlanNode(id=query.id, text=query.text, status=query.status, finding_count=query.finding_count)
             for query in state.plan.sub_queries
@@ -497,6 +508,8 @@ def reflection_prompt(phase: Phase, state: ResearchState) -> str:
     """Return a phase's figures followed by questions about it, for the reflecting model."""
     gaps, sources = state.unaddressed_gaps(), state.readable_sources()
     publishers = {source.publisher or source.provider for source in sources}
+    spread = f", {len(state.high_quality_sources())} of high quality, from {plural(len(publishers), 'publisher')}"
+    spread = "" if state.resolution.one_collection else spread
     addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
     return {
         Phase.PLANNING: (
@@ -505,13 +518,12 @@ def reflection_prompt(phase: Phase, state: ResearchState) -> str:
             "Do the sub-queries cover the whole question, and what aspect is missing?"
         ),
         Phase.GATHERING: (
-            f"Searching is done: {plural(len(sources), 'source')} read, "
-            f"{len(state.high_quality_sources())} of high quality, from {plural(len(publishers), 'publisher')}. "
-            "Are they diverse enough, and how is their quality spread?"
+            f"Searching is done: {plural(len(sources), 'source')} read{spread}. "
+            "Do their titles fit the sub-queries, and which sub-query has none that does?"
         ),
         Phase.ANALYSIS: (
             f"The sources are analyzed: {plural(len(state.findings), 'finding')}, {plural(len(gaps), 'gap')}. "
-            "Is each finding well supported, and is any gap critical?"
+            "Which parts of the question have no finding, and is any gap critical?"
         ),
         Phase.SYNTHESIS: (
             f"The report is written: {state.draft.characters if state.draft else 0} characters, "

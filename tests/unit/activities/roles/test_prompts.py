@@ -1,5 +1,6 @@
 """Prompts: their content, and the limits of a hostile page."""
 
+import json
 import re
 from typing import Any
 
@@ -22,6 +23,7 @@ from contracts.roles import RoleSpec
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, Phase, Severity
 from providers.interfaces import RenderedPrompt
+from providers.models.answers import schema_text
 from tests.fakes.model_work import told, unmarked
 from tests.unit.activities.scripted import (
     SOURCE,
@@ -150,8 +152,14 @@ def test_every_prompt_has_date_question_iteration_preferences_and_guidance(role:
 )
 def test_prompts_have_the_documented_instructions(prompt: str, words: list[str]) -> None:
     """Angles of a plan, qualities and confidences, shape of a report (S0-045, S0-065 to S0-067, S0-070, S0-071)."""
-    system = load_prompt(prompt).system
-    assert all(word in system or word in system.casefold() for word in words)
+    role = next(role for role in ROLES if role.name == prompt)
+    several = [source(reference(TEXT)), source(reference(TEXT), id="src-2", url="https://elsewhere.test/")]
+    fields = {"sources": several} if prompt == "analyzer" else {}
+    if prompt == "synthesizer":
+        fields = {"sources": [*WRITING["sources"], several[1]]}
+    needed = {**NEEDED.get(prompt, {}), **(WRITING if prompt == "synthesizer" else {}), **fields}
+    text = load_prompt(prompt).system + rendered(role, role.input(**common(**needed))).prompt
+    assert all(word in text or word in text.casefold() for word in words)
 
 
 # --- single roles ----------------------------------------------------------------------------------------------------
@@ -261,10 +269,28 @@ def test_with_one_voice_nothing_is_asked_or_told_about_confidence() -> None:
     assert f"Finding (sources: {label_of(SOURCE, label_key(one))})" in prompt
     assert "confidence" not in prompt
     assert "quality" not in prompt
-    sources = [source(reference(TEXT)), source(reference(TEXT), id="src-2", url="https://elsewhere.test/")]
-    for count in (1, 2):
-        prompt = rendered(roles.ANALYZER, analyze_input(sources[:count])).prompt
-        assert ("give no confidence and no quality" in prompt) is (count == 1)
+    for is_one in (True, False):
+        request = analyze_input([source(reference(TEXT))], one_collection=is_one)
+        shown = prompt_of(roles.ANALYZER).system + rendered(roles.ANALYZER, request).prompt
+        schema = json.loads(schema_text(roles.AnalyzerAnswer, request.fields_left_out))
+        for text in (shown, json.dumps(schema)):
+            assert ("confidence" in text) is not is_one
+            assert ("quality" in text) is not is_one
+        assert ("QualityUpdate" in schema["$defs"]) is not is_one
+        reflecting = prompt_for(
+            supervisor_roles.SUPERVISOR, REFLECTING | {"findings": NOTES["findings"]}, one_collection=is_one
+        )
+        assert ("confidence" in reflecting) is not is_one
+
+
+def test_only_what_a_model_can_know_is_asked_for() -> None:
+    """Neither an offset in a stored text, nor the sub-query of a finding where one task is done with one source."""
+    schema = json.loads(schema_text(roles.AnalyzerAnswer))
+    assert set(schema["$defs"]["Quote"]["properties"]) == {"source_id", "quote"}
+    task = recursive_roles.ExtractInput(**common(**NEEDED["extractor"]))
+    extraction = json.loads(schema_text(recursive_roles.ExtractorAnswer, task.fields_left_out))
+    assert "answers" in schema["$defs"]["ProposedFinding"]["properties"]
+    assert "answers" not in extraction["$defs"]["ProposedFinding"]["properties"]
 
 
 def test_a_later_draft_shows_new_passages_and_sources_alone() -> None:

@@ -88,6 +88,15 @@ async def test_a_corpus_says_what_is_in_it(library, folder):
     assert (await library.refresh("manual")).overview == (await library.describe("manual")).overview
 
 
+async def test_titles_follow_the_question(library):
+    """The document with the rarest words of the question comes first, with its path; others without any are left out."""
+    await library.refresh("manual")
+    [first, *others] = await library.closest_titles("manual", "Does a vacuum rebuild the database file?", 2)
+    assert first == "Vacuum [vacuum.html]"
+    assert others == ["Write-Ahead Log [wal.html]"]
+    assert len(await library.closest_titles("manual", "vacuum checkpoint notes index", 1)) == 1
+
+
 async def test_a_snippet_speaks_of_the_query(library, folder):
     """It is the sentence with the rarest words of the question, not the beginning of the section; of a long sentence, the
     part around them.
