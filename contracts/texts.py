@@ -17,8 +17,8 @@ _CONTROL_OR_INVISIBLE: Final = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with its noun: `1 gap`, `2 gaps`, `3 sub-queries`."""
-    plural_noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    """Return a count with its noun: `1 gap`, `2 gaps`, `3 sub-queries`, `4 searches`."""
+    plural_noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural_noun}"
 
 

@@ -214,7 +214,7 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
         transcript=position.transcript,
         answers=position.answers,
         offered=offered_tools(state, position, run.resolved.limits),
-        reminder=position.reminder,
+        reminder=position.reminder if is_opening else "\n".join(filter(None, [position.reminder, what_is_left(run)])),
         queries=[query.text for query in planned_queries(state)] if is_opening else [],
         outline=state.plan.outline if is_opening else [],
         assumptions=state.plan.assumptions if is_opening else [],
@@ -226,6 +226,15 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
         unwritten=unwritten_notes(state, position.unwritable),
         open_questions=[f"Nothing was found for: {heading}" for heading in empty_sections(state)],
     )
+
+
+def what_is_left(run: ResearchRun) -> str:
+    """Return how much the agent may still do, and which queries of the plan it has not asked."""
+    state, position = run.state, LivingPosition.read(run.state)
+    pages, turns = sources_left(state, run.resolved.limits), MAX_TURNS - position.turn + 1
+    unasked = "; ".join(query.text for query in unasked_queries(state))
+    left = f"Left: {plural(pages, 'page')} to fetch, {plural(turns, 'turn')}, this one included."
+    return left + (f" Queries of the plan not asked yet: {unasked}" if unasked else "")
 
 
 def can_fetch(state: ResearchState, position: LivingPosition, limits: EffectiveLimits) -> bool:

@@ -267,23 +267,27 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
 def _request(run: ResearchRun) -> WorkInput:
     state, position = run.state, AgentPosition.of(run.state)
     thinks, has_pages = thinks_by_itself(run.resolved, AGENT), bool(pages_left(state) and unopened_pages(state))
-    offered = [SEARCH.name] if searches_left(state) else []
+    # What a search finds is of use only while a page is left to open.
+    offered = [SEARCH.name] if searches_left(state) and pages_left(state) else []
     if position.searches or not offered:
         offered.append(AGENT_REPORT.name)
     if has_pages or position.purposes:  # a page that was read may be read for another purpose
         offered.append(OPEN_PAGE.name)
     if not thinks and not position.thought:
         offered.append(THINK.name)
-    reminder = ""
+    reminders = list[str]()
     if position.silent_turns:
-        reminder = CALL_A_TOOL
+        reminders.append(CALL_A_TOOL)
     elif position.has_searched and has_pages:
-        reminder = "Titles prove nothing: open the most promising pages, unless the task is already answered."
+        reminders.append("Titles prove nothing: open the most promising pages, unless the task is already answered.")
+    if position.transcript is not None:  # the opening has them
+        searches, pages = plural(searches_left(state), "search"), plural(pages_left(state), "page")
+        reminders.append(f"Left: {searches}, {pages} to open; those opened may be read again for another focus.")
     return WorkInput(
         transcript=position.transcript,
         answers=position.answers,
         offered=offered,
-        reminder=reminder,
+        reminder="\n".join(reminders),
         searches_left=searches_left(state),
         pages_left=pages_left(state),
         reasons=thinks,

@@ -360,6 +360,9 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
     must_think = position.must_think and not thinks
     if position.cycle == 1 and not is_silent:
         reminders.append(THINK_FURTHER if must_think else LOOK_FURTHER)
+    if not opening:
+        turns = max(1, _cycles_left(position, run.resolved.limits))
+        reminders.append(f"Left: {plural(turns, 'turn')}, this one included.")
     may_report = [ORCHESTRATOR_REPORT.name] if _has_results(state) else []
     # A model that does not reason on its own thinks between rounds of agents, but never twice in a row.
     if must_think:
