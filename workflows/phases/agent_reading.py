@@ -164,9 +164,21 @@ async def read_for_purposes(
         if not run.state.sources[source.id].analyzed:
             position.not_analyzed.append(source.id)  # not retried
         purposes = position.purposes.setdefault(source.id, [])
-        if reason is None and reading.purpose not in purposes:
+        is_as_asked = reason is None and not is_made_by_rules(run.state, call.result())
+        if is_as_asked and reading.purpose not in purposes:
             purposes.append(reading.purpose)
     return results
+
+
+def may_read_by_rules(run: ResearchRun, position: ReadingPosition) -> bool:
+    """Return true if pages that no model could read any more are left to rules: if nothing was found by a model.
+
+    What rules pick is not mixed with a model's findings; a resumed run reads the pages.
+    """
+    has_own = run.resolved.engine is EngineKind.MODEL and any(not one.by_rules for one in run.state.findings)
+    if has_own and (left := unanalyzed_sources(run.state, position)):
+        run.degrade(f"{plural(len(left), 'page')} of those read could not be analyzed any more")
+    return not has_own
 
 
 def _reading_input(
@@ -246,6 +258,8 @@ def describe_page(
 
 def describe_reading(state: ResearchState, source: Source, known: Collection[str], result: AnalyzerResult) -> list[str]:
     """Return the lines of a reading: its notes, what it leaves open, and the sections that it was not shown."""
+    if is_made_by_rules(state, result):
+        return ["no model could read it for this: have it read again, or open another page."]
     lines = list_notes(state, source, known)
     if not lines and result.findings:
         lines = ["nothing new: its notes stand above."]
@@ -255,6 +269,11 @@ def describe_reading(state: ResearchState, source: Source, known: Collection[str
     if result.outline:
         lines += ["not shown to the reader; give a number as `section` to have it read:", *result.outline]
     return lines
+
+
+def is_made_by_rules(state: ResearchState, result: AnalyzerResult) -> bool:
+    """Return true for a reading by rules in a model's place: no report has its findings, so no role is shown them."""
+    return state.resolution.engine is EngineKind.MODEL and result.account.engine is not EngineKind.MODEL
 
 
 def list_notes(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:

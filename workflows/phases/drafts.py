@@ -35,7 +35,7 @@ from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult
 from contracts.strategies import declaration
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind, Phase
-from workflows.phases.role_inputs import to_extract, write_input
+from workflows.phases.role_inputs import findings_to_report, to_extract, write_input
 from workflows.rules.sub_queries import subject_words
 from workflows.run.calls import call_options, is_cancelled, reason_of
 from workflows.run.host import all_or_first_error
@@ -129,12 +129,13 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
     state, resolved = run.state, run.resolved
     if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
+    reportable = findings_to_report(state.findings)
     if headings := resolved.output.sections:
-        planned = [(heading, f"{resolved.query} {heading}", state.findings) for heading in headings]
+        planned = [(heading, f"{resolved.query} {heading}", reportable) for heading in headings]
     else:
         planned = []
         for query in state.plan.sub_queries:
-            findings = [finding for finding in state.findings if finding.sub_query_id == query.id]
+            findings = [finding for finding in reportable if finding.sub_query_id == query.id]
             heading = query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
             planned += [(heading, query.text, findings)] if findings else []
     return planned[:MAX_REPORT_SECTIONS] if len(planned) >= MIN_REPORT_SECTIONS else []
@@ -245,7 +246,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
     calls = []
     for number, (heading, remarks) in enumerate(remarks_by_section(current_outline(run), notes).items(), start=1):
         subject = " ".join([heading, *(remark.message for remark in remarks)])
-        findings = closest_findings(subject, run.state.findings, draft.evidence_ids)
+        findings = closest_findings(subject, findings_to_report(run.state.findings), draft.evidence_ids)
         request = update_input(run, heading, findings, issues=remarks)
         calls.append(partial(run.ask, REPORTER, f"revise-section-{number}", request))
     written = await all_or_first_error(run.host, calls)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MAX_SOURCES
-from contracts.evidence import Gap, Source
+from contracts.evidence import Finding, Gap, Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
@@ -114,11 +114,18 @@ def findings_of_page(source: Source) -> int:
     return min(max(FINDINGS_PER_SUB_QUERY, size // CHARACTERS_PER_FINDING), MAX_PAGE_FINDINGS)
 
 
+def findings_to_report(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings that may enter a report: none of rules in a model's place, unless there are no others.
+
+    Rules pick passages that match words, mostly after a limit was reached; a model's report would lend them its weight.
+    """
+    return [finding for finding in findings if not finding.by_rules] or list(findings)
+
+
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
     """Return the request to the synthesizer; `cut_short` is the stop reason of a run that ends early."""
     state = run.state
-    # A model does not write from passages that rules picked after a limit, unless there is nothing else.
-    findings = [finding for finding in state.findings if not finding.by_rules] or state.findings
+    findings = findings_to_report(state.findings)
     shown = {key for finding in findings for key in finding.evidence_ids}
     left_out = {key for finding in state.findings for key in finding.evidence_ids} - shown
     cited = {source_id for finding in findings for source_id in finding.source_ids}

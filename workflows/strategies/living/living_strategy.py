@@ -20,6 +20,7 @@ from workflows.strategies.living.turns import (
     LivingPosition,
     LivingUnit,
     analyze_files,
+    analyze_last_pages,
     follow_plan,
     place_notes,
     start_report,
@@ -108,14 +109,14 @@ class LivingStrategy(UnitStrategy):
     async def write_early(
         self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
     ) -> None:
-        """Add the pages and notes so far to the report by rules, as no other writer rewrites it."""
+        """Add the notes so far to the report by rules, as no other writer rewrites it; without any, read by rules."""
         del reason, changed, engine
         state = run.state
         if not state.plan.outline:
             return
         try:
             await follow_outline(run)
-            await analyze_files(run, LivingPosition.of(state), engine=EngineKind.EXTRACTIVE)
+            await analyze_last_pages(run, LivingPosition.of(state))
         except Interrupted:
             run.degrade("not everything that was read could be analyzed in time")
         try:

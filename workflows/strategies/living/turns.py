@@ -34,6 +34,7 @@ from workflows.phases.agent_reading import (
     describe_reading,
     describe_search,
     list_pages,
+    may_read_by_rules,
     page_refusal,
     page_source,
     page_title,
@@ -44,6 +45,7 @@ from workflows.phases.agent_reading import (
     unread_reason,
 )
 from workflows.phases.drafts import apply_updates, follow_outline, take_step, update_input
+from workflows.phases.role_inputs import findings_to_report
 from workflows.rules.sub_queries import same_query, sources_left, subject_words
 from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
@@ -302,6 +304,7 @@ def _sort_update(
 ) -> None:
     wanted = normalized_text(arguments.heading.lstrip("# "))
     heading = next((text for text in state.plan.outline if normalized_text(text) == wanted), None)
+    reportable = {finding.id for finding in findings_to_report(state.findings)}
     unknown = [number for number in arguments.notes if not 0 < number <= len(state.findings)]
     if heading is None:
         problem = "the outline has no such heading; its headings are: " + "; ".join(state.plan.outline)
@@ -309,6 +312,8 @@ def _sort_update(
         problem = f"there is no note {unknown[0]}: notes are numbered from 1 to {len(state.findings)}"
     elif not arguments.notes:
         problem = "name the numbers of the notes that the passage is to report"
+    elif made_by_rules := [number for number in arguments.notes if state.findings[number - 1].id not in reportable]:
+        problem = f"note {made_by_rules[0]} was made without a model, and cannot be reported: have its page read again"
     elif any(update.heading == heading for update in work.updates.values()):
         problem = ONE_UPDATE_EACH
     elif not (notes := [number for number in arguments.notes if state.findings[number - 1].id not in placed]):
@@ -405,6 +410,15 @@ def _attribute(state: ResearchState) -> None:
     nodes = [node for node in state.plan.nodes if node.id != QUESTION]
     nodes = [node.model_copy(update={"finding_count": counts[node.id]}) for node in nodes]
     state.plan = state.plan.model_copy(update={"nodes": nodes})
+
+
+async def analyze_last_pages(run: ResearchRun, position: LivingPosition) -> None:
+    """Have rules read the pages that no model read before the run ends, if there is no other note.
+
+    Raises `Interrupted`.
+    """
+    if may_read_by_rules(run, position):
+        await analyze_files(run, position, engine=EngineKind.EXTRACTIVE)
 
 
 async def _update(
@@ -617,9 +631,9 @@ def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str
     """
     outline = state.plan.outline
     cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
-    unmatched = set[int]()
+    unmatched, reportable = set[int](), {finding.id for finding in findings_to_report(state.findings)}
     for number, finding in enumerate(state.findings, start=1):
-        if number not in excluded and not cited.intersection(finding.evidence_ids):
+        if number not in excluded and finding.id in reportable and not cited.intersection(finding.evidence_ids):
             heading, is_match = find_heading(state, finding)
             sections.setdefault(heading, []).append(number)
             unmatched |= set() if is_match else {number}

@@ -21,6 +21,7 @@ from workflows.phases.agent_reading import (
     describe_page,
     describe_search,
     list_pages,
+    may_read_by_rules,
     page_refusal,
     page_source,
     read_for_purposes,
@@ -97,7 +98,7 @@ class AgentStrategy(ScopedStrategy):
     async def conclude(self, run: ResearchRun) -> str:
         """Analyze the remaining pages, record the open questions as gaps, and sum up. Raises `Interrupted`."""
         state, position = run.state, AgentPosition.of(run.state)
-        if unanalyzed_sources(state, position):
+        if unanalyzed_sources(state, position) and may_read_by_rules(run, position):
             await analyze_pages(run, EngineKind.EXTRACTIVE)
             run.degrade("what was read last was analyzed without the model: the time for work was over")
         if position.open_questions is not None:

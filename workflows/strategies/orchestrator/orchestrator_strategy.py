@@ -38,6 +38,7 @@ from contracts.vocabulary import (
     StopReason,
 )
 from workflows.phases.drafts import take_draft, write_draft
+from workflows.phases.role_inputs import findings_to_report
 from workflows.rules.duplicates import hits_to_protect
 from workflows.rules.sub_queries import normalized_query, same_query
 from workflows.run.inbox import Interrupted
@@ -511,7 +512,7 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         run.state.plan = with_step_statuses(run.state.plan, position.served)
         for agent in names:
             _close_gaps(run.state, position, agent, names)
-    by_id = {finding.id: finding for finding in run.state.findings}
+    by_id = {finding.id: finding for finding in findings_to_report(run.state.findings)}
     texts = {}
     for agent, result in zip(names, results, strict=True):
         findings = [by_id[name] for name in result.finding_ids if name in by_id]

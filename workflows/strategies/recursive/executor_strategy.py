@@ -44,7 +44,13 @@ from contracts.vocabulary import (
 )
 from workflows.phases.analysis import merge, read_sources
 from workflows.phases.drafts import take_draft
-from workflows.phases.role_inputs import findings_of_page, gaps_to_answer, to_extract, write_input
+from workflows.phases.role_inputs import (
+    findings_of_page,
+    findings_to_report,
+    gaps_to_answer,
+    to_extract,
+    write_input,
+)
 from workflows.phases.vetting import Vetting
 from workflows.rules.gaps import open_gaps, settle_gaps, with_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
@@ -255,7 +261,9 @@ async def _check(run: ResearchRun) -> None:
     request = SelfCheckInput(
         goal=goal,
         draft=state.draft.document if state.draft else None,
-        statements=[] if state.draft else [finding.statement for finding in state.findings[:STATEMENTS_SHOWN]],
+        statements=[]
+        if state.draft
+        else [finding.statement for finding in findings_to_report(state.findings)[:STATEMENTS_SHOWN]],
         gaps=gaps,
         corrections_left=left,
     )
