@@ -25,6 +25,7 @@ from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes.world import World, begin
 from tests.toy import declared
 from workflows.phases.drafts import (
+    _planned_sections,
     _write_by_sections,
     apply_updates,
     closest_findings,
@@ -309,6 +310,22 @@ def test_a_revision_gets_the_notes_that_answer_its_remarks() -> None:
     assert [note.id for note in closest_findings("timeline", many, [])] == [f"f-1-{copy}" for copy in range(9)]
     same = [notes[2].model_copy(update={"id": f"n-{each}", "evidence_ids": [f"ev-{each}"]}) for each in range(20)]
     assert "n-19" in [note.id for note in closest_findings("server", same, [f"ev-{each}" for each in range(10)])]
+
+
+async def test_a_section_and_a_revision_of_a_model_have_no_findings_of_rules(tmp_path: Path) -> None:
+    """What rules picked after a limit is offered to neither writer, unless there is nothing else."""
+    async with trial_of(tmp_path, "growing", "model", output={"target_words": 4_000}) as trial:
+        await trial.conduct()
+        run = trial.run
+        own, picked = run.state.findings[0], run.state.findings[-1]
+        own_query, other = run.state.plan.sub_queries[:2]
+        run.state.findings = [
+            own.model_copy(update={"sub_query_id": own_query.id}),
+            picked.model_copy(update={"sub_query_id": other.id, "by_rules": True}),
+            picked.model_copy(update={"id": "f-own", "sub_query_id": other.id}),
+        ]
+        sections = _planned_sections(run)
+        assert [[one.id for one in findings] for _, _, findings in sections] == [[own.id], ["f-own"]]
 
 
 def scores_of(*scores: float) -> Any:

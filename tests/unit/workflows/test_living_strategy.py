@@ -54,6 +54,51 @@ async def test_the_agent_sees_the_text_of_the_sections_that_it_has_written_to(tm
         assert " ".join(shown).split()[3] in draft
 
 
+async def test_the_agent_hears_what_is_left_after_each_answer(tmp_path: Path) -> None:
+    """The pages that it may still fetch, its turns, and the queries of the plan that it has not asked."""
+    trial, bodies = await run_of(tmp_path)
+    assert "Left: " not in str(bodies[0]["messages"])
+    limit = trial.state.resolution.limits.max_sources
+    for number, body in enumerate(bodies[1:], start=2):
+        newest = str(body["messages"][-1])
+        fetched = sum(name == "fetch_url" for name, _ in called(body))
+        assert f"Left: {limit - fetched} page" in newest
+        assert f"{31 - number} turns, this one included" in newest
+        asked = {arguments["query"] for name, arguments in called(body) if name == "web_search"}
+        unasked = [query.text for query in trial.state.plan.steps if query.text not in asked]
+        assert all(query in newest for query in unasked)
+
+
+async def test_a_report_of_a_model_has_no_statement_of_rules(tmp_path: Path) -> None:
+    """When the calls are used up, pages that no model read stay unread, and the notes so far are the report."""
+    trial, _ = await run_of(tmp_path, limits={"max_model_calls": 8})
+    state = trial.state
+    assert state.result.stop_reason is StopReason.BUDGET_CALLS
+    assert state.findings
+    assert not any(finding.by_rules for finding in state.findings)
+    assert [source.analyzed for source in state.readable_sources()].count(False) == 2
+    assert "2 pages of those read could not be analyzed any more" in state.degraded
+
+
+async def test_without_any_note_of_a_model_rules_still_find_passages(tmp_path: Path) -> None:
+    """A run whose calls are used up before the first page was read reports what words match."""
+    trial, _ = await run_of(tmp_path, limits={"max_model_calls": 5})
+    assert trial.state.findings
+    assert all(finding.by_rules for finding in trial.state.findings)
+    assert trial.state.citations
+
+
+def test_notes_of_rules_are_not_due_beside_those_of_a_model() -> None:
+    """Neither the fallback of the agent nor the completion writes them; where there is nothing else, they do."""
+    notes = [
+        Finding(id=f"f-{n}", statement=f"Note {n}", evidence_ids=[f"ev-{n}"], by_rules=n == 1, sub_query_id="q-1")
+        for n in range(2)
+    ]
+    state = ResearchState(plan=Plan(nodes=[PlanNode(id="q-1", text="one")], outline=["Overview"]), findings=notes)
+    assert unwritten_notes(state, []) == {"Overview": [1]}
+    assert unwritten_notes(state.model_copy(update={"findings": notes[1:]}), []) == {"Overview": [1]}
+
+
 async def test_no_page_can_be_fetched_beyond_the_limit_of_sources(tmp_path: Path) -> None:
     """Neither fetching nor searching is offered then, once every query of the plan was searched."""
     trial, bodies = await run_of(tmp_path, limits={"max_sources": 1})

@@ -296,6 +296,25 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
             assert not reminded
 
 
+async def test_each_turn_says_what_is_left(tmp_path: Path) -> None:
+    """After each answer an agent has the searches and pages left of its own, the orchestrator its turns; not the first."""
+    state, _, api = await with_model(tmp_path)
+    limits = state.resolution.limits
+    agent = next(request for request in reversed(api.requests) if request.role == "agent").body
+    searches = sum(name == "search" for name, _ in called(agent))
+    pages = len({arguments["index"] for name, arguments in called(agent) if name == "open_page"})
+    left = re.search(r"Left: (\d+) search(?:es)?, (\d+) pages? to open", json.dumps(agent["messages"][-1]))
+    assert left is not None
+    assert pages > 0
+    expected = [limits.max_searches_per_step - searches, limits.max_reads_per_step - pages]
+    assert [int(number) for number in left.groups()] == expected
+    turns = requests_of(api, "orchestrator")
+    assert "Left: " not in json.dumps(turns[0]["messages"])
+    for number, body in enumerate(turns[1:], start=1):
+        turn = limits.max_iterations - 1 - number
+        assert f"Left: {turn} turn" in json.dumps(body["messages"][-1])
+
+
 async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until they are served; the report leaves them out, and the decisions say so (S3-053, S3-056)."""
     state, _, api = await directed(
