@@ -33,7 +33,7 @@ from tests.integration.runs import start
 from workers.dev_server import describe_server
 
 ROLE_CALLS: Final = 10
-PAID_CALLS: Final = 9
+PAID_CALLS: Final = 7
 SEARCHES: Final = 3
 READS: Final = 26
 CALLS: Final = ROLE_CALLS + SEARCHES + READS

@@ -17,7 +17,6 @@ from typing import Any, Final
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
 from temporalio.client import Client, WorkflowExecutionDescription, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from benchmarks.many_sources import LARGE_RUNS, SCENARIO, large_world
@@ -28,6 +27,7 @@ from tests.integration.conftest import FAST, pools_of
 from tests.integration.runs import start
 from workers.dev_server import find_binary
 from workers.pools import run_pools
+from workers.temporal import DATA_CONVERTER
 
 ATTRIBUTES: Final = "attributes"
 PAYLOAD, EVENT = "payload", "event"
@@ -118,7 +118,7 @@ async def main() -> None:
         dev_server_existing_path=str(find_binary()), dev_server_extra_args=FAST
     ) as environment:
         address = environment.client.service_client.config.target_host
-        client = await Client.connect(address, data_converter=pydantic_data_converter)
+        client = await Client.connect(address, data_converter=DATA_CONVERTER)
         for what, request in LARGE_RUNS.items():
             with tempfile.TemporaryDirectory() as folder:
                 run = await measure_run(client, Path(folder), request)

@@ -1,19 +1,10 @@
 """Base classes of every value that crosses a process boundary."""
 
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+from collections.abc import Set as AbstractSet
+from typing import Annotated, Generic, TypeAlias, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    FailFast,
-    Field,
-    SerializationInfo,
-    SerializerFunctionWrapHandler,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
-WHOLE: Final = "whole"
-"""Serialization context that includes all defaults."""
 T = TypeVar("T")
 BoundedList: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
 """A list from an untrusted source: validation stops at the first malformed item."""
@@ -39,23 +30,18 @@ class StrictContract(Contract):
 
 
 class CompactModel(Contract):
-    """A frozen value serialized without defaults, at every level.
+    """A frozen value that is stored and sent without its defaults, at every level, by `compact_json`.
 
-    Activity requests and results are in every history, and no user depends on their shape there.
+    Activity requests and results are in every history, and no user depends on their shape there. `model_dump` writes
+    all fields, for users and their programs.
     """
 
-    @model_serializer(mode="wrap")
-    def write_compactly(self, write: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
-        """Write the fields that differ from their defaults."""
-        if info.context == WHOLE or info.exclude_defaults:
-            whole: dict[str, Any] = write(self)
-            return whole
-        chosen: dict[str, Any] = {"mode": info.mode, "include": info.include, "exclude": info.exclude}
-        return self.model_dump(**chosen, exclude_defaults=True, exclude_computed_fields=True)
+    def compact_json(self, *, exclude: AbstractSet[str] = frozenset()) -> str:
+        """Return JSON of the fields that differ from their defaults, without those of `exclude`.
 
-    def whole(self) -> dict[str, Any]:
-        """Return all fields as JSON, for users and their programs."""
-        return self.model_dump(mode="json", context=WHOLE)
+        Pydantic's own option writes the whole tree at once; a serializer of ours would be called for each value in it.
+        """
+        return self.model_dump_json(exclude=set(exclude), exclude_defaults=True, exclude_computed_fields=True)
 
 
 class ListEntry(CompactModel, Generic[T]):

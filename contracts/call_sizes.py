@@ -197,7 +197,7 @@ def likely_check(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) ->
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> Usage:
     """Return an upper bound for one call with this input: its fields as text, and the stored text in its prompt."""
-    fields = _tokens(request.model_dump_json(exclude=MATERIAL))
+    fields = _tokens(request.compact_json(exclude=MATERIAL))
     tools = sum(_tokens(tool.description + json.dumps(tool.schema)) + LINE_TOKENS for tool in role.tools)
     size = FIXED_INPUT_TOKENS + fields + tools + _material_tokens(request)
     return Usage(input_tokens=size, output_tokens=worst_output(role, reasoning_tokens))

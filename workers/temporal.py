@@ -5,16 +5,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from typing import Any
 
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import PydanticPayloadConverter
-from temporalio.converter import DataConverter
+from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultPayloadConverter,
+    JSONPlainPayloadConverter,
+)
 from temporalio.envconfig import ClientConfig
 from temporalio.runtime import Runtime
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
+from contracts.base import CompactModel
 from contracts.names import COST_ATTRIBUTE, KEYWORD_ATTRIBUTES
 from workers.dev_server import ServerError, describe_server, ensure_server
 from workers.settings.loading import Settings, child_environment
@@ -29,9 +37,30 @@ SEARCH_ATTRIBUTES: Mapping[str, "IndexedValueType.ValueType"] = {
     **dict.fromkeys(KEYWORD_ATTRIBUTES, IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD),
     COST_ATTRIBUTE: IndexedValueType.INDEXED_VALUE_TYPE_DOUBLE,
 }
-DATA_CONVERTER = DataConverter(payload_converter_class=cache(PydanticPayloadConverter))  # type: ignore[arg-type]
-"""The SDK's converter for pydantic, one per process. The SDK would create one per run and two per task, each of which
-would rebuild its type adapters."""
+
+
+class CompactJsonConverter(PydanticJSONPlainPayloadConverter):
+    """The SDK's converter for pydantic, which writes compact models without their defaults."""
+
+    def to_payload(self, value: Any) -> Payload | None:
+        """Return a value as JSON."""
+        if not isinstance(value, CompactModel):
+            return super().to_payload(value)
+        return Payload(metadata={"encoding": self.encoding.encode()}, data=value.compact_json().encode())
+
+
+class CompactPayloadConverter(CompositePayloadConverter):
+    """The SDK's converters, with ours for JSON."""
+
+    def __init__(self) -> None:
+        json_converter = CompactJsonConverter()
+        others = DefaultPayloadConverter.default_encoding_payload_converters
+        super().__init__(*(json_converter if isinstance(one, JSONPlainPayloadConverter) else one for one in others))
+
+
+DATA_CONVERTER = DataConverter(payload_converter_class=cache(CompactPayloadConverter))  # type: ignore[arg-type]
+"""One converter per process. The SDK would create one per run and two per task, each of which would rebuild its type
+adapters."""
 
 
 class ServerUnreachableError(ServerError):

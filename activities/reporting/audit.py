@@ -23,7 +23,6 @@ from activities.roles.claim_checking import UNUSABLE_REASONS
 from activities.roles.grounding import evidence_at
 from activities.verifying.material import NOT_REACHED, PASSAGES_SAY, QUOTE_BREAK
 from contracts.addresses import digest, evidence_id, finding_id, source_id
-from contracts.base import WHOLE
 from contracts.evidence import CheckMethod, ClaimVerdict, Finding, PageList, Verdict
 from contracts.outcome import Usage
 from contracts.report import (
@@ -335,7 +334,7 @@ class _Comparison:
         except (ValueError, LookupError, ProviderError) as error:
             self._problem("not_renderable", "report", f"it cannot be rendered again: {type(error).__name__}")
             return
-        report = self._report.model_dump(mode="json", context=WHOLE)
+        report = self._report.model_dump(mode="json")
         document["report"]["markdown"] = report["report"]["markdown"]  # compared by section below
         for claim, rejudged in zip(self._report.claims, inputs.claims, strict=False):
             self._check_claim(claim, rejudged)

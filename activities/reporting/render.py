@@ -25,7 +25,6 @@ from activities.reporting.report_text import RenderedText, compose_text, describ
 from activities.reporting.tree import CitationMark, Sentence, clean_characters, sentences
 from activities.roles.grounding import load_texts
 from contracts.addresses import digest
-from contracts.base import WHOLE
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, list_artifacts
 from contracts.messages import RenderedReport, RenderRequest
@@ -286,7 +285,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
             raise InvalidCall("the stored report before the refresh is malformed")
         changes = compare_reports(earlier, full_report, state.refresh.lost if state.refresh else None)
         full_report = full_report.model_copy(update={"changes": changes})
-    document = full_report.model_dump(mode="json", context=WHOLE)
+    document = full_report.model_dump(mode="json")
     document |= {key: _without_addresses(document[key], inputs.registry) for key in document.keys() - EXEMPT_PARTS}
     return to_json(document, indent=1).decode() + "\n"
 

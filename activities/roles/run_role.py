@@ -168,7 +168,9 @@ class RoleActivities:
     async def _order_summaries(self, needed: SummariesNeeded) -> ApplicationError:
         """Store the texts to summarize, and return the failure that requests a repeated call with summaries."""
         orders = [
-            summaries.SummaryOrder(text=await self.content.put_text(text), level=level).model_dump(mode="json")
+            summaries.SummaryOrder(text=await self.content.put_text(text), level=level).model_dump(
+                mode="json", exclude_defaults=True
+            )
             for text, level in needed.texts
         ]
         kind, category = failures.SUMMARIES_NEEDED, ApplicationErrorCategory.BENIGN

@@ -220,7 +220,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
         author=work.answer.author,
     )
     extended = transcript.model_copy(update={"turns": [*transcript.turns, turn]})
-    stored = extended.model_dump_json()
+    stored = extended.compact_json()
     work.texts.append(stored)
     # Bytes that the next turn sends again.
     sent = [block for message in _earlier_messages(extended, request) for block in message.content]

@@ -161,4 +161,4 @@ class VerifyingActivities:
 
 
 def _size(claim: CompactModel) -> int:
-    return len(claim.model_dump_json().encode())
+    return len(claim.compact_json().encode())

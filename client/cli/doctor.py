@@ -317,7 +317,7 @@ async def _try_search(
     else:
         answer = await _search_web(context.settings, request)
     if as_json:
-        print_json(answer.whole())
+        print_json(answer.model_dump(mode="json"))
         return ExitCode.COMPLETED
     for hit in answer.hits:
         print_result(f"{hit.rank:>2}. {printable(hit.title)}   {printable(hit.url)}")

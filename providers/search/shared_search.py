@@ -33,7 +33,7 @@ class SharedSearch:
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return hits in rank order; of callers waiting for one answer, one pays. Raises `ProviderError`."""
         kind = NEWS_SEARCH if request.source_type is SourceType.NEWS else SEARCH
-        key = request.model_dump(mode="json", exclude=FIELDS_OUTSIDE_KEY)
+        key = request.model_dump(mode="json", exclude=FIELDS_OUTSIDE_KEY, exclude_defaults=True)
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
         # Services with the same name may be at several addresses.
         identity = json.dumps([self.name, getattr(self._provider, "instance", ""), key], sort_keys=True)
@@ -47,7 +47,7 @@ class SharedSearch:
 
     async def encode(self, value: SearchResponse) -> str:
         """Return the response as JSON."""
-        return value.model_dump_json()
+        return value.compact_json()
 
     async def decode(self, text: str) -> SearchResponse:
         """Invert `encode`. Raises ValueError."""

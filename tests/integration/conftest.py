@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest_asyncio
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 from temporalio.worker import Worker
 
@@ -16,6 +15,7 @@ from tests.fakes.world import World
 from tests.integration.server_homes import give_port, kill_server
 from workers.dev_server import SERVER_SETTINGS, detach_server, find_binary
 from workers.pools import PoolContents, build_worker, set_deadlock_timeout
+from workers.temporal import DATA_CONVERTER
 
 FAST = [part for setting in SERVER_SETTINGS for part in ("--dynamic-config-value", setting)]
 """Options with which a server does at once what it would wait a moment with."""
@@ -49,7 +49,7 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest_asyncio.fixture
 async def client(server: Server) -> Client:
-    return await Client.connect(server.address, data_converter=pydantic_data_converter)
+    return await Client.connect(server.address, data_converter=DATA_CONVERTER)
 
 
 def pools_of(world: World) -> PoolContents:

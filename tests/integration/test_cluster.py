@@ -15,7 +15,6 @@ import pytest
 import yaml
 from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client, WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
 
 from contracts.names import OUTCOME_ATTRIBUTE, POOLS
 from contracts.outcome import ResearchResult
@@ -29,6 +28,7 @@ from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION
 from workers.settings.loading import Settings
 from workers.setup import ensure_namespace, set_up
+from workers.temporal import DATA_CONVERTER
 
 pytestmark = pytest.mark.integration
 
@@ -115,7 +115,7 @@ async def test_one_process_per_pool_carries_a_run_through(server: Server, tmp_pa
     output = await host.research(PYTHON, "-m", "workers.setup")
     assert ("created" in output, OUTCOME_ATTRIBUTE in output) == (True, True), output
 
-    client = await Client.connect(server.address, namespace="topology", data_converter=pydantic_data_converter)
+    client = await Client.connect(server.address, namespace="topology", data_converter=DATA_CONVERTER)
     async with workers_of(host, list(COMMANDS)) as running:
         await host.research(RESEARCH, "start", QUESTION, "--corpus", "documents", "--id", "clustered")
         handle = client.get_workflow_handle("clustered", result_type=ResearchResult)
@@ -173,7 +173,7 @@ async def test_a_host_is_lost_with_its_disk_and_others_carry_on(server: Server, 
         await lost.wait()
         shutil.rmtree(one.disk)
 
-        client = await Client.connect(server.address, namespace="hosts", data_converter=pydantic_data_converter)
+        client = await Client.connect(server.address, namespace="hosts", data_converter=DATA_CONVERTER)
         await client.get_workflow_handle("resumed").terminate("its history is lost")
         assert json.loads(await three.research(RESEARCH, "status", "resumed", "--json"))["status"] == "running"
         worker = await two.process(RESEARCH, "worker", log="worker.log")

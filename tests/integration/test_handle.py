@@ -8,7 +8,6 @@ import pytest
 from pydantic import ValidationError
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
@@ -22,6 +21,7 @@ from tests.integration.conftest import Server
 from tests.toy.versions import NAME, Earlier, Later
 from workers.pools import PoolContents, build_worker
 from workers.setup import ensure_namespace
+from workers.temporal import DATA_CONVERTER
 from workflows.registry import WORKFLOWS
 
 pytestmark = pytest.mark.integration
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.integration
 async def client(server: Server) -> ResearchClient:
     """A client in a namespace of its own: the workers of other tests are not seen there."""
     namespace = f"handle-{uuid.uuid4().hex[:8]}"
-    temporal = await Client.connect(server.address, namespace=namespace, data_converter=pydantic_data_converter)
+    temporal = await Client.connect(server.address, namespace=namespace, data_converter=DATA_CONVERTER)
     await ensure_namespace(temporal, timedelta(days=1))
     async with asyncio.timeout(20):
         while not await is_known(temporal):

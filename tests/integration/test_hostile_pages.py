@@ -14,7 +14,6 @@ import pytest_asyncio
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 
 from contracts.addresses import digest
 from contracts.canary import STEERED_NOTE, contains_canary
@@ -44,6 +43,7 @@ from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 from workers.settings.sections import WebSettings
+from workers.temporal import DATA_CONVERTER
 
 pytestmark = pytest.mark.integration
 
@@ -157,7 +157,7 @@ async def workers(client: Client, home: Path, world: WebWorld, api: MessagesApi)
 async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     """Every run once: first all behaviours over the clean pages that are compared, then all over the hostile ones."""
     home = tmp_path_factory.mktemp("hostile")
-    client = await Client.connect(server.address, data_converter=pydantic_data_converter)
+    client = await Client.connect(server.address, data_converter=DATA_CONVERTER)
     found = Runs(chosen())
     clean, hostile = [case.clean for case in found.cases], [case.hostile for case in found.cases]
     async with (

@@ -18,7 +18,6 @@ import pytest
 import pytest_asyncio
 from markdown_it import MarkdownIt
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 
 from client.agent_events import AnyAgentEvent
 from client.handle import ResearchClient, ResearchHandle
@@ -33,6 +32,7 @@ from tests.fakes.tool_work import blocks, offered
 from tests.fakes.web_world import WebWorld
 from tests.integration.conftest import Server
 from tests.integration.web_pools import web_workers
+from workers.temporal import DATA_CONVERTER
 
 pytestmark = pytest.mark.integration
 
@@ -183,7 +183,7 @@ async def see(client: ResearchClient, world: WebWorld, name: str, approval: asyn
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs(server: Server, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Seen]]:
     """Every run, side by side."""
-    temporal = await Client.connect(server.address, data_converter=pydantic_data_converter)
+    temporal = await Client.connect(server.address, data_converter=DATA_CONVERTER)
     home: Path = tmp_path_factory.mktemp("living")
     approval = asyncio.Barrier(len(RUNS))
 
@@ -300,7 +300,7 @@ def test_an_update_that_breaks_a_rule_is_refused_with_the_reason(runs: dict[str,
 
 async def test_a_resumed_run_says_nothing_twice(server: Server, tmp_path: Path) -> None:
     """Notes that rules wrote at a forced end are not written once more by the turn that the end cut short (S0-131)."""
-    temporal = await Client.connect(server.address, data_converter=pydantic_data_converter)
+    temporal = await Client.connect(server.address, data_converter=DATA_CONVERTER)
     request: dict[str, Any] = {
         "query": QUESTION,
         "strategy": "living",

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from benchmarks.histories import measure_run
@@ -20,6 +19,7 @@ from tests.fakes.world import model_world
 from tests.integration.conftest import FAST, running_workers
 from tests.integration.runs import QUESTION, start
 from workers.dev_server import find_binary
+from workers.temporal import DATA_CONVERTER
 
 pytestmark = pytest.mark.integration
 
@@ -42,9 +42,7 @@ async def short_histories(events: int = 30) -> AsyncIterator[Client]:
     async with await WorkflowEnvironment.start_local(
         dev_server_existing_path=str(find_binary()), dev_server_extra_args=[*FAST, *short]
     ) as environment:
-        yield await Client.connect(
-            environment.client.service_client.config.target_host, data_converter=pydantic_data_converter
-        )
+        yield await Client.connect(environment.client.service_client.config.target_host, data_converter=DATA_CONVERTER)
 
 
 async def test_continue_as_new_repeats_nothing(client: Client, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from temporalio.client import Client
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 
 from providers.errors import RateLimited, SourceUnreadable
@@ -14,6 +13,7 @@ from providers.interfaces import ExtractedDocument
 from tests.fakes.world import World
 from tests.integration.conftest import Server, running_workers
 from tests.integration.runs import QUESTION, start
+from workers.temporal import DATA_CONVERTER
 
 pytestmark = pytest.mark.integration
 
@@ -22,7 +22,7 @@ async def test_runs_and_failures_are_counted_by_type(server: Server, tmp_path: P
     """Outcome, sources that could not be read with their reason, failures by type, refusals by service."""
     buffer = MetricBuffer(100_000)
     runtime = Runtime(telemetry=TelemetryConfig(metrics=buffer))
-    client = await Client.connect(server.address, data_converter=pydantic_data_converter, runtime=runtime)
+    client = await Client.connect(server.address, data_converter=DATA_CONVERTER, runtime=runtime)
     world = World(tmp_path)
     read, refused = world.corpus.read, list[str]()
 

@@ -13,7 +13,6 @@ from typing import Any
 from unittest.mock import patch
 
 from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.testing import WorkflowEnvironment
 
 from contracts import names
@@ -29,6 +28,7 @@ from tests.integration.web_pools import over_the_web, web_workers
 from tests.toy.party import party_declared
 from tests.toy.roles import TOY
 from workers.dev_server import find_binary
+from workers.temporal import DATA_CONVERTER
 
 recording_workers = partial(running_workers, replaying=True)
 HISTORIES = Path(__file__).parent / "histories"
@@ -45,7 +45,7 @@ async def main(wanted: list[str]) -> None:
         dev_server_existing_path=str(find_binary()), dev_server_extra_args=[*FAST]
     ) as environment:
         address = environment.client.service_client.config.target_host
-        client = await Client.connect(address, data_converter=pydantic_data_converter)
+        client = await Client.connect(address, data_converter=DATA_CONVERTER)
         for record in RECORDED:
             if not wanted or record.__name__ in wanted:
                 with tempfile.TemporaryDirectory() as folder:

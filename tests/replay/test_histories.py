@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 import pytest
 from temporalio.client import WorkflowHistory
-from temporalio.contrib.pydantic import pydantic_data_converter
 from temporalio.worker import Replayer, _replayer
 from temporalio.workflow import NondeterminismError
 
 from tests.fakes.failing_strategy import failing_strategy
 from tests.toy.party import party_declared
 from workers.pools import DEADLOCK_SECONDS, workflow_runner
+from workers.temporal import DATA_CONVERTER
 from workflows.registry import WORKFLOWS
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json.gz"))
@@ -36,7 +36,7 @@ class PatientWorker(_replayer._WorkflowWorker):
 
 async def replay(document: dict[str, Any]) -> None:
     runner = workflow_runner()
-    replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=pydantic_data_converter)
+    replayer = Replayer(workflows=WORKFLOWS, workflow_runner=runner, data_converter=DATA_CONVERTER)
     with failing_strategy(), party_declared(), patch.object(_replayer, "_WorkflowWorker", PatientWorker):
         history = WorkflowHistory.from_json(document["workflow_id"], json.dumps(document["history"]))
         await replayer.replay_workflow(history)

@@ -181,7 +181,7 @@ def account(state: ResearchState, role: str, usage: Usage) -> None:
 
 def account_failure(state: ResearchState, role: str, request: RoleInput, usage: Usage) -> None:
     """Add the cost of an unusable answer once; a resumed run gets the same answer from the journal."""
-    answer = f"{request.operation}:{short_hash(request.model_dump_json(exclude=OF_ONE_ATTEMPT))}"
+    answer = f"{request.operation}:{short_hash(request.compact_json(exclude=OF_ONE_ATTEMPT))}"
     if answer not in state.paid_failures and usage != Usage():
         account(state, role, usage)
         state.paid_failures = [*state.paid_failures, answer][-MAX_PAID_FAILURES:]
