@@ -83,7 +83,11 @@ MAX_PROGRAM_ERRORS: Final = 3  # attempts that fail in this way before the call 
 MAX_LOSSES: Final = 3  # worker deaths after which a call is given up
 FIRST_BEAT_SECONDS: Final = 1.25
 """Most searches, pages and short calls end sooner. A heartbeat costs the server a sixth of a short activity."""
-BEAT_SECONDS: Final = 0.5  # workers throttle heartbeats to one a second, so a cancellation arrives in about a second
+BEAT_SECONDS: Final = 2.5
+"""After 15 s without a heartbeat, a call is lost: a pause of ten seconds fits, and its lease of 12 s has ended.
+
+The answer to a heartbeat brings a cancellation.
+"""
 
 
 class AttemptHistory(BaseModel):
@@ -143,7 +147,7 @@ async def attempt(
 def waiting_for_service(history: AttemptHistory) -> Iterator[None]:
     """Mark the block as the work of a service: a worker that dies during it was not killed by a text.
 
-    The next heartbeat, after about a second, says so.
+    The next heartbeat, after 2.5 s at most, says so.
     """
     history.waiting = True
     try:

@@ -55,7 +55,7 @@ DRAIN_TIMES: Mapping[str, timedelta] = {
 STICKY_TIMEOUT = timedelta(seconds=2.5)
 """Time that a run's task waits for the worker that has it cached; after a crash, it delays a cancellation."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
-"""Lets a cancellation reach an activity in about a second; with the SDK's default, it takes 7 to 23 s."""
+"""Heartbeats are sent as activities make them; with the SDK's default, a cancellation takes 7 to 23 s to arrive."""
 MIN_POLLERS, MAX_POLLERS = 8, 20
 """Tasks come in bursts, one page per hit; a task without a waiting poller goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)

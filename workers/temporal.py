@@ -9,16 +9,20 @@ from typing import Any
 
 from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.failure.v1 import Failure
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
 from temporalio.client import Client
 from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
 from temporalio.converter import (
     CompositePayloadConverter,
     DataConverter,
+    DefaultFailureConverter,
     DefaultPayloadConverter,
     JSONPlainPayloadConverter,
+    PayloadConverter,
 )
 from temporalio.envconfig import ClientConfig
+from temporalio.exceptions import ApplicationError
 from temporalio.runtime import Runtime
 from temporalio.service import GrpcCompression, RPCError, RPCStatusCode
 
@@ -58,9 +62,26 @@ class CompactPayloadConverter(CompositePayloadConverter):
         super().__init__(*(json_converter if isinstance(one, JSONPlainPayloadConverter) else one for one in others))
 
 
-DATA_CONVERTER = DataConverter(payload_converter_class=cache(CompactPayloadConverter))  # type: ignore[arg-type]
-"""One converter per process. The SDK would create one per run and two per task, each of which would rebuild its type
-adapters."""
+class ShortFailureConverter(DefaultFailureConverter):
+    """The SDK's converter of failures, which writes no frames of those that code raised on purpose.
+
+    Type, message and details of an `ApplicationError` say what happened; its frames are those of the line that raises
+    it. Unforeseen errors carry their frames as details.
+    """
+
+    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+        """Write a failure."""
+        if isinstance(exception, ApplicationError):
+            exception.__traceback__ = None
+        super().to_failure(exception, payload_converter, failure)
+
+
+DATA_CONVERTER = DataConverter(
+    payload_converter_class=cache(CompactPayloadConverter),  # type: ignore[arg-type]
+    failure_converter_class=ShortFailureConverter,
+)
+"""One converter of payloads per process. The SDK would create one per run and two per task, each of which would rebuild
+its type adapters."""
 
 
 class ServerUnreachableError(ServerError):

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from importlib.resources import files
 from typing import Any, Final
 
@@ -162,6 +162,11 @@ class PromptBlocks:
     """The items of the content in order, at any level."""
     characters: list[tuple[int, int]] = field(default_factory=list)
     """Characters by source: of its stored text, and of the part considered for the prompt."""
+
+    @cached_property
+    def label_key(self) -> str:
+        """Return the key of the run's labels."""
+        return label_key(self.request)
 
     def element(self, name: str, heading: str = "", *, caller: Callable[[], str], **attributes: str) -> str:
         """Wrap the lines of a `call` block into an element of data; empty without lines and attributes."""
@@ -478,8 +483,7 @@ def guard_lines(text: str) -> str:
 
 def show_label(identity: str, show: PromptBlocks) -> str:
     """Return the label of an id in the prompts of this run."""
-    request: RoleInput = show.request
-    return label_of(identity, label_key(request))
+    return label_of(identity, show.label_key)
 
 
 def _finalize(value: Any) -> str:
@@ -488,6 +492,7 @@ def _finalize(value: Any) -> str:
 
 TEMPLATES: Final = Environment(  # noqa: S701 - prompts are not HTML: `_finalize` escapes them
     loader=PackageLoader(PRODUCT, "prompts/shared"),
+    auto_reload=False,
     finalize=_finalize,
     undefined=StrictUndefined,
     keep_trailing_newline=True,

@@ -16,7 +16,7 @@ from contracts.outcome import Usage
 from contracts.texts import as_markdown
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
-"""A killed worker's call is retried 15 s after its last heartbeat; workers send one per second and may pause 10 s."""
+"""A killed worker's call is retried 15 s after its last heartbeat; workers send one per 2.5 s and may pause 10 s."""
 RETRY_POLICY = RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=timedelta(seconds=30))
 """Backoff after a lost worker; after a failure, the activity itself names the delay (`activities/failures.py`)."""
 MARGIN_SECONDS = 2.0
