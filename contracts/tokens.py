@@ -188,6 +188,10 @@ class ContentEntry(CompactModel):
 
     operation: str = ""
     role: str = ""
+    available: int = 0
+    """Tokens available for the whole prompt."""
+    used: int = 0
+    """Tokens of the whole prompt; divided by `available`, the share of the room that it takes."""
     items: list[ItemFidelity] = []
 
 

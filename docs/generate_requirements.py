@@ -1,8 +1,9 @@
-"""Write `requirements.md`: what each code in a test's docstring asks for, and the tests that prove it.
+"""Write `requirements.md`: what each code in a test's docstring asks for, the tests that prove it, and what differs.
 
 usage: python docs/generate_requirements.py      (a test compares the page with what this script would write)
 
-The lines stand in `requirements.toml`; the tests are found by their docstrings, which end with their codes:
+The lines stand in `requirements.toml`, at its end the table `differs`: what the designs ask for and the product does
+otherwise, with the reason. The tests are found by their docstrings, which end with their codes:
 "…the behaviour in one sentence (S0-103 to S0-106, C0-3)." or "(F16, invariants 3 and 12)."
 """  # noqa: INP001 - a folder of pages is no package
 
@@ -13,6 +14,7 @@ import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 PAGE = Path(__file__).with_name("requirements.md")
 LINES = Path(__file__).with_name("requirements.toml")
@@ -38,6 +40,17 @@ GROUPS = {
 CODE = r"(?:[SC]\d-\d+|X-\d+|F\d+)"
 ITEM = rf"(?:{CODE}(?: to {CODE})?|invariants? \d+(?:(?:, | and )\d+)*)"
 AT_THE_END = re.compile(rf"\s\(({ITEM}(?:, {ITEM})*)\)\.$")
+
+DIFFERS = "differs"
+"""Table of the file with what differs."""
+
+OTHERWISE = """
+## What the product does otherwise
+
+What the designs ask for in another form than the product has, and why its user is better off. A code that also has a
+line above is done in part.
+
+"""
 
 HEAD = """\
 # Requirements
@@ -85,9 +98,19 @@ def tests_by_code() -> dict[str, list[str]]:
     return dict(tests)
 
 
+def load() -> dict[str, Any]:
+    """The lines by code, and under `differs` what the product does otherwise."""
+    return tomllib.loads(LINES.read_text(encoding="utf-8"))
+
+
 def load_lines() -> dict[str, str]:
     """What each code asks for, in one line."""
-    return tomllib.loads(LINES.read_text(encoding="utf-8"))
+    return {code: line for code, line in load().items() if code != DIFFERS}
+
+
+def load_differences() -> dict[str, tuple[str, str]]:
+    """By code what the designs ask for, and what the product does instead with the reason."""
+    return {code: (entry["asks"], entry["here"]) for code, entry in load()[DIFFERS].items()}
 
 
 def place(code: str) -> tuple[int, int]:
@@ -98,13 +121,19 @@ def place(code: str) -> tuple[int, int]:
     raise ValueError(f"{code} is of no group: add one to GROUPS")
 
 
-def page(lines: Mapping[str, str], tests: Mapping[str, Sequence[str]]) -> str:
-    """The whole page: every code that has a line, under the heading of its group."""
+def page(
+    lines: Mapping[str, str], tests: Mapping[str, Sequence[str]], differences: Mapping[str, tuple[str, str]]
+) -> str:
+    """The whole page: every code that has a line, under the heading of its group; then what differs."""
     text = HEAD
     for number, (group, title) in enumerate(GROUPS.items()):
         if codes := sorted((code for code in lines if place(code)[0] == number), key=place):
             text += f"\n## {group}: {title}\n\n"
             text += "".join(entry(code, lines[code], tests.get(code, ())) for code in codes)
+    text += OTHERWISE
+    for code in sorted(differences, key=place):
+        asks, here = differences[code]
+        text += f"- **{code}** *Asked for:* {asks}\n  *Here:* {here}\n"
     return text
 
 
@@ -115,7 +144,7 @@ def entry(code: str, line: str, tests: Sequence[str]) -> str:
 
 def main() -> int:
     """Write the page."""
-    PAGE.write_text(page(load_lines(), tests_by_code()), encoding="utf-8")
+    PAGE.write_text(page(load_lines(), tests_by_code(), load_differences()), encoding="utf-8")
     return 0
 
 

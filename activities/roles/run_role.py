@@ -124,8 +124,14 @@ class RoleActivities:
         """Add the fidelity of the shown content to the account of a result, and archive hidden content."""
         fidelity = answer.fidelity
         if fidelity is not None and answer.items:
-            items = ContentEntry(operation=task.input.operation, role=task.role.name, items=list(answer.items))
-            changes = {"entry": await self.notebooks.write(items), **await self._archive(task, answer)}
+            entry = ContentEntry(
+                operation=task.input.operation,
+                role=task.role.name,
+                available=fidelity.available,
+                used=fidelity.used,
+                items=list(answer.items),
+            )
+            changes = {"entry": await self.notebooks.write(entry), **await self._archive(task, answer)}
             fidelity = fidelity.model_copy(update=changes)
         return result.model_copy(update={"account": result.account.model_copy(update={"content": fidelity})})
 

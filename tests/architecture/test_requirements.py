@@ -19,7 +19,8 @@ def code_in(text: str) -> str:
 def test_the_page_of_requirements_is_generated() -> None:
     """docs/requirements.md says what the lines and the tests say: run `make requirements` after a change."""
     page = (ROOT / "docs" / "requirements.md").read_text(encoding="utf-8")
-    assert page == GENERATOR.page(GENERATOR.load_lines(), GENERATOR.tests_by_code()), "run `make requirements`"
+    made = GENERATOR.page(GENERATOR.load_lines(), GENERATOR.tests_by_code(), GENERATOR.load_differences())
+    assert page == made, "run `make requirements`"
 
 
 def test_every_code_has_a_line_and_every_line_a_test() -> None:
@@ -27,6 +28,15 @@ def test_every_code_has_a_line_and_every_line_a_test() -> None:
     named, explained = set(GENERATOR.tests_by_code()), set(GENERATOR.load_lines())
     assert not named - explained, "write a line for each in docs/requirements.toml, then run `make requirements`"
     assert not explained - named, "no test names these: take their lines out of docs/requirements.toml"
+
+
+def test_every_difference_says_what_is_asked_for_and_why_it_is_otherwise() -> None:
+    """Each in whole sentences, under a code of a known group."""
+    differences = GENERATOR.load_differences()
+    assert differences
+    for code, texts in differences.items():
+        assert GENERATOR.place(code), code
+        assert all(len(text) > 20 and text.endswith(".") for text in texts), code
 
 
 def codes_of_the_product(path: Path) -> str:

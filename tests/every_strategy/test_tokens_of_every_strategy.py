@@ -58,7 +58,7 @@ async def assert_verbatim(trial: Trial) -> None:
 
 async def test_a_stranger_recomputes_the_fidelity_of_a_report(tmp_path: Path) -> None:
     """Twenty pages at 16,000 tokens: report.json has all items, the five best keep 0.3, nothing is dropped, and the
-    report has one line about it (S0-156, S0-157, C0-12).
+    report has one line about it; each call has the tokens of its prompt and its room (S0-154, S0-156, S0-157, C0-12).
     """
     async with at_window(tmp_path, "supervisor", honest(), PAGES, depth="extended", limits=ONE_QUESTION) as trial:
         document, markdown = await trial.document(), await trial.report()
@@ -70,6 +70,7 @@ async def test_a_stranger_recomputes_the_fidelity_of_a_report(tmp_path: Path) ->
     ratios = sorted(item["current_tokens"] / item["original_tokens"] for item in call["items"])
     assert len(ratios) == 20
     assert ratios[-5] >= 0.3
+    assert sum(item["current_tokens"] for item in call["items"]) < call["used"] <= call["available"] < 16_000
     assert (fidelity["dropped_content_ids"], fidelity["not_analyzed"]) == ([], 0)
     (line,) = (line for line in markdown.splitlines() if "Shown to models" in line)
     assert f"{fidelity['fidelity']:.0%}" in line

@@ -10,7 +10,7 @@ from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from contracts.state import ResearchState
 from contracts.strategies import declaration
-from contracts.vocabulary import GapStatus, NodeKind
+from contracts.vocabulary import GapStatus, NodeStatus
 from workflows.rules.duplicates import protected_ids
 from workflows.rules.gaps import SEVERITY_ORDER
 from workflows.run.research_run import ResearchRun
@@ -129,9 +129,9 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
     shown = {key for finding in findings for key in finding.evidence_ids}
     left_out = {key for finding in state.findings for key in finding.evidence_ids} - shown
     cited = {source_id for finding in findings for source_id in finding.source_ids}
-    brief = [state.plan.brief]
-    if any(node.kind is NodeKind.TASK for node in state.plan.nodes):  # agents work on the steps of the plan
-        brief += [f"{number}. {step.text}" for number, step in enumerate(state.plan.steps, start=1)]
+    # A writer is given the steps that were worked on, as the parts of the answer.
+    steps = [step for step in state.plan.steps if step.status is not NodeStatus.SKIPPED]
+    brief = [state.plan.brief, *(f"{number}. {step.text}" for number, step in enumerate(steps, start=1))]
     return WriteInput(
         caller=declaration(run.resolved.strategy).caller,
         brief="\n".join(brief).strip(),

@@ -49,6 +49,8 @@ class Agents:
 
     def __init__(self, run: "ResearchRun") -> None:
         self._run = run
+        self._branches: dict[str, int] = {}
+        """Number of each agent among those started together, from 0."""
         self._calls: dict[str, asyncio.Task[TaskResult]] = {}
         """Calls in flight by agent, awaited or not."""
 
@@ -90,7 +92,8 @@ class Agents:
             run.count_calls(caller, self._find(agent).task.strategy)
             self._update(agent, status=AgentStatus.QUEUED)
         turns = asyncio.Semaphore(at_once)
-        work = {agent: asyncio.ensure_future(self._run_task(agent, branch, turns)) for branch, agent in enumerate(todo)}
+        self._branches |= {agent: branch for branch, agent in enumerate(todo)}
+        work = {agent: asyncio.ensure_future(self._run_task(agent, turns)) for agent in todo}
         merged = 0
         try:
             while merged < len(todo):
@@ -133,7 +136,7 @@ class Agents:
             else:
                 self._merge(agent, task.result())
 
-    async def _run_task(self, agent: str, branch: int, turns: asyncio.Semaphore) -> TaskResult:
+    async def _run_task(self, agent: str, turns: asyncio.Semaphore) -> TaskResult:
         """Run one agent when there is a free slot; return its result or a stub."""
         run = self._run
         async with turns:
@@ -158,7 +161,7 @@ class Agents:
             )
             self._mark_unfinished(record.task)
             request = agent_request(run.state, record, run.host.now().timestamp(), left)
-            self._note("agent.started", agent, record.task.text, branch)
+            self._note("agent.started", agent, record.task.text)
             call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             call.add_done_callback(lambda ended: self._settle(record, ended, number))
             seconds = request.deadline_at - run.host.now().timestamp() + grace_seconds(run.state.level)
@@ -264,8 +267,9 @@ class Agents:
         nodes = [node.model_copy(update={"status": NodeStatus.EXECUTING}) for node in plan.nodes if node.id == task.id]
         self._run.state.plan = plan.with_nodes(*nodes)
 
-    def _note(self, kind: str, agent: str, text: str, branch: int | None = None) -> None:
-        location = {"turn": self._run.state.iteration} | ({} if branch is None else {"branch": branch})
+    def _note(self, kind: str, agent: str, text: str) -> None:
+        """Add an event of an agent, with the turn that started it and its number among the agents of that turn."""
+        location = {"turn": self._run.state.iteration, "branch": self._branches[agent]}
         self._run.note(kind, f"{agent}: {text[:MAX_TASK_CHARACTERS]}", agent=agent, **location)
 
 

@@ -215,7 +215,9 @@ async def test_nothing_is_said_of_a_page_beyond_what_was_read_of_it(
 
 # --- dispatch --------------------------------------------------------------------------------------------------------
 async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All calls of one turn are sent, three side by side, two wait; both are on record (S3-014, S3-018, S3-049)."""
+    """All calls of one turn are sent, three side by side, two wait; both are on record, and each event of an agent has
+    its turn and branch (S3-014, S3-018, S3-049, S3-062).
+    """
     state, host, api = await directed(monkeypatch, tmp_path, sends(*TASKS))
     assert len(host.agents) == 5
     assert host.agents_at_once == AT_ONCE == 3
@@ -226,6 +228,11 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
     begun = [event for event in state.events if event.type == "agent.started"]
     assert branching.seq < begun[0].seq
     assert [event.data["branch"] for event in begun] == [0, 1, 2, 3, 4]
+    ended = [event.data for event in state.events if event.type == "agent.finished"]
+    assert {data["agent"]: data["branch"] for data in ended} == {
+        event.data["agent"]: n for n, event in enumerate(begun)
+    }
+    assert {data["turn"] for data in ended} == {branching.data["turn"]}
     assert [record.status for record in state.agents] == [AgentStatus.DONE] * 5
     # All of them are back before the orchestrator speaks again.
     second = requests_of(api, "orchestrator")[1]

@@ -184,6 +184,18 @@ async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkey
     assert state.findings[0].statement[:60] in second
 
 
+async def test_the_writer_is_given_the_steps_that_were_worked_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In their order, as parts of the answer; a step that was skipped is none (S1-062)."""
+    reflections(monkeypatch, "complete")
+    trial, state, _ = await conducted(tmp_path, limits={"min_steps": 2})
+    done, skipped = state.plan.steps[:2], state.plan.steps[2]
+    (prompt, *_) = prompts(trial, "synthesizer")
+    assert all(f"{number}. {step.text}" in prompt for number, step in enumerate(done, start=1))
+    assert skipped.text not in prompt
+
+
 async def test_an_early_completion_is_coerced_and_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the least number of steps COMPLETE means CONTINUE; after it the rest is skipped (S1-037, C1-4, C1-8)."""
     reflections(monkeypatch, "complete")
