@@ -28,7 +28,7 @@ from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive import ExtractiveEngine
 from providers.interfaces import Engine, SearchProvider
 from providers.isolation.pool import SubprocessPool
-from providers.models.chat import ADDRESS_VARIABLE, Chat, SettingNames
+from providers.models.chat import Chat, ChatApi, ChatOptions, SettingNames, UndeterminedChat
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
 from providers.models.language_model import LanguageModelEngine
 from providers.models.summaries import SummarizingEngine
@@ -54,7 +54,6 @@ from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version, search_choices, search_model
 from workers.retention import Retention, open_runs, sweep_periodically
 from workers.settings.loading import Settings
-from workers.settings.models import key_variable
 from workers.settings.sections import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
 from workers.temporal import has_search_attributes
@@ -292,18 +291,41 @@ def create_language_model(settings: Settings, limiter: Limiter) -> LanguageModel
 
 
 def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
-    # Importing the SDK takes as long as all other imports together; it is only needed with a model.
-    from providers.models.anthropic_chat import DEFAULT_BASE_URL, AnthropicChat  # noqa: PLC0415
-
-    models, key = settings.models, settings.model_keys().get(name)
-    address = ADDRESS_VARIABLE if name == DEFAULT_ENDPOINT else ".".join(models.address_path(name))
-    names = SettingNames(key_variable(name), address, f"models.endpoints.{name}.silence_seconds")
-    secret, base_url = key.get_secret_value() if key else None, models.address_of(name) or DEFAULT_BASE_URL
+    models = settings.models
+    key = settings.model_keys().get(name)
+    secret = key.get_secret_value() if key else None
+    base_url = models.base_url_of(name)
+    address = settings.address_variable if name == DEFAULT_ENDPOINT else ".".join(models.address_path(name))
+    own = models.capabilities_at(name, "")
+    options: ChatOptions = {
+        "api_key": secret,
+        "base_url": base_url,
+        "names": SettingNames(settings.key_variable(name), address, f"models.endpoints.{name}.silence_seconds"),
+        "silence_seconds": own.silence_seconds,
+    }
     chat: Chat | None = None
     remedy = ""
     try:
-        silence = models.capabilities_at(name, "").silence_seconds
-        chat = AnthropicChat(api_key=secret, base_url=base_url, names=names, silence_seconds=silence)
+        chat = _open_chat(options, own.api)
     except NotConfigured as error:
         remedy = str(error)  # only a call to this endpoint fails, with this reason
-    return ModelEndpoint(name, chat, partial(models.capabilities_at, name), remedy)
+    return ModelEndpoint(name, chat, partial(models.capabilities_at, name), remedy, settings.model_server(name))
+
+
+def _open_chat(options: ChatOptions, api: ChatApi | None) -> Chat:
+    """Open a client of the named protocol, or one that finds out which is spoken. Raises `NotConfigured`."""
+    # Importing an SDK takes as long as all other imports together; each is only needed where its protocol is spoken.
+    if api is ChatApi.CHAT:
+        return _open_completions(options)
+    from providers.models.anthropic_chat import AnthropicChat  # noqa: PLC0415
+
+    messages = AnthropicChat(**options)
+    if api is ChatApi.MESSAGES:
+        return messages
+    return UndeterminedChat(messages, partial(_open_completions, options), options["names"].address)
+
+
+def _open_completions(options: ChatOptions) -> Chat:
+    from providers.models.openai_chat import OpenAIChat  # noqa: PLC0415
+
+    return OpenAIChat(**options)

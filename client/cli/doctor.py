@@ -9,7 +9,7 @@ import shutil
 import socket
 import stat
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -35,13 +35,15 @@ from contracts.texts import plural
 from contracts.vocabulary import Tier
 from providers.errors import ContentCorrupt, ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument
+from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
+from providers.models.servers import ModelServer
 from providers.search.availability import malformed, probe, probe_address
 from providers.search.corpus import ingest_file
 from workers.composition import open_search_providers, open_web_reader
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import Settings
-from workers.settings.models import PUBLIC_HOST, host_of, key_variable
+from workers.settings.models import host_of
 from workers.shared_state import open_shared_state
 
 LOW_SPACE_BYTES: Final = 1_000_000_000
@@ -155,18 +157,31 @@ async def _check_models(settings: Settings) -> list[Check]:
     checks, usable = [], settings.models.usable_endpoints(settings.model_keys())
     for endpoint in settings.models.used_endpoints():
         if endpoint not in usable:
-            checks.append(Check("model", "warn", f"{endpoint}: no key", f"set {key_variable(endpoint)}"))
+            checks.append(Check("model", "warn", f"{endpoint}: no key", f"set {settings.key_variable(endpoint)}"))
             continue
         models = [
             model for at, model in (split_name(name, settings.models.endpoints) for name in names) if at == endpoint
         ]
-        address = settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}"
+        address = settings.models.base_url_of(endpoint)
         problem = await probe_address(address)
-        summary = f"{', '.join(models)} at {host_of(address)} ({problem or 'reachable'})"
-        setting = "ANTHROPIC_BASE_URL" if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
+        server = settings.model_server(endpoint)
+        facts = [problem or "reachable"]
+        if server is not None and not problem:
+            facts += await _facts_of_server(server, models)
+        summary = f"{', '.join(models)} at {host_of(address)} ({'; '.join(facts)})"
+        setting = settings.address_variable if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
         remedy = f"check {setting} and the network; without a model: research run --engine extractive"
         checks.append(Check("model", "fail", summary, remedy) if problem else Check("model", "ok", summary))
     return checks
+
+
+async def _facts_of_server(server: ModelServer, models: Sequence[str]) -> list[str]:
+    """Return which protocol a server speaks, and the windows of its models."""
+    protocols = await server.protocols()
+    names = {ChatApi.MESSAGES: "Messages API", ChatApi.CHAT: "chat completions"}
+    facts = [" and ".join(names[protocol] for protocol in protocols) or "speaks no known protocol"]
+    windows = {model: await server.window(model) for model in models}
+    return facts + [window.describe(model) for model, window in windows.items() if window is not None]
 
 
 async def _check_web_search(settings: Settings) -> Check:

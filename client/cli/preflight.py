@@ -31,7 +31,7 @@ from contracts.vocabulary import EngineKind, Outcome, StopReason
 from providers.models.endpoints import split_name
 from providers.search.availability import probe_address
 from workers.resolution_inputs import configuration_of
-from workers.settings.loading import Settings
+from workers.settings.loading import ENDPOINT_VARIABLES, Settings
 from workers.settings.models import PUBLIC_HOST
 
 MAX_REQUEST_SIZE: Final = 4_000_000  # bytes; a request with the longest allowed texts is far smaller
@@ -143,15 +143,16 @@ async def preflight(
     request, settings, stored = requested.request, context.settings, run.resolved
     others = await _other_workers(context, works=works)
     if not others and options.model is not None and not settings.uses_cluster and not settings.model_configured:
-        remedy = "set ANTHROPIC_API_KEY, or name one with --model-url URL (or ANTHROPIC_BASE_URL)"
+        remedy = f"name one with --model-url URL, or set {ENDPOINT_VARIABLES}"
         raise CommandError(f"--model {options.model} has no endpoint: {remedy}")
+    warnings: list[str] = []
     if run.running and stored is not None:
         resolved = stored
     elif others:
         resolved = await _ask_workers(context, request, options, run)
     elif works or options.dry_run:
         resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
-        await require_endpoint(resolved, settings)
+        warnings = await require_endpoint(resolved, settings)
     else:
         return True  # it is not known yet what the run will use
     notices = ["running workers do the work, with their own settings"] if others else settings.notices()
@@ -159,7 +160,7 @@ async def preflight(
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})
     elif options.dry_run or not options.quiet:
-        for line in [*_lines(resolved), *notices]:
+        for line in [*_lines(resolved), *notices, *warnings]:
             (print_result if options.dry_run else print_progress)(printable(line))
     return bool(others)
 
@@ -271,18 +272,32 @@ def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:
         )
 
 
-async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> None:
-    """Raise `CommandError` (exit code 7) if no endpoint of the run's models answers.
+async def require_endpoint(resolved: ResolvedResearch, settings: Settings) -> list[str]:
+    """Raise `CommandError` (exit code 7) if no endpoint of the run's models answers; return warnings about windows.
 
     The workers check search providers themselves, once a person has approved the plan.
     """
     if resolved.engine is not EngineKind.MODEL:
-        return
+        return []
     named = [split_name(name, settings.models.endpoints)[0] for name in resolved.models.values()]
     endpoints = dict.fromkeys([*named, *settings.models.usable_endpoints(settings.model_keys())])
-    addresses = [settings.models.address_of(endpoint) or f"https://{PUBLIC_HOST}" for endpoint in endpoints]
+    addresses = [settings.models.base_url_of(endpoint) for endpoint in endpoints]
     problems = await asyncio.gather(*(probe_address(address, seconds=PROBE_SECONDS) for address in addresses))
     if all(problems):
         details = "; ".join(filter(None, problems))
-        message = f"no model endpoint answers: {details}; start it, check --model-url or ANTHROPIC_BASE_URL, "
+        message = f"no model endpoint answers: {details}; start it, check --model-url or {settings.address_variable}, "
         raise CommandError(f"{message}or use no model: --engine extractive", ExitCode.NOTHING_TO_WORK_WITH)
+    return await _reduced_windows(resolved, settings)
+
+
+async def _reduced_windows(resolved: ResolvedResearch, settings: Settings) -> list[str]:
+    """Return a line for each model that its server runs with a smaller window than it was trained with."""
+    lines = []
+    for name in dict.fromkeys(resolved.models.values()):
+        endpoint, model = split_name(name, settings.models.endpoints)
+        server = settings.model_server(endpoint)
+        window = None if server is None else await server.window(model)
+        if window is not None and window.is_reduced:
+            remedy = "start its server with more (llama.cpp: -c, Ollama: OLLAMA_CONTEXT_LENGTH)"
+            lines.append(f"{window.describe(model)}: {remedy}")
+    return lines

@@ -50,6 +50,11 @@ def read_reply(body: bytes, requested_model: str) -> ChatReply:
         return ChatReply("", None, None, Usage(model_calls=1, cost_usd=None), requested_model)
     except ValueError:
         raise Unavailable("the model endpoint answered with status 200 but not with readable JSON") from None
+    return reply_of(message, requested_model)
+
+
+def reply_of(message: Any, requested_model: str) -> ChatReply:
+    """Read a message in the form of the Messages API. Raises `Unavailable` if it is none."""
     if not isinstance(message, dict) or not isinstance(message.get("content"), list):
         raise Unavailable("the model endpoint answered with status 200 but with no message")
     blocks = [block for block in message["content"] if isinstance(block, dict)]

@@ -18,7 +18,10 @@ from providers.errors import NotConfigured, Unavailable
 from providers.models.answers import read_reply
 from providers.models.chat import (
     ANSWER_TOOL,
+    CONNECT_SECONDS,
     DEFAULT_SETTING_NAMES,
+    MAX_REPLY_BYTES,
+    RETRY_SECONDS,
     ChatMode,
     ChatReply,
     ChatRequest,
@@ -28,9 +31,6 @@ from providers.models.chat import (
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
-CONNECT_SECONDS: Final = 10.0  # connection timeout, after which another endpoint can be tried
-RETRY_SECONDS: Final = 1.0  # pause after a call timed out in silence, which was a wait already
-MAX_REPLY_BYTES: Final = 8_000_000
 STATUS_OF_STREAM_ERROR: Final = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -73,8 +73,8 @@ class AnthropicChat:
     ) -> None:
         """Open the pool; messages name settings by `names`; `silence_seconds` is the timeout for silence.
 
-        Without it each request has its own. Raises `NotConfigured` if the public API has no key, if the key or the
-        address is invalid, or if the key would be sent unencrypted.
+        Without it each request has its own. The address may be written with or without `/v1`. Raises `NotConfigured`
+        if the public API has no key, if the key or the address is invalid, or if the key would be sent unencrypted.
         """
         if not api_key and base_url.rstrip("/") == DEFAULT_BASE_URL:
             raise NotConfigured(f"the model endpoint needs a key: set {names.credential}")
@@ -95,7 +95,8 @@ class AnthropicChat:
             verify=trusted_certificates(),
         )
         try:
-            self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=base_url, http_client=connections)
+            address = base_url.rstrip("/").removesuffix("/v1")  # which the SDK adds
+            self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=address, http_client=connections)
         except httpx2.InvalidURL:
             raise self._no_address() from None
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field
@@ -20,7 +20,8 @@ from contracts.base import StrictContract
 from contracts.outcome import Usage
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import Tier
-from providers.models.chat import Chat, ChatMode, ChatRequest, ToolUse, safe_name
+from providers.models.chat import Chat, ChatApi, ChatMode, ChatRequest, Parameter, ToolUse, safe_name
+from providers.models.servers import ModelServer
 
 DEFAULT_ENDPOINT: Final = "default"
 
@@ -44,12 +45,13 @@ class ModelDirectory:
 
 @dataclass(frozen=True)
 class ModelEndpoint:
-    """An endpoint of the Messages API."""
+    """An endpoint of models."""
 
     name: str
     chat: Chat | None  # None if it cannot be used
     capabilities: Callable[[str], "EndpointCapabilities"]  # capabilities of a model there, by its name
     remedy: str = ""  # what to set to make it usable
+    server: ModelServer | None = None  # None if the windows of its models are known
 
     @property
     def service(self) -> str:
@@ -91,6 +93,10 @@ def split_name(name: str, endpoints: Collection[str]) -> tuple[str, str]:
 class EndpointCapabilities(StrictContract):
     """Capabilities of one model at one endpoint; all sizes are in tokens."""
 
+    api: ChatApi | None = None
+    """Its protocol; None: found out by the first call."""
+    refuses: tuple[Parameter, ...] = ()
+    """Parameters of chat completions that are omitted."""
     mode: ChatMode = ChatMode.TOOL
     """Strongest way to request an answer that matches a schema."""
     tools: ToolUse = ToolUse.FORCED
@@ -110,6 +116,10 @@ class EndpointCapabilities(StrictContract):
     silence_seconds: float | None = Field(default=None, ge=1, le=3_600)
     """Timeout for a call that sends nothing: longer for a slow endpoint of your own. None: 25 s, or 10 s if another
     endpoint can answer."""
+
+    def with_window(self, tokens: int) -> Self:
+        """Return the same capabilities with another window."""
+        return self.model_copy(update={"window": tokens})
 
 
 CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(
@@ -134,6 +144,9 @@ def weakened(capabilities: EndpointCapabilities, request: ChatRequest, kind: str
     """Return the capabilities after a refusal of this kind; None if no weaker request is left to try."""
     if kind == "unsupported_caching" and request.cache:
         return capabilities.model_copy(update={"caching": False})
+    refused = [parameter for parameter in Parameter if kind == f"refuses_{parameter}"]
+    if refused and refused[0] not in request.refuses:
+        return capabilities.model_copy(update={"refuses": (*request.refuses, *refused)})
     if kind != "unsupported_parameter":
         return None
     if request.mode is ChatMode.NATIVE:
@@ -145,7 +158,7 @@ def weakened(capabilities: EndpointCapabilities, request: ChatRequest, kind: str
 
 # --- prices -----------------------------------------------------------------------------------------------------------
 MILLION: Final = 1_000_000
-PROVIDER: Final = "anthropic"  # names of other vendors are not looked up: any server may call anything `qwen3`
+PROVIDERS: Final = ("anthropic", "openai")  # other names are not looked up: any server may call anything `qwen3`
 CACHE_READ_FACTOR, CACHE_WRITE_FACTOR = 0.1, 1.25
 """Factors on the configured input price (five-minute cache; the provider's page on prompt caching)."""
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
@@ -200,8 +213,10 @@ def _library_prices(model: str, usage: Usage) -> tuple[float, float] | None:
         cache_write_tokens=usage.cache_write_tokens,
         output_tokens=usage.output_tokens,
     )
-    try:
-        price = genai_prices.calc_price(billed, model, provider_id=PROVIDER)
-    except LookupError:
-        return None
-    return float(price.input_price), float(price.output_price)
+    for provider in PROVIDERS:
+        try:
+            price = genai_prices.calc_price(billed, model, provider_id=provider)
+        except LookupError:
+            continue
+        return float(price.input_price), float(price.output_price)
+    return None

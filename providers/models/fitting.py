@@ -108,6 +108,7 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         messages=messages,
         tools=tools,
         must_call=(mode is ChatMode.TOOL or bool(tools)) and capabilities.tools is ToolUse.FORCED,
+        refuses=capabilities.refuses,
     )
     items = fidelity_of(task.whole.items, levels, capabilities.token_factor)
     sizes = {name: getattr(task.whole, name) for name in ("stored_characters", "considered_characters")}

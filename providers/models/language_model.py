@@ -18,6 +18,7 @@ from providers.models.answers import answer_of, turn_of
 from providers.models.chat import FAILOVER_SILENCE_SECONDS, MODEL_VARIABLE, SILENCE_SECONDS, ChatReply, ToolUse
 from providers.models.endpoints import EndpointCapabilities, ModelCandidate, ModelDirectory, PriceTable, weakened
 from providers.models.fitting import FittedRequest, fit_request, larger_first, too_long, window_of
+from providers.models.servers import ModelWindow
 from providers.shared.limits import Limiter
 
 MIN_SECONDS: Final = 0.05  # with less time left, no other model is tried
@@ -39,13 +40,16 @@ class LanguageModelEngine:
         self._limiter = limiter
         self._weakened: dict[str, EndpointCapabilities] = {}
         """Capabilities by model, after refusals of a parameter."""
+        self._windows: dict[str, ModelWindow | None] = {}
+        """Windows by model, as their servers said."""
+        self._asking = asyncio.Lock()
 
     async def answer(self, task: EngineTask) -> EngineAnswer:
         """Perform a role with at most one answered request: a model that fails without an answer gives way to the next.
 
         Raises `Retryable`, `Rejected`, or an `AnswerUnusable` with the cost of the answer.
         """
-        waiting = self._candidates(task)
+        waiting = [await self._with_real_window(candidate) for candidate in self._candidates(task)]
         if len(waiting) > 1:
             waiting = await asyncio.to_thread(larger_first, task, waiting)
         limit = task.input.time_limit_seconds
@@ -95,6 +99,19 @@ class LanguageModelEngine:
             names = ", ".join(each.label for each in candidates)
             raise NotConfigured(f"the role calls tools, and {names} takes none: name another model or another strategy")
         return able
+
+    async def _with_real_window(self, candidate: ModelCandidate) -> ModelCandidate:
+        """Return the candidate with the window that its server gives the model, asked once."""
+        server = candidate.endpoint.server
+        if server is None:
+            return candidate
+        async with self._asking:
+            if candidate.key not in self._windows:
+                self._windows[candidate.key] = await server.window(candidate.model)
+        window = self._windows[candidate.key]
+        if window is None:
+            return candidate
+        return replace(candidate, capabilities=candidate.capabilities.with_window(window.tokens))
 
     async def _exchange(
         self, task: EngineTask, candidate: ModelCandidate, until: float, silence: float

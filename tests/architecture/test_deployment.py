@@ -39,7 +39,7 @@ VARIABLE = re.compile(r"\$\{([A-Z_]+)(?:(:[-?])([^}]*))?\}")
 """`${NAME}`, `${NAME:-default}`, `${NAME:?message}`."""
 SECRET = re.compile(r"(?<!VAL)KEY|PASSWORD|PWD|SECRET|TOKEN")
 KEY_HOLDERS = {
-    frozenset({"ANTHROPIC_API_KEY"}): ("models", "search", "records"),
+    frozenset({"ANTHROPIC_API_KEY", "OPENAI_API_KEY"}): ("models", "search", "records"),
     frozenset(search_variables()) - {"SEARXNG_URL"}: ("search", "records"),
 }
 """Variables with keys → the pools that need them: those that use them, and `records` tells a run what there is."""

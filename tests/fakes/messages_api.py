@@ -129,11 +129,15 @@ class MessagesApi(LoopbackServer):
                 self.waiting.set()
                 await reader.read()  # until the client hangs up
                 return False
-            going_on = await _send(writer, streamed(reply) if request.body.get("stream") else reply)
+            going_on = await _send(writer, self.answer_for(request, reply))
             call.delivered = reply.delivery == "whole" and not reader.at_eof()
             return going_on
         finally:
             call.ended = time.time()
+
+    def answer_for(self, request: ModelRequest, reply: Reply) -> Reply:
+        """The reply as it goes over the wire."""
+        return streamed(reply) if request.body.get("stream") else reply
 
     def _remember(self, request: ModelRequest, reply: Reply) -> None:
         with suppress(ValueError, RecursionError):

@@ -8,8 +8,11 @@ from typing import Any
 from contracts.vocabulary import Tier
 from providers.errors import RateLimited
 from providers.models.anthropic_chat import AnthropicChat
+from providers.models.chat import ChatApi
 from providers.models.endpoints import EndpointCapabilities, ModelDirectory, ModelEndpoint, PriceTable, capabilities_of
 from providers.models.language_model import LanguageModelEngine
+from providers.models.openai_chat import OpenAIChat
+from tests.fakes.completions_api import CompletionsApi
 from tests.fakes.messages_api import MessagesApi
 
 
@@ -35,12 +38,14 @@ def engine_over(
     own: Mapping[str, EndpointCapabilities] | None = None,
     prices: PriceTable | None = None,
     limiter: Any = None,
+    api: ChatApi = ChatApi.MESSAGES,
 ) -> LanguageModelEngine:
-    """An engine over endpoints by name; `models` are those of every tier, `own` what endpoints can do."""
+    """An engine over endpoints by name, all of one protocol; `models` are those of every tier, `own` what endpoints can do."""
+    client = OpenAIChat if api is ChatApi.CHAT else AnthropicChat
     endpoints = {
         name: ModelEndpoint(
             name,
-            AnthropicChat(api_key="test", base_url=url),
+            client(api_key="test", base_url=url),
             partial(capabilities_of, url, own=(own or {}).get(name)),
         )
         for name, url in addresses.items()
@@ -54,6 +59,8 @@ async def engine_for(
     apis: Mapping[str, MessagesApi], models: Sequence[str] = (), **options: Any
 ) -> AsyncIterator[LanguageModelEngine]:
     """An engine over fakes that run for the time of the block."""
+    if any(isinstance(api, CompletionsApi) for api in apis.values()):
+        options["api"] = ChatApi.CHAT
     engine = engine_over({name: api.base_url for name, api in apis.items()}, models, **options)
     try:
         yield engine

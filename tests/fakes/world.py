@@ -32,6 +32,7 @@ from providers.errors import SharedStateUnavailable, SourceUnreadable
 from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import ContentArchive, Engine, ExtractedDocument, SearchProvider
 from providers.isolation.pool import SubprocessPool
+from providers.models.chat import ChatApi
 from providers.models.endpoints import EndpointCapabilities
 from providers.models.summaries import SummarizingEngine
 from providers.reading.reader import CachedReader
@@ -175,13 +176,14 @@ def model_world(
     tokens: TokenSettings | None = None,
     *,
     caching: bool = False,
+    api: ChatApi = ChatApi.MESSAGES,
 ) -> World:
     """A world whose model is spoken to with the real SDK at a loopback address.
 
     `window` is that of its models, at an endpoint with or without `caching`; where `tokens` name a summarizer, those are models of the simple tier.
     """
     own = None if window is None else EndpointCapabilities(window=window, reasoning_tokens=500, caching=caching)
-    engine = engine_over({"default": base_url}, own={"default": own} if own else {})
+    engine = engine_over({"default": base_url}, own={"default": own} if own else {}, api=api)
     tokens = tokens or TokenSettings()
     summarizers = [tokens.summarization_provider, *tokens.summarization_providers]
     models = {tier.value: ["test-model"] for tier in Tier} | {

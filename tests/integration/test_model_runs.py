@@ -14,7 +14,9 @@ from contracts.outcome import EventPage, ResearchResult, ResearchStatus, Usage
 from contracts.resolved import ModelPrice
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import Completeness, EngineKind, Outcome, StopReason, Tier
+from providers.models.chat import ChatApi
 from providers.models.endpoints import PriceTable
+from tests.fakes.completions_api import CompletionsApi
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_engine import engine_over
 from tests.fakes.model_tokens import WRITE_FACTOR
@@ -86,6 +88,27 @@ async def test_a_run_accounts_for_what_the_endpoint_bills(client: Client, tmp_pa
         assert sum(part["cost_usd"] for part in table.values()) == pytest.approx(owed(api), abs=1e-9)
     assert status.usage_by_role.keys() == document["usage"]["by_role"].keys()
     assert "Use" in result.report
+
+
+@pytest.mark.parametrize("strategy", ["supervisor", "orchestrator"])
+async def test_both_protocols_give_the_same_report(strategy: str, client: Client, tmp_path: Path) -> None:
+    """From the same answers, even of a server with many quirks, comes the same text with the same tokens."""
+    quirks = ["refuses_stream_options", "refuses_max_tokens", "no_system", "no_finish_reason", "thoughts_in_text"]
+    reports: list[str] = []
+    usages: list[Usage] = []
+    async with MessagesApi() as messages, CompletionsApi(quirks=quirks) as completions:
+        for api, protocol in ((messages, ChatApi.MESSAGES), (completions, ChatApi.CHAT)):
+            world = model_world(tmp_path / protocol, api.base_url, api=protocol)
+            result = await run(client, world, RULES | {"strategy": strategy})
+            assert result.outcome is Outcome.COMPLETED
+            assert result.files is not None
+            document = json.loads(await world.content.get_text(result.files.json_document))
+            reports.append(document["report"]["draft"])
+            usages.append(result.usage)
+    assert len(reports[0]) > 500
+    assert reports[0] == reports[1]
+    assert usages[0].model_calls == usages[1].model_calls
+    assert usages[1].input_tokens > 0
 
 
 async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path) -> None:

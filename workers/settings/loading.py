@@ -26,11 +26,13 @@ from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.strategies import declare_installed
 from contracts.texts import problem_message, visible
+from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT
+from providers.models.servers import ModelServer
 from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
 from providers.service_calls import in_clear
-from workers.settings.models import BaseAddress, host_of, key_variable
+from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_variable
 from workers.settings.sections import APPLICATION, FileSettings
 
 FILE_NAME = "research.toml"
@@ -46,12 +48,16 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "REDIS_URL": ("redis_url",),
     "ANTHROPIC_API_KEY": ("anthropic_api_key",),
     "ANTHROPIC_BASE_URL": ("models", "base_url"),
+    "OPENAI_API_KEY": ("openai_api_key",),
+    "OPENAI_BASE_URL": ("openai_base_url",),
     "RESEARCH_MODEL": ("models", "default"),
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
     "RESEARCH_MODEL_COMPLEX": ("models", "complex"),
 }
 """Variable → its setting. Empty variables count as unset. Search providers declare their own variables."""
+ENDPOINT_VARIABLES = "ANTHROPIC_API_KEY, OPENAI_API_KEY, or an address (ANTHROPIC_BASE_URL, OPENAI_BASE_URL)"
+"""Each of these variables names a model endpoint."""
 ENDPOINT_KEYS = re.compile(key_variable("NAME").replace("NAME", "[A-Z0-9_]+"))
 """The variables with the keys of `[models.endpoints.NAME]`."""
 MAX_FILE_BYTES = 100_000  # of a `research.toml`: a crafted file can occupy the parser for seconds
@@ -89,6 +95,10 @@ class Settings(FileSettings):
 
     redis_url: SecretStr | None = None
     anthropic_api_key: SecretStr | None = None
+    openai_api_key: SecretStr | None = None
+    """The key of the endpoint `default`, if it is the one of the variables `OPENAI_…`."""
+    uses_openai_variables: bool = Field(default=False, repr=False)
+    """True if the variables `OPENAI_…` name the endpoint `default`."""
     endpoint_keys: dict[str, SecretStr] = {}
     """Keys of model endpoints by variable."""
     temporal_variables: dict[str, SecretStr] = {}
@@ -113,10 +123,11 @@ class Settings(FileSettings):
         if self.model_configured:
             return f"a model is configured at {self.model_host}"
         if self.models.by_tier():
-            return "a model is named, but neither ANTHROPIC_API_KEY nor ANTHROPIC_BASE_URL is set"
-        if self.anthropic_api_key is not None:
-            return "ANTHROPIC_API_KEY is set, but no model is named: set RESEARCH_MODEL or give --model"
-        return "no model is named: set RESEARCH_MODEL, and ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
+            return f"a model is named, but no endpoint: set {ENDPOINT_VARIABLES}"
+        if DEFAULT_ENDPOINT in self.model_keys():
+            variable = self.key_variable(DEFAULT_ENDPOINT)
+            return f"{variable} is set, but no model is named: set RESEARCH_MODEL or give --model"
+        return f"no model is named: set RESEARCH_MODEL, and {ENDPOINT_VARIABLES}"
 
     @property
     def model_host(self) -> str | None:
@@ -127,8 +138,25 @@ class Settings(FileSettings):
     def model_keys(self) -> dict[str, SecretStr]:
         """Return the known keys of model endpoints by the endpoint's name."""
         own = {name: self.endpoint_keys.get(key_variable(name)) for name in self.models.endpoints}
-        keys = {**own, DEFAULT_ENDPOINT: self.anthropic_api_key}
+        keys = {**own, DEFAULT_ENDPOINT: self.openai_api_key if self.uses_openai_variables else self.anthropic_api_key}
         return {name: key for name, key in keys.items() if key is not None}
+
+    def key_variable(self, endpoint: str) -> str:
+        """Return the name of the variable with an endpoint's key."""
+        is_openai = self.uses_openai_variables and endpoint == DEFAULT_ENDPOINT
+        return "OPENAI_API_KEY" if is_openai else key_variable(endpoint)
+
+    @property
+    def address_variable(self) -> str:
+        """The name of the variable with the address of the endpoint `default`."""
+        return "OPENAI_BASE_URL" if self.uses_openai_variables else "ANTHROPIC_BASE_URL"
+
+    def model_server(self, endpoint: str) -> ModelServer | None:
+        """Return the server of an endpoint, to ask for what is not known about it; None for a public API."""
+        if self.models.knows_windows(endpoint):
+            return None
+        key = self.model_keys().get(endpoint)
+        return ModelServer(self.models.base_url_of(endpoint), key.get_secret_value() if key else None)
 
     def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
         """Return the built-in preset, overridden by the operator's values. Raises KeyError for an unknown strategy."""
@@ -139,7 +167,12 @@ class Settings(FileSettings):
 
     def secrets(self) -> list[str]:
         """Return all values that must not appear in logs."""
-        keys = [self.anthropic_api_key, self.redis_url, self.temporal_variables.get("TEMPORAL_API_KEY")]
+        keys = [
+            self.anthropic_api_key,
+            self.openai_api_key,
+            self.redis_url,
+            self.temporal_variables.get("TEMPORAL_API_KEY"),
+        ]
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
         values = [key.get_secret_value() for key in keys if key is not None]
         addresses = [*self.search_addresses.values(), *values]
@@ -173,6 +206,8 @@ class Settings(FileSettings):
     def notices(self) -> list[str]:
         """Return warnings about settings that have no effect."""
         half_set = self.models.by_tier() or self.anthropic_api_key is not None or self.models.base_url is not None
+        if self.uses_openai_variables and not self.models.by_tier():
+            half_set = False  # other programs use these variables, too
         return [self.model_reason] if half_set and not self.model_configured else []
 
 
@@ -203,6 +238,7 @@ def load_settings(
         raw |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
     if flags.model_url is not None:
         raw["models", "base_url"] = ("--model-url", flags.model_url)
+    raw = _resolve_openai_variables(raw)
     try:
         settings = Settings(**_to_tables(raw))
     except ValidationError as error:
@@ -276,6 +312,26 @@ def _from_environment(environment: Mapping[str, str]) -> RawSettings:
             settings[name] = ("endpoint_keys", name)
     values = {name: environment.get(name, "").strip() for name in settings}
     return {settings[name]: (name, value) for name, value in values.items() if value}
+
+
+def _resolve_openai_variables(raw: RawSettings) -> RawSettings:
+    """Return the settings in which the variables of the `openai` SDK name the endpoint `default`, or none.
+
+    They count only where nothing else names this endpoint: many shells have them for other programs, and their key must
+    not be sent to an address of ours.
+    """
+    key = raw.pop(("openai_api_key",), None)
+    address = raw.pop(("openai_base_url",), None)
+    is_named = ("models", "base_url") in raw or ("anthropic_api_key",) in raw
+    if is_named or (key is None and address is None):
+        return raw
+    variable = "OPENAI_BASE_URL"
+    named = raw | {
+        ("uses_openai_variables",): (variable, True),
+        ("models", "base_url"): address or (variable, OPENAI_ADDRESS),
+        ("models", "endpoints", DEFAULT_ENDPOINT, "api"): (variable, ChatApi.CHAT.value),
+    }
+    return named if key is None else named | {("openai_api_key",): key}
 
 
 def _to_tables(raw: RawSettings) -> dict[str, Any]:

@@ -39,6 +39,9 @@ BaseAddress = Annotated[
 EndpointName = Annotated[str, StringConstraints(pattern=ENDPOINT.pattern)]
 
 PUBLIC_HOST: Final = "api.anthropic.com"
+OPENAI_ADDRESS: Final = "https://api.openai.com/v1"
+PUBLIC_HOSTS: Final = (PUBLIC_HOST, "api.openai.com")
+"""Hosts whose models have known windows, and whose calls need a key."""
 
 
 def key_variable(endpoint: str) -> str:
@@ -115,6 +118,12 @@ class ModelsSettings(BaseModel):
         """Return the capabilities of a model at an endpoint; the endpoint's settings take precedence."""
         return capabilities_of(self.base_url_of(endpoint), model, own=self.endpoints.get(endpoint))
 
+    def knows_windows(self, endpoint: str) -> bool:
+        """Return whether the windows of the models there need not be asked for: set, or in the product's table."""
+        own = self.endpoints.get(endpoint)
+        is_set = own is not None and "window" in own.model_fields_set
+        return is_set or host_of(self.base_url_of(endpoint)) in PUBLIC_HOSTS
+
     def capabilities_of(self, name: str) -> EndpointCapabilities:
         """Return the capabilities of a model, named as in the configuration."""
         return self.capabilities_at(*split_name(name, self.endpoints))
@@ -125,7 +134,7 @@ class ModelsSettings(BaseModel):
         return list(dict.fromkeys(split_name(name, self.endpoints)[0] for name in names))
 
     def usable_endpoints(self, keys: Mapping[str, Any]) -> list[str]:
-        """Return the used endpoints that can be called; only the public API must have one of the `keys`."""
+        """Return the used endpoints that can be called; only the public APIs must have one of the `keys`."""
         return [name for name in self.used_endpoints() if self._is_usable(name, keys)]
 
     def host_for(self, name: str, keys: Mapping[str, Any]) -> str | None:
@@ -140,7 +149,9 @@ class ModelsSettings(BaseModel):
     def _is_usable(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
         if self._is_unencrypted(endpoint, keys):
             return False
-        return self.address_of(endpoint) is not None or bool(keys.get(endpoint))
+        address = self.address_of(endpoint)
+        needs_key = address is None or host_of(address) in PUBLIC_HOSTS
+        return bool(keys.get(endpoint)) or not needs_key
 
     def _is_unencrypted(self, endpoint: str, keys: Mapping[str, Any]) -> bool:
         address = self.address_of(endpoint)

@@ -14,7 +14,9 @@ from contracts.roles import PLANNER, PlanInput
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import NotConfigured, Unavailable
 from providers.interfaces import EngineTask, RenderedPrompt
+from providers.models.chat import ChatApi
 from providers.shared.limits import Limiter
+from tests.fakes.completions_api import CompletionsApi
 from tests.fakes.messages_api import MessagesApi
 from tests.fakes.shared_stores import MemorySharedStore
 from workers.composition import create_language_model
@@ -131,3 +133,43 @@ def test_the_reserve_is_for_the_dearest_model_that_may_answer(tmp_path: Path) ->
         assert resolved(tmp_path, text=text).model_prices == dict.fromkeys((tier.value for tier in Tier), dear)
     assert resolved(tmp_path).model_prices == {}
     assert resolved(tmp_path, Models(complex="paid:dear")).model_prices == {"complex": dear}
+
+
+# --- variables of the openai SDK --------------------------------------------------------------------------------------
+def test_openai_variables_name_the_endpoint_where_nothing_else_does(tmp_path: Path) -> None:
+    """The key alone means the public address, an address alone a server without a key; both speak chat completions."""
+    public = settings_of(tmp_path, 'models.default = "gpt-5"', OPENAI_API_KEY=KEY)
+    assert (public.model_host, public.model_keys()["default"].get_secret_value()) == ("api.openai.com", KEY)
+    assert KEY in public.secrets()
+    own = settings_of(tmp_path, 'models.default = "qwen3"', OPENAI_BASE_URL="http://127.0.0.1:11434/v1")
+    assert (own.model_host, own.model_keys()) == ("127.0.0.1:11434", {})
+    assert own.models.capabilities_at("default", "qwen3").api is ChatApi.CHAT
+    assert not settings_of(tmp_path, "", OPENAI_API_KEY=KEY).notices(), "other programs use this variable, too"
+
+
+@pytest.mark.parametrize(
+    ("text", "variables"),
+    [
+        ('models.base_url = "http://127.0.0.1:8080"', {}),
+        ("", {"ANTHROPIC_API_KEY": "another"}),
+        ("", {"ANTHROPIC_BASE_URL": "http://127.0.0.1:8080"}),
+    ],
+)
+def test_a_key_of_openai_never_goes_to_an_address_of_ours(text: str, variables: dict[str, str], tmp_path: Path) -> None:
+    """Where anything else names the endpoint, neither the key nor the address of these variables counts."""
+    address = "https://openai.example/v1"
+    settings = settings_of(tmp_path, text, OPENAI_API_KEY=KEY, OPENAI_BASE_URL=address, **variables)
+    assert KEY not in [key.get_secret_value() for key in settings.model_keys().values()]
+    assert settings.models.base_url != address
+    assert settings.models.capabilities_at("default", "m").api is not ChatApi.CHAT
+
+
+async def test_a_server_of_chat_completions_answers_from_its_address_alone(tmp_path: Path) -> None:
+    """No setting names the protocol; the window that the server states is the one of the run."""
+    models = [{"id": "qwen3:8b", "max_model_len": 9_000}]
+    async with CompletionsApi(models=models) as api:
+        settings = settings_of(tmp_path, f'models = {{default = "qwen3:8b", base_url = "{api.base_url}/v1"}}')
+        async with engine_of(settings) as engine:
+            answer = await engine.answer(task(None))
+    assert answer.model == "qwen3:8b"
+    assert len(api.calls) == 1

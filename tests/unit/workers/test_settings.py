@@ -90,7 +90,7 @@ def test_a_file_is_bounded_and_drives_no_terminal(places: Places, text: str) -> 
     ("environment", "configured", "reason"),
     [
         ({"ANTHROPIC_API_KEY": KEY}, False, "no model is named: set RESEARCH_MODEL or give --model"),
-        ({"RESEARCH_MODEL": "m"}, False, "neither ANTHROPIC_API_KEY nor ANTHROPIC_BASE_URL"),
+        ({"RESEARCH_MODEL": "m"}, False, "no endpoint: set ANTHROPIC_API_KEY, OPENAI_API_KEY, or an address"),
         ({"RESEARCH_MODEL": "m", "ANTHROPIC_API_KEY": KEY}, True, "at api.anthropic.com"),
         ({"RESEARCH_MODEL": "m", "ANTHROPIC_BASE_URL": "http://u:p@localhost:8080/v1"}, True, "at localhost:8080"),
     ],

@@ -18,6 +18,7 @@ from contracts.defects import Defect
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from tests.fakes import states
+from tests.fakes.completions_api import CompletionsApi
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.web import WebServer, page, redirect
@@ -175,3 +176,12 @@ async def test_workers_with_different_settings_are_found(marks: tuple[str, ...],
     polled = AsyncMock(polled_by=AsyncMock(return_value=[f"records-1@host/{mark}" for mark in marks]))
     check = await _check_workers(polled)
     assert (check.grade, "different settings" in check.remedy) == (grade, marks == ("a", "b"))
+
+
+def test_the_protocol_and_the_real_window_of_a_model_are_named(home: Path) -> None:
+    """A server of one's own is asked, for nothing, before it gets a call."""
+    models = [{"id": "gemma", "meta": {"n_ctx": 4_096, "n_ctx_train": 32_768}}]
+    with beside(CompletionsApi(models=models)) as api:
+        model = checks(RESEARCH_MODEL="gemma", OPENAI_BASE_URL=f"{api.base_url}/v1")["model"]
+    assert "chat completions; gemma has a window of 4,096 tokens, trained with 32,768" in json.dumps(model)
+    assert api.calls == []

@@ -20,6 +20,7 @@ from contracts.strategies import calls_by_role, closing_calls
 from contracts.tree_sizes import estimate_trees, tree_calls
 from contracts.vocabulary import EngineKind, JudgeMode
 from tests.fakes import states
+from tests.fakes.completions_api import CompletionsApi
 from workers.resolution_inputs import configuration_of
 from workers.settings.loading import Settings
 from workers.settings.models import EndpointSettings, ModelsSettings
@@ -234,3 +235,13 @@ def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
     assert open_.estimate is not None
     assert (open_.estimate.calls[1], open_.estimate.tokens[1]) == (deepest.calls[1], deepest.tokens[1])
     assert open_.estimate.calls[0] == quickest.calls[0] < deepest.calls[0]
+
+
+async def test_a_window_smaller_than_trained_is_said_before_the_first_call() -> None:
+    """The line names the model, both windows, and what to start the server with."""
+    models = [{"id": "gemma", "meta": {"n_ctx": 4_096, "n_ctx_train": 32_768}}]
+    async with CompletionsApi(models=models) as api:
+        settings = Settings(models=ModelsSettings(default="gemma", base_url=api.base_url))
+        (line,) = await require_endpoint(resolved(settings, corpus="manual"), settings)
+    assert line.startswith("gemma has a window of 4,096 tokens, trained with 32,768: start its server with more")
+    assert api.calls == []

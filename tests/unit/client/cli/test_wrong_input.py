@@ -48,7 +48,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "--request", "address.json"], 2, "models.base_url: unknown key"),
         ([*RUN, "--id", "../x"], 2, "up to 64 letters"),
         ([*RUN, "--out", "manual/vacuum.md/x"], 4, "choose another --out"),
-        ([*RUN, "--model", "m"], 2, "set ANTHROPIC_API_KEY, or name one with --model-url"),
+        ([*RUN, "--model", "m"], 2, "name one with --model-url URL, or set ANTHROPIC_API_KEY"),
         ([*RUN, *NO_MODEL], 7, "no model endpoint answers: 127.0.0.1 is not reachable at port 1 ("),
         ([*RUN, "--config", "nothing.toml"], 2, "nothing.toml: there is no such file"),
         ([*RUN, "--config", "margin.toml"], 2, "tokens.token_safety_margin: Input should be less than 1"),
