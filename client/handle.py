@@ -28,7 +28,7 @@ from contracts.evidence import ReportDraft, Source
 from contracts.messages import DocumentPiece, PrepareRequest, refresh_schedule
 from contracts.outcome import AgentDecision, AgentProgress, Awaited, Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import PlanAnswer
-from contracts.request import ResearchRequest, run_memo
+from contracts.request import MAX_QUERY_CHARACTERS, ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.texts import as_markdown, shorten
@@ -463,7 +463,8 @@ class ResearchHandle:
         except UNREADABLE:
             return None
         question = request.get("query") if isinstance(request, dict) else None
-        return question if isinstance(question, str) else None
+        is_question = isinstance(question, str) and len(question) <= MAX_QUERY_CHARACTERS
+        return question if is_question else None
 
     async def result(self) -> ResearchResult:
         """Wait for the run to end, and return a `ResearchResult` for every outcome (see `run_results`).

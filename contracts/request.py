@@ -202,6 +202,7 @@ class Checks(RequestPart):
 
 
 SAME_LANGUAGE: Final = "same as question"
+MAX_QUERY_CHARACTERS: Final = 10_000
 SectionTitle = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
 
 
@@ -226,7 +227,7 @@ class Turn(RequestPart):
 class SharedSettings(RequestPart):
     """Settings that a run takes from its request unchanged."""
 
-    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=10_000)]
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_QUERY_CHARACTERS)]
     strategy: Name = "supervisor"
     """Name of a declared strategy (`contracts.strategies`)."""
     mode: Mode = Mode.AUTO

@@ -21,6 +21,7 @@ from contracts import names
 from contracts.outcome import ResearchResult
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
+from contracts.texts import shorten
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
 from providers.isolation.pool import SubprocessPool
@@ -306,9 +307,9 @@ async def list_runs(client: ResearchClient) -> list[ServerRun]:
         async for run in client.temporal.list_workflows(f'WorkflowType="{names.DEEP_RESEARCH}"', limit=MAX_LISTED_RUNS):
             question = await run.memo_value(names.QUESTION_MEMO, "")
             status = run.status.name.lower() if run.status else ""
-            listed = ServerRun(
-                run.id, status, run.start_time.isoformat(), question if isinstance(question, str) else ""
-            )
+            # Any program may have written the memo.
+            shown = shorten(question, names.MEMO_CHARACTERS) if isinstance(question, str) else ""
+            listed = ServerRun(run.id, status, run.start_time.isoformat(), shown)
             if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
                 newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda server_run: server_run.started_at)
     except ValueError:

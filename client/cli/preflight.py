@@ -124,7 +124,7 @@ def _parse_value(path: str, text: str) -> Any:
     if text.startswith(("[", "{")):
         try:
             return json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise CommandError(f"--set {path}: write the value as JSON") from None
     return [item.strip() for item in text.split(",") if item.strip()] if path in LISTS else text
 

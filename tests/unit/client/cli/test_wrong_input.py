@@ -42,6 +42,7 @@ def folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["run", "Why?", "--corpus", "manual/vacuum.md"], 2, "is a file"),
         ([*RUN, "--set", "limits.max_iteration=1"], 2, "limits.max_iteration: unknown key"),
         ([*RUN, "--set", "metadata={"], 2, "write the value as JSON"),
+        ([*RUN, "--set", f"metadata={'[' * 50_000}"], 2, "write the value as JSON"),
         (["run", "--request", "nothing.json"], 2, "no such file"),
         (["run", "--request", "deep.json"], 2, "one JSON object"),
         (["run", "--request", "huge.json"], 2, "of at most"),
