@@ -22,10 +22,10 @@ from contracts.recursive_roles import (
     SCANNED_TOGETHER,
     SCANNER,
     ExtractInput,
+    SelfCheckInput,
 )
-from contracts.reflective_roles import ReflectOnStepInput
 from contracts.report_updates import REPORTER, UpdateInput
-from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, RoleInput, RoleSpec, WriteInput
+from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, GapsInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
 from contracts.supervisor_roles import REFINER, RefineInput, ReflectInput
 from contracts.tool_turns import ToolTurnInput
@@ -40,6 +40,8 @@ QUOTE_CHARACTERS: Final = 800
 """Of each passage in a synthesizer's prompt."""
 DRAFT_CHARACTERS: Final = 6_000
 """Of the draft in a refiner's prompt."""
+SELF_CHECKED_CHARACTERS: Final = 12_000
+"""Of the report in an executor's prompt."""
 SHOWN_HEADINGS_CHARACTERS: Final = 6_000
 """Of headings and first sentences of a draft in a supervisor's prompt."""
 MAX_GAP_PASSAGES: Final = 30
@@ -264,11 +266,15 @@ def _material_tokens(request: RoleInput) -> int:
         return _finding_tokens(request) + (_shown_characters(request.draft, SECTION_CHARACTERS) if request.draft else 0)
     if isinstance(request, BriefedInput):
         return len(request.hits) * SNIPPET_TOKENS
-    if isinstance(request, RefineInput):
-        passages = min(MAX_GAP_PASSAGES, 3 * len(request.gaps)) * (GAP_PASSAGE_CHARACTERS + LINE_TOKENS)
-        return passages + _statement_tokens(request) + (DRAFT_CHARACTERS if request.draft else 0)
-    if isinstance(request, ReflectOnStepInput):
-        return _statement_tokens(request)
+    if isinstance(request, GapsInput):
+        shown = _statement_tokens(request)
+        if request.read_sources:
+            shown += min(MAX_GAP_PASSAGES, 3 * len(request.gaps)) * (GAP_PASSAGE_CHARACTERS + LINE_TOKENS)
+        if isinstance(request, RefineInput):
+            shown += DRAFT_CHARACTERS if request.draft else 0
+        if isinstance(request, SelfCheckInput):
+            shown += SELF_CHECKED_CHARACTERS if request.draft else 0
+        return shown
     if isinstance(request, ReflectInput):
         return _statement_tokens(request) + (SHOWN_HEADINGS_CHARACTERS if request.draft else 0)
     if isinstance(request, ClaimBatchInput):

@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from contracts.base import Contract
-from contracts.evidence import Finding, Gap
+from contracts.evidence import Finding, Gap, SectionRef
 from contracts.lenient import distinct
 
 
@@ -16,6 +16,22 @@ class SettledGap(Contract):
     gap_id: str
     answered_by: list[str] = Field(default=[], description="labels of the findings that together answer it")
     duplicate_of: str = Field(default="", description="label of the gap that states the same; otherwise empty")
+
+
+class FurtherReading(Contract):
+    """An open gap that passages of pages already read may answer."""
+
+    gap_id: str
+    passages: list[int] = Field(
+        default=[], description="numbers of the listed passages that answer it, to be read in their sections"
+    )
+
+
+class GapReading(Contract):
+    """Sections of pages already read that are to be analyzed for a gap."""
+
+    gap_id: str
+    sections: list[SectionRef]
 
 
 G = TypeVar("G", bound=SettledGap)

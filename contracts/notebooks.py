@@ -14,13 +14,13 @@ from contracts.roles import (
     AnalyzeInput,
     AnalyzerResult,
     FindingsInput,
+    GapsInput,
     RoleInput,
     RoleSpec,
     SourceExtract,
     resolved_fields,
 )
 from contracts.state import ResearchState
-from contracts.supervisor_roles import RefineInput
 from contracts.vocabulary import Quality
 
 I = TypeVar("I", bound=RoleInput)
@@ -121,7 +121,7 @@ def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchS
     names = resolved_fields(role, request, state.resolution)
     update: dict[str, Any] = {name: fields[name].get_default() for name in names}
     update["resolved_entry"] = state.resolved_entry
-    if isinstance(request, RefineInput):
+    if isinstance(request, GapsInput):
         update["read_sources"] = [SourceExtract(entry=source.entry) for source in request.read_sources]
     if isinstance(request, AnalyzeInput):
         update["sources"] = [

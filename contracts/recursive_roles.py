@@ -12,7 +12,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from contracts.addresses import canonical_url, normalized_text
 from contracts.base import Contract
-from contracts.evidence import DocumentRef, Gap
+from contracts.evidence import DocumentRef
+from contracts.gaps import GapReading
 from contracts.lenient import Query, Sentence, UnfitAnswer, distinct, member_or, one_line, take_first
 from contracts.research_trees import (
     DETAIL_CHARACTERS,
@@ -33,6 +34,7 @@ from contracts.roles import (
     AnalyzerAnswer,
     AnalyzerResult,
     BriefedInput,
+    GapsInput,
     ProposedGap,
     QualityUpdate,
     RoleAnswer,
@@ -377,8 +379,8 @@ class ExtractorResult(AnalyzerResult):
     """Works whose words are in the stored text, or whose address is among the page's links."""
 
 
-class SelfCheckInput(RoleInput):
-    """Hand-off to the executor, which checks its node's report against the goal."""
+class SelfCheckInput(GapsInput):
+    """Hand-off to the executor, which checks its node's report against the goal: with open questions and gaps."""
 
     SUBJECT = "goal"
 
@@ -387,8 +389,6 @@ class SelfCheckInput(RoleInput):
     """The report; None if nothing was found or there was only one input."""
     statements: list[str] = []
     """Findings, if no report was written."""
-    gaps: list[Gap] = []
-    """Open questions and gaps of the node."""
     corrections_left: int = 0
 
 
@@ -400,6 +400,14 @@ class JudgedGap(Contract):
     in_scope: bool = Field(default=True, description="whether the goal needs it")
     addressable: bool = Field(default=True, description="whether other sources may answer it")
     severity: Annotated[Severity, member_or(Severity, Severity.MODERATE)] = Severity.MODERATE
+    read_further: list[int] = Field(
+        default=[], description="numbers of the listed passages that answer it, to be read in their sections"
+    )
+
+    @property
+    def is_closable(self) -> bool:
+        """Return true if other sources, or those already read, may answer it."""
+        return self.addressable or bool(self.read_further)
 
 
 class SelfCheckAnswer(RoleAnswer):
@@ -422,6 +430,12 @@ class SelfCheckAnswer(RoleAnswer):
         return self.model_copy(update={"gaps": judged, "missing": missing})
 
     @property
+    def passages(self) -> dict[str, list[int]]:
+        """Return the numbers of the passages to read further, by gap: of those that need a correction."""
+        wanted = set(self.material)
+        return {gap.gap_id: gap.read_further for gap in self.gaps if gap.gap_id in wanted}
+
+    @property
     def answered(self) -> list[str]:
         """Return the ids of the gaps that the report answers."""
         return [gap.gap_id for gap in self.gaps if gap.answered]
@@ -432,8 +446,14 @@ class SelfCheckAnswer(RoleAnswer):
 
         None if the report is sufficient.
         """
-        gaps = [] if self.sufficient else [gap for gap in self.gaps if gap.in_scope and gap.addressable]
+        gaps = [] if self.sufficient else [gap for gap in self.gaps if gap.in_scope and gap.is_closable]
         return [gap.gap_id for gap in gaps if not gap.answered and gap.severity is not Severity.MINOR]
+
+
+class SelfCheckResult(SelfCheckAnswer):
+    """A verdict whose passages to read further are given as sections of sources."""
+
+    readings: list[GapReading] = []
 
 
 MANAGER: Final = RoleSpec(
@@ -459,7 +479,7 @@ EXTRACTOR: Final = RoleSpec(
 )  # fmt: skip
 
 EXECUTOR: Final = RoleSpec(
-    "executor", "check_node", Tier.ANALYTICAL, SelfCheckInput, SelfCheckAnswer, SelfCheckAnswer,
+    "executor", "check_node", Tier.ANALYTICAL, SelfCheckInput, SelfCheckAnswer, SelfCheckResult,
     share=TokenShare.REFINEMENT, output_tokens=1_500, expected_output_tokens=400, work="self-check",
 )  # fmt: skip
 TREE_ROLES: Final = (LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR, EXECUTOR)

@@ -6,8 +6,7 @@ from typing import Annotated, Final, Self
 from pydantic import BeforeValidator, Field, JsonValue
 
 from contracts.base import Contract
-from contracts.evidence import Gap
-from contracts.gaps import SettledGap, settle_gaps
+from contracts.gaps import FurtherReading, GapReading, SettledGap, settle_gaps
 from contracts.lenient import (
     Paragraph,
     Query,
@@ -26,7 +25,7 @@ from contracts.resolved import CorpusSnapshot
 from contracts.roles import (
     BriefedInput,
     ClarifyInput,
-    FindingsInput,
+    GapsInput,
     RoleAnswer,
     RoleInput,
     RoleSpec,
@@ -235,14 +234,12 @@ class ResearcherAnswer(QueriesAnswer):
         return super().fitted(request, notes).model_copy(update={"pages": pages})
 
 
-class ReflectOnStepInput(FindingsInput):
+class ReflectOnStepInput(GapsInput):
     """Hand-off to the reflector: the plan with its statuses, the findings, what is open, and the remaining steps."""
 
     steps: list[StepSummary] = []
     pending: list[str] = []
     source_titles: list[str] = []
-    gaps: list[Gap] = []
-    """The open gaps."""
     completed: int = 0
     fewest_steps: int = 1
     may_adjust: bool = True
@@ -259,11 +256,28 @@ class ReflectorAnswer(RoleAnswer):
     reasoning: Paragraph = ""
     suggested_changes: Annotated[list[Paragraph], BeforeValidator(lambda value: value or []), max_lines(5)] = []
     settled_gaps: list[SettledGap] = Field(default=[], description="gaps that are none; leave out all others")
+    read_further: list[FurtherReading] = Field(
+        default=[], description="open gaps that listed passages of pages already read answer; usually none"
+    )
 
     def fitted(self, request: ReflectOnStepInput, notes: list[str]) -> Self:
-        """Keep the known gaps that are settled by known findings or gaps."""
+        """Keep the known gaps that are settled by known findings or gaps, and those to read further for."""
         settled = settle_gaps(self.settled_gaps, request.gaps, request.findings, notes)
-        return self.model_copy(update={"settled_gaps": [one for one in settled if one.answered_by or one.duplicate_of]})
+        settled = [one for one in settled if one.answered_by or one.duplicate_of]
+        still_open = {gap.id for gap in request.gaps} - {one.gap_id for one in settled}
+        further = distinct((one for one in self.read_further if one.gap_id in still_open), lambda one: one.gap_id)
+        return self.model_copy(update={"settled_gaps": settled, "read_further": further})
+
+    @property
+    def passages(self) -> dict[str, list[int]]:
+        """Return the numbers of the passages to read further, by gap."""
+        return {item.gap_id: item.passages for item in self.read_further}
+
+
+class ReflectorResult(ReflectorAnswer):
+    """A decision whose passages to read further are given as sections of sources."""
+
+    readings: list[GapReading] = []
 
 
 class RespondInput(WriteInput):
@@ -289,7 +303,7 @@ RESEARCHER: Final = RoleSpec(
     output_tokens=1_000, expected_output_tokens=250, work="research",
 )  # fmt: skip
 REFLECTOR: Final = RoleSpec(
-    "reflector", "reflect_on_step", Tier.SIMPLE, ReflectOnStepInput, ReflectorAnswer, ReflectorAnswer,
+    "reflector", "reflect_on_step", Tier.SIMPLE, ReflectOnStepInput, ReflectorAnswer, ReflectorResult,
     share=TokenShare.REFINEMENT, output_tokens=1_024, expected_output_tokens=400, work="reflection",
 )  # fmt: skip
 RESPONDER: Final = RoleSpec(

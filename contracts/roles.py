@@ -408,6 +408,15 @@ class FindingsInput(RoleInput):
     """Hashes of the stored analyses, in order, with the other findings, evidence and sources."""
 
 
+class GapsInput(FindingsInput):
+    """Input of a role that judges open gaps: with them, the best passages of the sources read so far are shown."""
+
+    gaps: list[Gap] = []
+    """The open gaps."""
+    read_sources: list[SourceExtract] = []
+    """The sources read so far; empty: no passage is shown."""
+
+
 class WriteInput(FindingsInput):
     """Hand-off to the synthesizer."""
 

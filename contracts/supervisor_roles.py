@@ -5,12 +5,12 @@ from typing import Annotated, Any, Final, Self
 from pydantic import BeforeValidator, Field
 
 from contracts.base import Contract
-from contracts.evidence import DocumentRef, Gap, SectionRef
-from contracts.gaps import SettledGap, settle_gaps
+from contracts.evidence import DocumentRef, Gap
+from contracts.gaps import GapReading, SettledGap, settle_gaps
 from contracts.lenient import Paragraph, Sentence, clamp, distinct, member_or, one_line
 from contracts.plan import PlanNode
 from contracts.resolved import CorpusSnapshot
-from contracts.roles import FindingsInput, RoleAnswer, RoleSpec, SourceExtract
+from contracts.roles import FindingsInput, GapsInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.vocabulary import Action, Severity, Tier
 
@@ -18,10 +18,9 @@ MAX_FOLLOW_UPS: Final = 2
 MAX_NOTES: Final = 10
 
 
-class RefineInput(FindingsInput):
+class RefineInput(GapsInput):
     """Hand-off to the refiner: the gaps, what was found and read, and the figures of the run."""
 
-    gaps: list[Gap]
     remaining_iterations: int
     most_queries: int = 5
     """Follow-up queries and readings of one iteration, over all gaps."""
@@ -33,8 +32,6 @@ class RefineInput(FindingsInput):
     """Every sub-query of the run; follow-ups must not repeat them."""
     corpus: CorpusSnapshot | None = None
     web: bool = False
-    read_sources: list[SourceExtract] = []
-    """The sources read so far, whose best passages on each gap are shown."""
 
 
 class FollowUpQuery(Contract):
@@ -94,12 +91,10 @@ class RefinerAnswer(RoleAnswer):
             }
         )
 
-
-class GapReading(Contract):
-    """Sections of pages already read that are to be analyzed for a gap."""
-
-    gap_id: str
-    sections: list[SectionRef]
+    @property
+    def passages(self) -> dict[str, list[int]]:
+        """Return the numbers of the passages to read further, by gap."""
+        return {item.gap_id: item.read_further for item in self.gap_analysis}
 
 
 class RefinerResult(RefinerAnswer):

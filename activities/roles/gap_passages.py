@@ -1,13 +1,14 @@
-"""Passages of the sources already read that may answer open gaps, as shown to the refiner under numbers."""
+"""Passages of the sources already read that may answer open gaps, as shown under numbers to whoever judges the gaps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from activities.roles.grounding import RoleWork, heading_offsets
 from contracts.call_sizes import MAX_GAP_PASSAGES
 from contracts.evidence import Gap, SectionRef
-from contracts.supervisor_roles import GapReading, RefineInput, RefinerAnswer, RefinerResult
+from contracts.gaps import GapReading
+from contracts.roles import GapsInput, RoleAnswer
 from providers.tokens.lookup import FoundPassage, find_passages
 
 PASSAGES_PER_GAP: Final = 3
@@ -25,7 +26,7 @@ class GapPassages:
     numbers: Mapping[str, Sequence[int]]
 
 
-def passages_of(request: RefineInput, documents: Mapping[str, str]) -> GapPassages:
+def passages_of(request: GapsInput, documents: Mapping[str, str]) -> GapPassages:
     """Return the best passages for each gap, each listed once; `documents` are stored texts by hash."""
     texts = {
         source.id: documents[source.text.hash]
@@ -47,15 +48,15 @@ def _forms(gap: Gap) -> list[str]:
     return [gap.description, *gap.suggested_queries]
 
 
-def ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerResult:
-    """Return the refinement, with the passages to read further as sections of their sources."""
+def ground_readings(work: RoleWork[GapsInput, Any]) -> RoleAnswer:
+    """Return the answer of a role that judges gaps, with the passages to read further as sections of their sources."""
     answer = work.answer.fitted(work.request, work.warnings)
     passages = passages_of(work.request, work.documents).passages
     sources = {source.id: source for source in work.request.read_sources}
     readings, is_unknown = list[GapReading](), False
-    for item in answer.gap_analysis:
+    for gap_id, numbers in answer.passages.items():
         sections: dict[tuple[str, int], SectionRef] = {}
-        for number in item.read_further:
+        for number in numbers:
             if not 1 <= number <= len(passages):
                 is_unknown = True
                 continue
@@ -64,10 +65,11 @@ def ground_refinement(work: RoleWork[RefineInput, RefinerAnswer]) -> RefinerResu
             section = section_around(passage, work.documents[text.hash] if text else "")
             sections.setdefault((section.source_id, section.start), section)
         if sections:
-            readings.append(GapReading(gap_id=item.gap_id, sections=list(sections.values())[:MAX_SECTIONS]))
+            readings.append(GapReading(gap_id=gap_id, sections=list(sections.values())[:MAX_SECTIONS]))
     if is_unknown:
         work.warnings.append("numbers of passages that are not listed were ignored")
-    return RefinerResult.model_validate({**dict(answer), "readings": readings})
+    result: RoleAnswer = work.role.result.model_validate({**dict(answer), "readings": readings})
+    return result
 
 
 def section_around(passage: FoundPassage, text: str) -> SectionRef:

@@ -21,13 +21,22 @@ from activities.journal import CallJournal
 from activities.reporting.drafts import store_draft
 from activities.roles.analyzer import ground_analysis, ground_extraction
 from activities.roles.claim_checking import ground_corrections, ground_verdicts
-from activities.roles.gap_passages import ground_refinement
+from activities.roles.gap_passages import ground_readings
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, with_canary
 from activities.roles.report_writing import ground_report, ground_update
 from activities.roles.turn_taking import ground_turn, render_turn
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import checking_roles, failures, recursive_roles, report_updates, roles, summaries, supervisor_roles
+from contracts import (
+    checking_roles,
+    failures,
+    recursive_roles,
+    reflective_roles,
+    report_updates,
+    roles,
+    summaries,
+    supervisor_roles,
+)
 from contracts.canary import STEERED, contains_canary
 from contracts.checking import AnswersEntry, ProposalsEntry
 from contracts.checking_roles import CheckerResult, CorrectorResult
@@ -344,5 +353,7 @@ GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
     summaries.SUMMARIZER.name: _ground_summary,
     report_updates.REPORTER.name: ground_update,
     recursive_roles.EXTRACTOR.name: ground_extraction,
-    supervisor_roles.REFINER.name: ground_refinement,
+    supervisor_roles.REFINER.name: ground_readings,
+    reflective_roles.REFLECTOR.name: ground_readings,
+    recursive_roles.EXECUTOR.name: ground_readings,
 }

@@ -32,7 +32,6 @@ from contracts.report_updates import UpdateInput
 from contracts.resolved import ResolvedResearch
 from contracts.state import ResearchState
 from contracts.summaries import SummarizeInput
-from contracts.supervisor_roles import RefineInput
 from contracts.vocabulary import Quality
 from providers.errors import ContentCorrupt, ContentMissing
 from providers.interfaces import ContentStore
@@ -105,7 +104,7 @@ class Notebooks:
             update["hits"] = [complete or hit for complete, hit in zip(hits, request.hits, strict=True)]
         if isinstance(request, roles.AnalyzeInput):
             update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
-        if isinstance(request, RefineInput):
+        if isinstance(request, roles.GapsInput):
             update["read_sources"] = list(await asyncio.gather(*map(self._complete_extract, request.read_sources)))
         if isinstance(request, CheckInput | CorrectInput) and request.entry:
             kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry

@@ -426,7 +426,8 @@ def _merge_gaps(
         drafts = [gaps.silent_gap(query)]
     state.gaps = gaps.reopen_stated(state.gaps, drafts)
     with _record_gap_changes(run):
-        if query.gap_id and not query.finding_count and not in_parts:
+        # That sections already read do not answer a gap says nothing of other pages.
+        if query.gap_id and not query.sections and not query.finding_count and not in_parts:
             state.gaps = gaps.give_up_gap(state.gaps, query.gap_id)
         # A follow-up without findings must not reopen its gap in other words; a leaf reports gaps stated by its source.
         may_open = fresh or not query.gap_id or query.source_id is not None

@@ -5,13 +5,14 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.addresses import canonical_url, normalize, normalized_text, sub_query_id
-from contracts.evidence import Candidate, Gap, QueryRecord, SectionRef
+from contracts.evidence import Candidate, QueryRecord
 from contracts.exclusions import is_excluded
+from contracts.gaps import GapReading
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import SubQuery
 from contracts.state import ResearchState
-from contracts.supervisor_roles import MAX_FOLLOW_UPS, GapAssessment, GapReading
+from contracts.supervisor_roles import MAX_FOLLOW_UPS, GapAssessment
 from contracts.texts import shorten
 from contracts.vocabulary import NodeStatus
 from workflows.rules.duplicates import Identities
@@ -108,13 +109,13 @@ def follow_ups(
     asked = {"", *(normalized_query(query.text) for query in done)}
     nodes = {node.id: node for node in state.plan.nodes}
     by_gap = {assessment.gap_id: assessment for assessment in assessments}
-    sections = {reading.gap_id: reading.sections for reading in readings}
+    further = {node.gap_id: node for node in reading_nodes(state, readings, state.iteration + 1)}
     order = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
     fresh: list[PlanNode] = []
     for gap in order:
         proposed = by_gap[gap.id].follow_up_queries if gap.id in by_gap else []
-        if gap.id in sections and len(fresh) < limit:
-            fresh.append(_reading_node(state, gap, sections[gap.id]))
+        if gap.id in further and len(fresh) < limit:
+            fresh.append(further[gap.id])
             continue
         texts = [(query.query, query.expected_contribution) for query in proposed]
         for text, expected in (texts or [(text, "") for text in gap.suggested_queries])[:MAX_FOLLOW_UPS]:
@@ -138,18 +139,34 @@ def follow_ups(
     return fresh
 
 
-def _reading_node(state: ResearchState, gap: Gap, sections: Sequence[SectionRef]) -> PlanNode:
-    """Return the sub-query for sections of pages already read; it counts as searched."""
-    return PlanNode(
-        id=sub_query_id(f"{gap.id} sections {state.iteration}"),
-        text=gap.description,
-        rationale=gap.description,
-        priority=gap.priority,
-        origin=f"gap:{gap.id}",
-        sections=list(sections),
-        iteration=state.iteration + 1,
-        status=NodeStatus.COMPLETED,
-    )
+def reading_nodes(
+    state: ResearchState, readings: Iterable[GapReading], iteration: int, parent: PlanNode | None = None
+) -> list[PlanNode]:
+    """Return a sub-query for each open gap that sections of pages already read may answer; it counts as searched.
+
+    None for sections that were read for the same gap before.
+    """
+    still_open, known = {gap.id: gap for gap in state.unaddressed_gaps()}, {node.id for node in state.plan.nodes}
+    nodes = []
+    for reading in readings:
+        gap = still_open.get(reading.gap_id)
+        places = " ".join(f"{section.source_id}:{section.start}" for section in reading.sections)
+        identity = sub_query_id(f"{reading.gap_id} sections {places}")
+        if gap is not None and identity not in known:
+            node = PlanNode(
+                id=identity,
+                parent=parent.id if parent else None,
+                depth=parent.depth + 1 if parent else 0,
+                text=gap.description,
+                rationale=gap.description,
+                priority=gap.priority,
+                origin=f"gap:{gap.id}",
+                sections=reading.sections,
+                iteration=iteration,
+                status=NodeStatus.COMPLETED,
+            )
+            nodes.append(node)
+    return nodes
 
 
 def assign_readings(state: ResearchState, nodes: Iterable[PlanNode]) -> None:

@@ -24,6 +24,7 @@ from contracts.reflective_roles import (
     ReflectionDecision,
     ReflectOnStepInput,
     ReflectorAnswer,
+    ReflectorResult,
     ResearchStepInput,
     RespondInput,
     StepKind,
@@ -37,11 +38,11 @@ from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, Node
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import take_draft, write_draft
 from workflows.phases.gathering import Gathering
-from workflows.phases.role_inputs import limit_sources
+from workflows.phases.role_inputs import limit_sources, to_extract
 from workflows.phases.searching import Searching
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import give_up_gap
-from workflows.rules.sub_queries import pass_over_unread
+from workflows.rules.sub_queries import assign_readings, pass_over_unread, queries_to_analyze, reading_nodes
 from workflows.run.host import run_parallel
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
@@ -69,6 +70,8 @@ DEPTHS: Final = {
     Complexity.COMPLEX: Depth.EXTENDED,
 }
 MAX_TITLES: Final = 10
+MAX_READINGS: Final = 5
+"""Gaps for which one reflection may have sections read further."""
 MAX_OFFERED_PAGES: Final = 12
 """Found but unread pages offered to the model."""
 BACKGROUND_QUERIES: Final = 3
@@ -138,7 +141,7 @@ class ReflectiveStrategy(UnitStrategy):
             UnitKind.BACKGROUND: investigate,
             UnitKind.PLANNING: _plan,
             UnitKind.STEP: _research,
-            UnitKind.SYNTHESIS: write_draft,
+            UnitKind.SYNTHESIS: _write,
             UnitKind.ANSWER: _answer,
         }[unit]
         name, label, step = unit.value, unit.label, None
@@ -360,6 +363,13 @@ async def _research(run: ResearchRun) -> None:
         state.gaps = give_up_gap(state.gaps, step.gap_id)
 
 
+async def _write(run: ResearchRun) -> None:
+    """Write the report, after the sections that the last reflection had read further. Raises `Interrupted`."""
+    if queries_to_analyze(run.state):
+        await analyze(run)
+    await write_draft(run)
+
+
 async def _answer(run: ResearchRun) -> None:
     output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
     by_model = output.account.engine is EngineKind.MODEL
@@ -375,6 +385,7 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
     position.reflections.append(reflection)
     if answer is not None:
         run.settle_gaps(answer.settled_gaps, REFLECTOR.name)
+        _read_further(run, step, answer)
     outputs: dict[str, object] = {"decision": reflection.decision.value}
     proposed = ""
     if reflection.coerced_from is not None:
@@ -399,18 +410,35 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
     return Pause(phase=unit, action=action, rationale=reflection.reasoning)
 
 
-async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> ReflectorAnswer | None:
+def _read_further(run: ResearchRun, step: PlanNode | None, answer: ReflectorResult) -> None:
+    """Plan an analysis of sections already read for each gap that they may answer; the next unit reads them."""
+    state = run.state
+    nodes = reading_nodes(state, answer.readings, state.iteration, step)[:MAX_READINGS]
+    state.plan = state.plan.with_nodes(*nodes)
+    assign_readings(state, nodes)
+    for node in nodes:
+        inputs, outputs = {"gap_id": node.gap_id}, {"sections": len(node.sections)}
+        run.decide(REFLECTOR.name, "read_further", node.text, inputs, outputs)
+
+
+async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> ReflectorResult | None:
     think, limits, state = run.resolved.gates.think, run.resolved.limits, run.state
     if think is ThinkMode.OFF or position.route is Mode.QUICK or len(possible_decisions(state, limits)) == 1:
         return None
     # Best sources first, latest first among equals, because a prompt shows only the first ones.
     sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
+    gaps = [
+        Gap(id=gap.id, description=gap.description, suggested_queries=gap.suggested_queries)
+        for gap in state.unaddressed_gaps()
+    ]
+    by_model = think is not ThinkMode.RULES and run.resolved.engine is EngineKind.MODEL
     request = ReflectOnStepInput(
         steps=[step.model_copy(update={"observations": []}) for step in summarize_steps(state)],
         findings=state.findings,
         pending=[step.text for step in pending_steps(state.plan)],
         source_titles=[source.title for source in sources],
-        gaps=[Gap(id=gap.id, description=gap.description) for gap in state.unaddressed_gaps()],
+        gaps=gaps,
+        read_sources=[to_extract(source, to_search=False) for source in sources] if gaps and by_model else [],
         completed=len(completed_steps(state.plan)),
         fewest_steps=_min_steps(state, limits),
         may_adjust=_may_adjust(state, limits),
