@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from activities.roles.gap_passages import GapPassages, ground_refinement, passages_of, section_around
+from activities.roles.gap_passages import GapPassages, ground_readings, passages_of, section_around
 from activities.roles.grounding import RoleWork
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, Gap
@@ -61,7 +61,7 @@ def test_numbers_become_sections_of_pages() -> None:
     answer = RefinerAnswer.model_validate(fields)
     documents = {digest(text): text for text in TEXTS.values()}
     work = RoleWork(REFINER, request, answer, documents, EngineKind.MODEL)
-    result = ground_refinement(work)
+    result = ground_readings(work)
     [reading] = result.readings
     [section] = reading.sections
     shown = TEXTS[section.source_id][section.start : section.end]
