@@ -22,13 +22,30 @@ class ShownPassage(CompactModel):
         return self.before + self.quote + self.after
 
 
+class ClaimPlace(CompactModel):
+    """The surroundings of a claim in its draft: they help to read it and are not judged."""
+
+    headings: list[str] = []
+    """The headings above it, from the title down."""
+    leads: list[str] = []
+    """The sentences that introduce its list or table, the outermost first."""
+    before: str = ""
+    """The text just before it in its section, list items with their numbers."""
+    after: str = ""
+    """The sentence, the item or the row after it in its section."""
+    row: str = ""
+    """Of a cell: the other cells of its row, each after the head of its column."""
+    column: str = ""
+    """Of a cell: the head of its column."""
+
+
 class AskedClaim(CompactModel):
-    """A claim for a checker: the plain-text sentence and the passages it cites."""
+    """A claim for a checker: the plain-text sentence or cell, its place, and the passages it cites."""
 
     fingerprint: str
     """Hash of its text and passages, so that the same claim is judged once."""
     text: str
-    """A row of a table has the head of its column before each cell."""
+    place: ClaimPlace = ClaimPlace()
     passages: list[ShownPassage] = []
     remarks: list[str] = []
     """What a comparison of words did not find in the passages, or found otherwise; a question, no verdict."""
@@ -64,15 +81,16 @@ class ExtractedClaim(CompactModel):
     id: str
     text: str
     """Plain text, without markers and markup, white space collapsed."""
-    with_heads: str = ""
-    """The same of a table row with the heads of its columns; empty for other claims."""
+    subject: str = ""
+    """Of a cell: its text after the heads of its row and column; these words make its fingerprint."""
+    place: ClaimPlace = ClaimPlace()
     section: str = ""
     """The nearest heading above it; empty if only the title precedes it."""
     evidence_ids: list[str] = []
     """In order of appearance; empty for an uncited assertion."""
     start: int = 0
     end: int = 0
-    """`draft[start:end]` is the sentence with its markers, the table row or the block quote."""
+    """`draft[start:end]` is the sentence or the cell with its markers, the table row or the block quote."""
     fingerprint: str
     importance: float = 0.0
     """Weight in the report, 0 to 1; claims near the start and claims with figures weigh most."""
@@ -83,7 +101,16 @@ class ExtractedClaim(CompactModel):
     remarks: list[str] = []
     """Differences that the rules found, for the checker."""
     row: bool = False
-    """True for a table row or block quote, which is never corrected."""
+    """True for a block quote or a table row that is one claim, which are never corrected."""
+    cell: bool = False
+    """True for a cell of a table."""
+    names_row: bool = False
+    """True for the first cell of a row, without which no other cell of it says anything."""
+
+    @property
+    def words(self) -> str:
+        """Its text; of a cell with the heads of its row and column."""
+        return self.subject or self.text
 
 
 class CheckedSource(CompactModel):

@@ -38,6 +38,15 @@ def shorten(text: str, limit: int) -> str:
     return (head[:spaced] if spaced > limit // 2 else head).rstrip() + "…"
 
 
+def shorten_start(text: str, limit: int) -> str:
+    """Cut the beginning of a text so that `limit` characters are left, between words and with an ellipsis."""
+    if len(text) <= limit:
+        return text
+    tail = text[len(text) - limit + 1 :]
+    spaced = tail.find(" ")
+    return "…" + (tail[spaced + 1 :] if 0 <= spaced < limit // 2 else tail).lstrip()
+
+
 def visible(text: str) -> str:
     """Return text for a terminal, with control characters except tab and newline replaced, invisible ones removed."""
     return _CONTROL.sub(REPLACEMENT, _INVISIBLE.sub("", text.replace("\r\n", "\n")))

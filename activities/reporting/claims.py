@@ -1,28 +1,34 @@
 """The claims of a text: which of its statements can be true or false, what they cite, and how verdicts are counted.
 
-A claim is a sentence, a row of a table, or a piece of a block quote up to its citations. Text with a citation is a
+A claim is a sentence, a cell of a table, or a piece of a block quote up to its citations. Text with a citation is a
 claim in any form; text without one is a claim if it asserts something. The citation at the end of a paragraph or a list
-item counts for its sentences back to the citation before. Bold lead words, and uncited sentences about the research
-itself under a heading such as *Gaps and limitations*, are no claims.
+item counts for its sentences back to the citation before, and the citations of a row for its cells without any. The
+first cell of a row names what the row is about: without a citation it is no claim. Bold lead words, and uncited
+sentences about the research itself under a heading such as *Gaps and limitations*, are no claims either.
 """
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from activities.reporting.tree import Block, Blocks, CitationMark, Run, Sentence, WrittenText, sentences
 from contracts.addresses import long_hash
+from contracts.checking import ClaimPlace
 from contracts.evidence import Verdict
 from contracts.outlines import STATE_HEADING
+from contracts.texts import shorten, shorten_start
 from providers.verification.quantities import find_quantities
 
 MAX_UNSUPPORTED_SHARE: Final = 0.2
 """Share of unsupported among cited statements above which a report is not complete."""
 MIN_WORDS: Final = 4
 """Words that an assertion needs; a shorter line is a name, a label or an exclamation."""
+CELL_BREAK: Final = " | "
+"""Between the words of cells: the word after it is the first one, whose capital makes no name."""
+MAX_BEFORE, MAX_AFTER = 400, 200
+"""Characters of the text before and after a claim that its checker is shown."""
 INTRODUCED_KINDS: Final = ("list", "table", "quote")
 
 
@@ -40,15 +46,29 @@ class ParsedClaim:
     quoted: bool = False
     """True if it is a piece of a block quote."""
     row: bool = False
-    with_heads: str = ""
-    """The words of a row with the head of its column before each cell."""
+    """True if it is a whole row of a table."""
+    cell: bool = False
+    """True if it is a cell of a table."""
+    row_head: str = ""
+    """Of a cell: the words of the first cell of its row; empty for that cell itself."""
+    place: ClaimPlace = field(default_factory=ClaimPlace)
     shared: tuple[CitationMark, ...] = ()
-    """The citation of a later sentence that counts for this one, too."""
+    """Citations of other sentences of its paragraph, or of other cells of its row, that count for this one, too."""
 
     @property
     def marks(self) -> list[CitationMark]:
         """Its citations in order: its own, else the one that it shares."""
         return [mark for sentence in self.sentences for mark in sentence.marks] or list(self.shared)
+
+    @property
+    def stated(self) -> str:
+        """Its words in the form that rules compare: those of a cell after the first cell of its row."""
+        return CELL_BREAK.join(filter(None, (self.row_head, self.words)))
+
+    @property
+    def subject(self) -> str:
+        """The words that tell it from the same words elsewhere: those of a cell with the heads of row and column."""
+        return CELL_BREAK.join((self.row_head, self.place.column, self.words)) if self.cell else self.words
 
     @property
     def numbers(self) -> list[int]:
@@ -66,11 +86,13 @@ def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -
     The extractive engine's own sentences are about the report itself: without a citation, they are no claims.
     """
     seen: Counter[str] = Counter()
-    claims = []
-    for claim in _ClaimFinder(language).walk(blocks):
+    finder, claims = _ClaimFinder(language), []
+    found = list(finder.walk(blocks))
+    for claim in found:
         if claim.evidence_ids or (uncited and claim.words):
             key = claim_key(claim.words, claim.evidence_ids)
-            claims.append(replace(claim, id=claim_id(claim.words, claim.evidence_ids, seen[key])))
+            identity = claim_id(claim.words, claim.evidence_ids, seen[key])
+            claims.append(replace(claim, id=identity, place=finder.place_of(claim)))
             seen[key] += 1
     return claims
 
@@ -85,35 +107,102 @@ def claim_id(text: str, evidence_ids: Sequence[str], occurrence: int = 0) -> str
     return "c-" + long_hash(claim_key(text, evidence_ids), occurrence)
 
 
+@dataclass(frozen=True)
+class _Unit:
+    """A sentence, a list item's first sentence, a row or a piece of a quotation, in the order of the text."""
+
+    text: str
+    section: int
+    """The number of headings before it."""
+
+
 class _ClaimFinder:
-    """Walks over blocks and yields their claims, without ids."""
+    """Walks over blocks and yields their claims, without ids and without the text around them."""
 
     def __init__(self, language: str) -> None:
         self._language = language
         self._section = ""
         self._about_research = False
         """True below a heading about the research itself."""
+        self._headings: list[tuple[int, str]] = []
+        """Levels and words of the headings above the current place."""
+        self._leads: list[str] = []
+        """The sentences that introduce the current list or table, the outermost first."""
+        self._bullet = ""
+        """The sign of a list item whose first sentence comes next."""
+        self._units: list[_Unit] = []
+        self._unit_of: dict[Sentence, int] = {}
+        self._heading_count = 0
 
+    # --- the text around a claim ------------------------------------------------------------------------------------
+    def place_of(self, claim: ParsedClaim) -> ClaimPlace:
+        """Return the place of a claim with the text before and after it in its section; of a cell, its table alone."""
+        if claim.cell or claim.row or claim.sentences[0] not in self._unit_of:
+            return claim.place
+        first, last = (self._unit_of[claim.sentences[edge]] for edge in (0, -1))
+        section, before, room = self._units[first].section, list[str](), MAX_BEFORE
+        for unit in reversed(self._units[:first]):
+            room -= len(unit.text) + 1
+            # The sentence just before is always shown, cut if need be.
+            if unit.section != section or (room < 0 and before):
+                break
+            before.append(unit.text)
+        following = self._units[last + 1] if last + 1 < len(self._units) else None
+        return claim.place.model_copy(
+            update={
+                "before": shorten_start(" ".join(reversed(before)), MAX_BEFORE),
+                "after": shorten(following.text, MAX_AFTER) if following and following.section == section else "",
+                "leads": [lead for lead in claim.place.leads if lead not in before],
+            }
+        )
+
+    def _add_unit(self, parts: Sequence[Sentence], text: str) -> None:
+        if text:
+            self._unit_of |= dict.fromkeys(parts, len(self._units))
+            self._units.append(_Unit(f"{self._bullet}{text}", self._heading_count))
+            self._bullet = ""
+
+    def _here(self, **of_cell: str) -> ClaimPlace:
+        headings = [words for _, words in self._headings]
+        return ClaimPlace(headings=headings, leads=list(self._leads), **of_cell)
+
+    # --- blocks -----------------------------------------------------------------------------------------------------
     def walk(self, blocks: Blocks) -> Iterator[ParsedClaim]:
         for index, block in enumerate(blocks):
+            previous = blocks[index - 1] if index else None
+            lead = previous.sentences[-1].words if previous and previous.kind == "paragraph" else ""
             match block.kind:
                 case "heading":
-                    self._section = block.words if block.level > 1 else ""
-                    if block.level <= 2:
-                        self._about_research = STATE_HEADING.fullmatch(block.words.strip(" .:")) is not None
-                    yield from self._claim(block.sentences, only_cited=True)
+                    yield from self._heading(block)
                 case "paragraph":
                     introduces = index + 1 < len(blocks) and blocks[index + 1].kind in INTRODUCED_KINDS
                     yield from self._paragraph(block.sentences, introduces=introduces)
                 case "list":
-                    for item in block.parts:
+                    self._leads.append(lead)
+                    for number, item in enumerate(block.parts):
+                        self._bullet = "- " if block.start is None else f"{block.start + number}. "
                         yield from self.walk(item)
+                    self._bullet = ""
+                    self._leads.pop()
                 case "table":
+                    self._leads.append(lead)
                     for number, row in enumerate(block.rows):
-                        heads = block.rows[0] if number else ()
-                        yield from self._claim(row, row=True, heads=heads, only_cited=number == 0)
+                        self._add_unit(row, CELL_BREAK.join(cell.words for cell in row))
+                        yield from self._row(row, block.rows[0] if number else ())
+                    self._leads.pop()
                 case "quote":
                     yield from self._quote(block)
+                case "code":
+                    self._add_unit(block.sentences, shorten(block.words, MAX_AFTER))
+
+    def _heading(self, block: Block) -> Iterator[ParsedClaim]:
+        self._section = block.words if block.level > 1 else ""
+        if block.level <= 2:
+            self._about_research = STATE_HEADING.fullmatch(block.words.strip(" .:")) is not None
+        self._headings = [one for one in self._headings if one[0] < block.level]
+        self._heading_count += 1
+        yield from self._claim(block.sentences, only_cited=True)
+        self._headings.append((block.level, block.words))
 
     def _paragraph(self, leaf: tuple[Sentence, ...], *, introduces: bool) -> Iterator[ParsedClaim]:
         # The last citation counts for the sentences back to the one before.
@@ -121,6 +210,7 @@ class _ClaimFinder:
         ends_cited = bool(cited) and cited[-1] == len(leaf) - 1
         first_shared = (cited[-2] + 1 if len(cited) > 1 else 0) if ends_cited else len(leaf)
         for number, sentence in enumerate(leaf):
+            self._add_unit((sentence,), sentence.words)
             if number == 0 and len(leaf) > 1 and _is_lead(sentence):
                 continue
             yield from self._claim(
@@ -128,6 +218,33 @@ class _ClaimFinder:
                 shared=tuple(leaf[-1].marks) if number >= first_shared else (),
                 only_cited=self._about_research,
                 introduces=introduces and sentence is leaf[-1],
+            )
+
+    def _row(self, row: tuple[Sentence, ...], heads: tuple[Sentence, ...]) -> Iterator[ParsedClaim]:
+        """Yield the cells of a row that state something, each with the citations that count for it.
+
+        A citation in a cell of its own belongs to the cell before. The header, a row without citations and a row whose
+        first cell alone has words are one claim each, if any.
+        """
+        cells = _group_cells(row)
+        marks = tuple(mark for cell in row for mark in cell.marks)
+        head = cells[0] if cells and cells[0][0] == 0 and not any(part.marks for part in cells[0][1]) else None
+        stating = [cell for cell in cells if cell is not head]
+        if not heads or not marks or not stating:
+            yield from self._claim(row, only_cited=not heads, row=True)
+            return
+        names = [heads[column].words if column < len(heads) else "" for column in range(len(row))]
+        labelled = {
+            column: f"{names[column]}: {parts[0].words}" if names[column] else parts[0].words for column, parts in cells
+        }
+        for column, parts in stating:
+            others = "; ".join(text for number, text in labelled.items() if number != column)
+            yield from self._claim(
+                parts,
+                shared=marks,
+                cell=True,
+                row_head=row[0].words if column else "",
+                place=self._here(row=others, column=names[column]),
             )
 
     def _quote(self, block: Block) -> Iterator[ParsedClaim]:
@@ -141,6 +258,7 @@ class _ClaimFinder:
         if pieces:
             pieces[-1] += trailing
         for piece in pieces or [trailing]:
+            self._add_unit(piece, shorten(" ".join(part.words for part in piece), MAX_AFTER))
             yield from self._claim(tuple(piece), quoted=True)
 
     def _claim(
@@ -149,20 +267,50 @@ class _ClaimFinder:
         *,
         quoted: bool = False,
         row: bool = False,
-        heads: tuple[Sentence, ...] = (),
+        cell: bool = False,
+        row_head: str = "",
+        place: ClaimPlace | None = None,
         shared: tuple[CitationMark, ...] = (),
         only_cited: bool = False,
         introduces: bool = False,
     ) -> Iterator[ParsedClaim]:
-        marked = any(part.marks for part in parts)
-        marks = [mark for part in parts for mark in part.marks] or shared
-        evidence_ids = list(dict.fromkeys(key for mark in marks for key in mark.evidence_ids))
-        words = (", " if row else " ").join(text for part in parts if (text := part.words))
+        own = [mark for part in parts for mark in part.marks]
+        evidence_ids = list(dict.fromkeys(key for mark in own or shared for key in mark.evidence_ids))
+        words = (CELL_BREAK if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
-        if marked or (not only_cited and _asserts(words, self._language, introduces=introduces)):
-            pairs = zip_longest((head.words for head in heads), (cell.words for cell in parts), fillvalue="")
-            with_heads = "; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs if cell) if heads else ""
-            yield ParsedClaim("", words, self._section, evidence_ids, parts, quoted, row, with_heads, tuple(shared))
+        states = any(map(str.isalnum, words)) if cell else _asserts(words, self._language, introduces=introduces)
+        if own or (not only_cited and states):
+            yield ParsedClaim(
+                id="",
+                words=words,
+                section=self._section,
+                evidence_ids=evidence_ids,
+                sentences=parts,
+                quoted=quoted,
+                row=row,
+                cell=cell,
+                row_head=row_head,
+                place=place or self._here(),
+                shared=shared,
+            )
+
+
+def _group_cells(row: tuple[Sentence, ...]) -> list[tuple[int, tuple[Sentence, ...]]]:
+    """Return the cells with words by their columns, each with the cells of mere citations that follow it.
+
+    Such cells before the first one with words belong to that one.
+    """
+    groups: list[tuple[int, tuple[Sentence, ...]]] = []
+    waiting: tuple[Sentence, ...] = ()
+    for column, cell in enumerate(row):
+        if cell.words:
+            groups.append((column, (*waiting, cell)))
+            waiting = ()
+        elif cell.marks and groups:
+            groups[-1] = (groups[-1][0], (*groups[-1][1], cell))
+        elif cell.marks:
+            waiting = (*waiting, cell)
+    return groups
 
 
 def _is_lead(sentence: Sentence) -> bool:

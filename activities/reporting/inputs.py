@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims
+from activities.reporting.claims import CELL_BREAK, CountedClaim, ParsedClaim, count_verdicts, find_claims
 from activities.reporting.references import (
     DraftMarks,
     KnownAddresses,
@@ -296,8 +296,9 @@ def _judge_all(
             CitedPassage(passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title)
             for passage in (passages[key] for key in claim.evidence_ids)
         ]
+        context = {"question": question, "row": claim.row_head}
         judged = known.get(claim.id) or judge(
-            claim.words, cited, registry, language, question=question, quoted=claim.quoted, verify=verify
+            claim.words, cited, registry, language, **context, quoted=claim.quoted, verify=verify
         )
         judged_claims.append(JudgedClaim(index, claim, judged))
     return judged_claims
@@ -364,12 +365,14 @@ def judge(
     language: str,
     *,
     question: str = "",
+    row: str = "",
     quoted: bool = False,
     verify: Verify = Verify.LIGHT,
 ) -> ClaimVerdict:
     """Judge a claim by rules against its passages, without foreign addresses in titles and headings.
 
-    A name or a number of the `question` needs no passage. Pure, so that an audit can repeat it.
+    A name or a number of the `question` needs no passage. `row` is the first cell of the row of a cell. Pure, so that
+    an audit can repeat it.
     """
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
     if is_verbatim(claim, (item.quote for item in cited), registry):
@@ -379,7 +382,7 @@ def judge(
     elif cited:
         about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
         about += [question] if question else []
-        judgement = check(claim, [item.quote for item in cited], about, language)
+        judgement = check(CELL_BREAK.join(filter(None, (row, claim))), [item.quote for item in cited], about, language)
         verdict, method, reason = Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 

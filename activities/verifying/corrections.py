@@ -7,7 +7,7 @@ those that would go have evidence in the run, none goes.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -22,7 +22,6 @@ from activities.reporting.tree import (
     Run,
     Sentence,
     change_sentences,
-    leaves,
     parse_plain_text,
     tidy,
     write,
@@ -55,6 +54,8 @@ MAX_DOUBTFUL: Final = 20
 DOUBTFUL: Final = (*WRONG, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
 SPLIT_OFF: Final = "No passage of the run supports this part."
 UNDECIDED: Final = (Verdict.NOT_ENOUGH_INFORMATION, Verdict.UNVERIFIED)
+REMOVED_CELL: Final = "–"
+"""What stands in a cell whose statement was removed."""
 WORD: Final = re.compile(r"\w+(?:[.,'’-]\w+)*")
 SHORT_WORD: Final = 3  # letters of a word whose loss is not named
 SCORES: Final[Mapping[Verdict, float]] = {
@@ -71,7 +72,7 @@ SCORES: Final[Mapping[Verdict, float]] = {
 def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Material) -> checking.DoubtfulEntry:
     """Return the claims to correct, most important first, with further passages that may support them.
 
-    Table rows and quoted passages are not corrected: no sentence can replace them.
+    Quoted passages are not corrected: no sentence can replace them.
     """
     chosen = [number for number, claim in enumerate(claims) if not claim.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
@@ -110,16 +111,16 @@ def try_proposals(
     tried: dict[tuple[int, bool], checking.TriedProposal] = {}
     for proposal in [*cites, *proposals]:
         key = proposal.number, proposal.action is CorrectionAction.CITE
-        sentence, rest = text.corrected(material.entry.claims[proposal.number], proposal, material.registry)
-        if sentence and key not in tried:
-            parts = [extract_claims(_as_draft(part), material) for part in (sentence, rest) if part]
-            claims, of_rest = [claim for part in parts for claim in part], len(parts[1]) if rest else 0
-            tried[key] = checking.TriedProposal(proposal=proposal, claims=claims, rest_claims=of_rest)
+        claim = material.entry.claims[proposal.number]
+        sentence, rest = text.corrected(claim, proposal, material.registry)
+        if not sentence or key in tried or (claim.cell and rest):  # a cell is one claim, which has one mark
+            continue
+        claims, of_rest = text.claims_of(claim, sentence, material), list[checking.ExtractedClaim]()
+        if rest:
+            before = " ".join(filter(None, (claim.place.before, *(part.text for part in claims))))
+            of_rest = text.claims_of(claim, rest, material, before)
+        tried[key] = checking.TriedProposal(proposal=proposal, claims=[*claims, *of_rest], rest_claims=len(of_rest))
     return list(tried.values())
-
-
-def _as_draft(inlines: tuple[Inline, ...]) -> str:
-    return write([Block("paragraph", (Sentence(inlines),))]).text
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def choose_corrections(
         options = (item for item in in_order if item.proposal.number == number)
         passing = (_pass(item, claim, judged.verdict, answers) for item in options)
         passed = next((option for option in passing if option), None)
-        if passed is None and judged.verdict in WRONG:
+        if passed is None and judged.verdict in WRONG and not (claim.row or claim.names_row):
             proposal = checking.Proposal(number=number, action=CorrectionAction.REMOVE, reason=judged.reason)
             passed = Passed(proposal, "", judged.verdict)
             removed.append(number)
@@ -207,7 +208,7 @@ def _pass(
         if answer is None or not used:
             return None
         cited = [*claim.evidence_ids, *used]
-        fingerprint = claim_id(main[0].text, cited)
+        fingerprint = claim_id(main[0].words, cited)
         again = {fingerprint: answer.model_copy(update={"fingerprint": fingerprint})}
         return Passed(proposal.model_copy(update={"evidence_ids": cited}), after, worst, again)
     if Verdict.CONTRADICTED in verdicts[count:]:
@@ -232,8 +233,8 @@ def has_evidence(claim: checking.ExtractedClaim, material: Material) -> bool:
         if key in material.passages:
             item, title, text = material.passages[key]
             quote, about = text[item.start : item.end], [part for part in (title, item.heading, question) if part]
-            (share,) = shared_words(claim.text, [quote], language)
-            if share >= EVIDENT_SHARE and not find_differences(claim.text, [quote], about, language):
+            (share,) = shared_words(claim.words, [quote], language)
+            if share >= EVIDENT_SHARE and not find_differences(claim.words, [quote], about, language):
                 return True
     return False
 
@@ -266,26 +267,101 @@ class DraftText:
             return (), ()
         return _cite(_in_style_of(runs, text), evidence_ids), _cite([Run(rest)], evidence_ids) if rest else ()
 
+    def claims_of(
+        self, claim: checking.ExtractedClaim, inlines: tuple[Inline, ...], material: Material, before: str | None = None
+    ) -> list[checking.ExtractedClaim]:
+        """Return the claims of a sentence or a cell in place of that of a claim, with its place in the draft.
+
+        `before` is the text before the sentence, if it is another than before the claim.
+        """
+        if claim.cell:
+            table, cell = self._with_cell(claim, inlines)
+            written = write([table])
+            start, end = written.spans[cell]
+            found = [each for each in extract_claims(written.text, material) if each.start <= start and end <= each.end]
+        else:
+            written = write([Block("paragraph", (Sentence(inlines),))])
+            found = extract_claims(written.text, material)
+        place = claim.place if before is None else claim.place.model_copy(update={"before": before})
+        return [each.model_copy(update={"place": place}) for each in found]
+
+    def _with_cell(self, claim: checking.ExtractedClaim, inlines: tuple[Inline, ...]) -> tuple[Block, Sentence]:
+        """Return the header and the row of a cell as a table in which the cell has these inlines, and that cell."""
+        parts = self.sentences_of(claim)
+        first, changed = parts[0], _put_into(parts, inlines)
+        rows = ((table, row) for table in _tables(self.blocks) for row in table.rows[1:])
+        table, row = next((table, row) for table, row in rows if any(cell is first for cell in row))
+        return replace(table, rows=(table.rows[0], tuple(changed.get(cell, cell) for cell in row))), changed[first]
+
     def apply(self, claims: Claims, proposals: Sequence[checking.Proposal], registry: KnownAddresses) -> Blocks:
-        """Return the tree with these proposals applied, at most one per claim."""
+        """Return the tree with these proposals applied, at most one per claim.
+
+        A removed cell becomes a dash, and a row of which only the first cell is left goes.
+        """
         changed: dict[Sentence, Sentence] = {}
         for proposal in proposals:
             claim = claims[proposal.number]
             new, rest = self.corrected(claim, proposal, registry)
             inlines = (*new, Run(" "), *rest) if rest else new
-            for sentence in self.sentences_of(claim):
-                changed[sentence] = replace(sentence, inlines=inlines)
-                inlines = ()
-        # A sentence that shares the citation of one that changes gets it for itself.
-        leaf_of = {sentence: number for number, leaf in enumerate(leaves(self.blocks)) for sentence in leaf}
-        touched = {leaf_of[sentence] for sentence in changed}
+            if claim.cell and not inlines:
+                inlines = (Run(REMOVED_CELL),)
+            changed |= _put_into(self.sentences_of(claim), inlines)
+        # A sentence or a cell that shares the citation of one that changes gets it for itself.
+        group_of = {one: number for number, group in enumerate(_groups(self.blocks)) for one in group}
+        touched = {group_of[sentence] for sentence in changed}
         for claim in claims:
-            for sentence in self.sentences_of(claim):
-                shares = claim.evidence_ids and not claim.row and not sentence.marks
-                if shares and sentence not in changed and leaf_of[sentence] in touched:
-                    runs = [inline for inline in sentence.inlines if isinstance(inline, Run)]
-                    changed[sentence] = replace(sentence, inlines=_cite(runs, tuple(claim.evidence_ids)))
-        return change_sentences(self.blocks, lambda sentence: changed.get(sentence, sentence))
+            parts = self.sentences_of(claim)
+            shares = claim.evidence_ids and not claim.row and not any(part.marks for part in parts)
+            if shares and parts[0] not in changed and group_of[parts[0]] in touched:
+                runs = [inline for inline in parts[0].inlines if isinstance(inline, Run)]
+                changed[parts[0]] = replace(parts[0], inlines=_cite(runs, tuple(claim.evidence_ids)))
+        return _without_emptied_rows(change_sentences(self.blocks, lambda sentence: changed.get(sentence, sentence)))
+
+
+def _put_into(parts: Sequence[Sentence], inlines: tuple[Inline, ...]) -> dict[Sentence, Sentence]:
+    """Return the sentences of a claim with new inlines: all in the first one, but citations in a cell of their own."""
+    first, *others = parts
+    if others and others[-1].marks and not others[-1].words:
+        runs = tuple(inline for inline in inlines if isinstance(inline, Run))
+        marks = tuple(inline for inline in inlines if isinstance(inline, CitationMark))
+        return {first: replace(first, inlines=tuple(tidy(runs)))} | {
+            other: replace(other, inlines=marks if other is others[-1] else ()) for other in others
+        }
+    return {first: replace(first, inlines=inlines)} | {other: replace(other, inlines=()) for other in others}
+
+
+def _tables(blocks: Iterable[Block]) -> Iterator[Block]:
+    for block in blocks:
+        if block.kind == "table":
+            yield block
+        for part in block.parts:
+            yield from _tables(part)
+
+
+def _groups(blocks: Iterable[Block]) -> Iterator[tuple[Sentence, ...]]:
+    """Yield the sentences that may share a citation: those of a paragraph, and the cells of a row."""
+    for block in blocks:
+        yield block.sentences
+        yield from block.rows
+        for part in block.parts:
+            yield from _groups(part)
+
+
+def _without_emptied_rows(blocks: Blocks) -> Blocks:
+    """Drop the rows of which removals left the first cell alone, and tables without other rows."""
+    remaining = []
+    for block in blocks:
+        head, *rows = block.rows or ((),)
+        rows = [row for row in rows if not _is_emptied(row)]
+        parts = tuple(_without_emptied_rows(part) for part in block.parts)
+        if rows or block.kind != "table" or len(block.rows) < 2:
+            remaining.append(replace(block, rows=(head, *rows) if block.rows else (), parts=parts))
+    return tuple(remaining)
+
+
+def _is_emptied(row: Sequence[Sentence]) -> bool:
+    others = {cell.words for cell in row[1:]}
+    return REMOVED_CELL in others and others <= {REMOVED_CELL, ""}
 
 
 def is_cut(text: str, proposal: checking.Proposal) -> bool:

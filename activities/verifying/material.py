@@ -11,9 +11,7 @@ from activities.reporting.claims import ParsedClaim, claim_id, find_claims
 from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, judge, show_passage
 from activities.reporting.references import KnownAddresses
-from activities.reporting.tree import (
-    write,
-)
+from activities.reporting.tree import write
 from contracts import checking
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
 from providers.verification.quantities import find_quantities
@@ -64,23 +62,37 @@ class Material:
             for key, (item, _, text) in self.passages.items()
         }
 
+    @cached_property
+    def uses(self) -> dict[str, list[frozenset[str]]]:
+        """The stems of the claims that cite each passage."""
+        uses: dict[str, list[frozenset[str]]] = {}
+        for claim in self.entry.claims:
+            stems = Statement(claim.words, self.entry.language).stems
+            for key in claim.evidence_ids:
+                uses.setdefault(key, []).append(stems)
+        return uses
+
     def related(self, claim: checking.ExtractedClaim) -> list[str]:
         """Return the passages that share most with a claim among those that it does not cite, best first.
 
-        Rare words weigh more, and so do words that its own passages lack; a short passage that has them comes before a
-        long one.
+        A passage shares its own words, or those of another claim that cites it: the summary says again what a section
+        says with a citation. Rare words weigh more, and so do words that the claim's own passages lack; a short text
+        that has them comes before a long one.
         """
         counts = Counter(stem for stems in self.stems.values() for stem in stems)
         covered = frozenset[str]().union(*(self.stems.get(key, ()) for key in claim.evidence_ids))
         weights = {
-            stem: math.log(1 + len(self.stems) / counts[stem]) * (1 if stem in covered else LACKING_WEIGHT)
-            for stem in Statement(claim.text, self.entry.language).stems
-            if counts[stem]
+            stem: math.log(1 + len(self.stems) / max(1, counts[stem])) * (1 if stem in covered else LACKING_WEIGHT)
+            for stem in Statement(claim.words, self.entry.language).stems
         }
+
+        def share(stems: frozenset[str]) -> float:
+            return sum(weights.get(stem, 0.0) for stem in stems) / math.sqrt(max(1, len(stems)))
+
         scores = {
-            key: sum(weights.get(stem, 0.0) for stem in stems) / math.sqrt(len(stems))
+            key: max(map(share, (stems, *self.uses.get(key, ()))))
             for key, stems in self.stems.items()
-            if stems and key not in claim.evidence_ids
+            if key not in claim.evidence_ids
         }
         best = sorted((key for key in scores if scores[key]), key=lambda key: (-scores[key], key))
         return best[:MAX_OTHERS]
@@ -104,7 +116,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
     for claim in parsed:
         start, end = claim.span(written)
         weight = 0.2 + 0.2 * bool(claim.evidence_ids) + 0.3 * (claim.section == first)
-        weight += 0.3 * bool(find_quantities(claim.words, material.entry.language))
+        weight += 0.3 * bool(find_quantities(claim.stated, material.entry.language))
         extracted.append(
             checking.ExtractedClaim(
                 id=claim.id,
@@ -113,10 +125,13 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
                 evidence_ids=claim.evidence_ids,
                 start=start,
                 end=end,
-                with_heads=claim.with_heads,
-                fingerprint=claim_id(claim.words, claim.evidence_ids),
+                subject=claim.subject if claim.cell else "",
+                place=claim.place,
+                fingerprint=claim_id(claim.subject, claim.evidence_ids),
                 importance=round(weight, 2),
                 row=claim.quoted or claim.row,
+                cell=claim.cell,
+                names_row=claim.cell and not claim.row_head,
                 **_rule(claim, material),
             )
         )
@@ -128,13 +143,15 @@ def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
     known = [material.passages[key] for key in claim.evidence_ids if key in material.passages]
     cited = [CitedPassage(text[item.start : item.end], item.heading, title) for item, title, text in known]
     language, question = material.entry.language, material.entry.query
-    ruled = judge(claim.words, cited, material.registry, language, question=question, quoted=claim.quoted)
+    ruled = judge(
+        claim.words, cited, material.registry, language, question=question, row=claim.row_head, quoted=claim.quoted
+    )
     asked = material.by_model and ruled.method is CheckMethod.RULES and ruled.verdict is not Verdict.SUPPORTED
     remarks = []
     if asked:
         quotes = [show_passage(*passage).text for passage in known]
         about = [text for item in cited for text in (item.title, item.heading) if text]
-        found = find_differences(claim.words, quotes, [*about, question], language)
+        found = find_differences(claim.stated, quotes, [*about, question], language)
         remarks = [difference.reason for difference in found[:MAX_REMARKS]]
     return {"ruled": ruled.model_copy(update={"claim_id": claim.id}), "asked": asked, "remarks": remarks}
 
@@ -158,7 +175,8 @@ def to_asked(claim: checking.ExtractedClaim, material: Material) -> checking.Ask
     """Return a claim in the form shown to checkers and correctors."""
     return checking.AskedClaim(
         fingerprint=claim.fingerprint,
-        text=claim.with_heads or claim.text,
+        text=claim.text,
+        place=claim.place,
         passages=show_passages(claim.evidence_ids[:MAX_PASSAGES], material),
         remarks=claim.remarks,
     )

@@ -130,7 +130,7 @@ def test_what_sources_disagree_about_is_said() -> None:
 
 def test_what_was_not_checked_is_said() -> None:
     """How many cited statements are quotations, and what the rules say of the others (invariant 15)."""
-    expected = "Cited statements: 8; word for word the cited passage: 6. Of the others rules judged 2 and a model 0,"
+    expected = "Cited statements: 10; word for word the cited passage: 6. Of the others rules judged 4 and a model 0,"
     assert expected in rendered().markdown
     quote = rendered(f"# T\n\n> {SAMPLE.quote(SAMPLE.rule)} [{SAMPLE.rule.id}]\n").markdown
     assert "Cited statements: 1, each of them word for word the cited passage." in quote
