@@ -25,6 +25,8 @@ MAX_UNSUPPORTED_SHARE: Final = 0.2
 """Share of unsupported among cited statements above which a report is not complete."""
 MIN_WORDS: Final = 4
 """Words that an assertion needs; a shorter line is a name, a label or an exclamation."""
+HEADING_NUMBER: Final = re.compile(r"\A(?:[^\W\d_]{1,12} )?(\d{1,3})(?![\w%]|[.,]\d)")
+"""The number of a heading such as "4. Restore" or "Step 4"."""
 CELL_BREAK: Final = " | "
 """Between the words of cells: the word after it is the first one, whose capital makes no name."""
 MAX_BEFORE, MAX_AFTER = 400, 200
@@ -52,6 +54,8 @@ class ParsedClaim:
     row_head: str = ""
     """Of a cell: the words of the first cell of its row; empty for that cell itself."""
     place: ClaimPlace = field(default_factory=ClaimPlace)
+    numbering: frozenset[int] = frozenset()
+    """The numbers of list items and sections of its text, to which it may refer."""
     shared: tuple[CitationMark, ...] = ()
     """Citations of other sentences of its paragraph, or of other cells of its row, that count for this one, too."""
 
@@ -88,11 +92,12 @@ def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -
     seen: Counter[str] = Counter()
     finder, claims = _ClaimFinder(language), []
     found = list(finder.walk(blocks))
+    numbering = frozenset(finder.numbering)
     for claim in found:
         if claim.evidence_ids or (uncited and claim.words):
             key = claim_key(claim.words, claim.evidence_ids)
             identity = claim_id(claim.words, claim.evidence_ids, seen[key])
-            claims.append(replace(claim, id=identity, place=finder.place_of(claim)))
+            claims.append(replace(claim, id=identity, place=finder.place_of(claim), numbering=numbering))
             seen[key] += 1
     return claims
 
@@ -133,6 +138,8 @@ class _ClaimFinder:
         self._units: list[_Unit] = []
         self._unit_of: dict[Sentence, int] = {}
         self._heading_count = 0
+        self.numbering: set[int] = set()
+        """The numbers of the list items and the headings so far."""
 
     # --- the text around a claim ------------------------------------------------------------------------------------
     def place_of(self, claim: ParsedClaim) -> ClaimPlace:
@@ -180,7 +187,10 @@ class _ClaimFinder:
                 case "list":
                     self._leads.append(lead)
                     for number, item in enumerate(block.parts):
-                        self._bullet = "- " if block.start is None else f"{block.start + number}. "
+                        self._bullet = "- "
+                        if block.start is not None:
+                            self._bullet = f"{block.start + number}. "
+                            self.numbering.add(block.start + number)
                         yield from self.walk(item)
                     self._bullet = ""
                     self._leads.pop()
@@ -201,6 +211,7 @@ class _ClaimFinder:
             self._about_research = STATE_HEADING.fullmatch(block.words.strip(" .:")) is not None
         self._headings = [one for one in self._headings if one[0] < block.level]
         self._heading_count += 1
+        self.numbering.update(int(number) for number in HEADING_NUMBER.findall(block.words))
         yield from self._claim(block.sentences, only_cited=True)
         self._headings.append((block.level, block.words))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from activities.reporting.claims import CELL_BREAK, CountedClaim, ParsedClaim, count_verdicts, find_claims
+from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims
 from activities.reporting.references import (
     DraftMarks,
     KnownAddresses,
@@ -105,6 +105,8 @@ class CitedPassage:
     quote: str
     heading: str
     title: str
+    page: str = ""
+    """The text of its source."""
 
 
 @dataclass(frozen=True)
@@ -293,13 +295,12 @@ def _judge_all(
     judged_claims = []
     for index, claim in enumerate(claims, start=1):
         cited = [
-            CitedPassage(passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title)
+            CitedPassage(
+                passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title, passage.text
+            )
             for passage in (passages[key] for key in claim.evidence_ids)
         ]
-        context = {"question": question, "row": claim.row_head}
-        judged = known.get(claim.id) or judge(
-            claim.words, cited, registry, language, **context, quoted=claim.quoted, verify=verify
-        )
+        judged = known.get(claim.id) or judge(claim, cited, registry, language, question=question, verify=verify)
         judged_claims.append(JudgedClaim(index, claim, judged))
     return judged_claims
 
@@ -359,30 +360,28 @@ def cut_passages(
 
 # --- claims ----------------------------------------------------------------------------------------------------------
 def judge(
-    claim: str,
+    claim: ParsedClaim,
     cited: Sequence[CitedPassage],
     registry: KnownAddresses,
     language: str,
     *,
     question: str = "",
-    row: str = "",
-    quoted: bool = False,
     verify: Verify = Verify.LIGHT,
 ) -> ClaimVerdict:
     """Judge a claim by rules against its passages, without foreign addresses in titles and headings.
 
-    A name or a number of the `question` needs no passage. `row` is the first cell of the row of a cell. Pure, so that
-    an audit can repeat it.
+    A name or a number of the `question` needs no passage. Pure, so that an audit can repeat it.
     """
     verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
-    if is_verbatim(claim, (item.quote for item in cited), registry):
+    if is_verbatim(claim.words, (item.quote for item in cited), registry):
         verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, VERBATIM
-    elif cited and (quoted or verify is Verify.OFF):
-        reason = NOT_VERBATIM if quoted else NOT_CHECKED
+    elif cited and (claim.quoted or verify is Verify.OFF):
+        reason = NOT_VERBATIM if claim.quoted else NOT_CHECKED
     elif cited:
         about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
         about += [question] if question else []
-        judgement = check(CELL_BREAK.join(filter(None, (row, claim))), [item.quote for item in cited], about, language)
+        quotes, pages = [item.quote for item in cited], list(dict.fromkeys(item.page for item in cited))
+        judgement = check(claim.stated, quotes, about, language, pages=pages, numbering=claim.numbering)
         verdict, method, reason = Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 

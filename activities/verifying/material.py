@@ -141,17 +141,18 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
 def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
     """Return the fields of a claim that follow from its verdict by rules: what is left to a checker, with remarks."""
     known = [material.passages[key] for key in claim.evidence_ids if key in material.passages]
-    cited = [CitedPassage(text[item.start : item.end], item.heading, title) for item, title, text in known]
+    cited = [CitedPassage(text[item.start : item.end], item.heading, title, text) for item, title, text in known]
     language, question = material.entry.language, material.entry.query
-    ruled = judge(
-        claim.words, cited, material.registry, language, question=question, row=claim.row_head, quoted=claim.quoted
-    )
+    ruled = judge(claim, cited, material.registry, language, question=question)
     asked = material.by_model and ruled.method is CheckMethod.RULES and ruled.verdict is not Verdict.SUPPORTED
     remarks = []
     if asked:
         quotes = [show_passage(*passage).text for passage in known]
         about = [text for item in cited for text in (item.title, item.heading) if text]
-        found = find_differences(claim.stated, quotes, [*about, question], language)
+        pages = list(dict.fromkeys(item.page for item in cited))
+        found = find_differences(
+            claim.stated, quotes, [*about, question], language, pages=pages, numbering=claim.numbering
+        )
         remarks = [difference.reason for difference in found[:MAX_REMARKS]]
     return {"ruled": ruled.model_copy(update={"claim_id": claim.id}), "asked": asked, "remarks": remarks}
 

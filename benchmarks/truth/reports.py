@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from activities.reporting.claims import ParsedClaim
 from activities.reporting.inputs import CitedPassage, judge
 from activities.reporting.references import KnownAddresses
 from benchmarks.passages import answer, index, load
@@ -37,7 +38,8 @@ class Cited:
 
     def judged(self) -> ClaimVerdict:
         """What the report would say of it."""
-        return judge(self.words, self.passages, NO_ADDRESSES, self.language)
+        claim = ParsedClaim(id="", words=self.words, section="", evidence_ids=[], sentences=())
+        return judge(claim, self.passages, NO_ADDRESSES, self.language)
 
 
 async def write_reports() -> list[Cited]:

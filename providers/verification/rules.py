@@ -7,11 +7,11 @@ statements not used for tuning, numbers and names were right in 75 of 77 cases, 
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
 from typing import Final
 
 from contracts.evidence import Verdict
@@ -30,6 +30,9 @@ MIN_WORDS: Final = 3
 MAX_CANDIDATES: Final = 3  # sentences with which a claim is aligned
 SMALL_COUNT: Final = 4  # up to this, a number in words counts what is listed ("two ways") and is no figure of a source
 MAX_ACRONYM: Final = 5  # letters of an acronym that is compared with the initials of words
+MAX_SPELLINGS: Final = 20  # places of a page at which an acronym may be spelled out
+SPELLING_CHARACTERS: Final = 80  # on either side of an acronym
+MAX_LABEL: Final = 60  # characters before a number in which the word stands that it belongs to ("steps 1, 2 and 3")
 NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
@@ -43,6 +46,12 @@ UNRELATED_REASON: Final = "The cited passages are about something else."
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
 IDENTIFIER_MARK: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
 """Marks of an identifier: a digit, a symbol or a capital inside a word."""
+
+MARKER: Final = re.compile(r"\d{1,3}[.)]\s")
+"""The marker of a list item at the start of a claim."""
+OTHER_NUMBERS: Final = re.compile(r"(?:\d{1,3}(?:\s?[,–—-]\s?|\s[^\W\d_]{1,4}\s))+\Z")
+"""Numbers of list items before another one: "1, 2 and ", "1–"."""
+LAST_WORD: Final = re.compile(r"([^\W\d_]{2,}) ?\Z")
 
 SOURCE: Final = (
     r"(?:the|its|this|die|der|das|le|la|el|il) (?:\w+ )?(?:source|document|documentation|manual|page|passage|text"
@@ -82,10 +91,20 @@ def without_lead_in(claim: str) -> str:
     return stripped[1:-1] if stripped[:1] + stripped[-1:] in QUOTATION_MARKS and len(stripped) > 2 else claim
 
 
-def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en") -> ClaimJudgement:
+def check(
+    claim: str,
+    passages: Sequence[str],
+    about: Sequence[str] = (),
+    language: str = "en",
+    *,
+    pages: Sequence[str] = (),
+    numbering: Collection[int] = (),
+) -> ClaimJudgement:
     """Judge one claim, plain text without citation numbers, by its passages.
 
     `about` are titles and headings of the passages, and the question: a name, a number or a date may occur there, too.
+    `pages` are the texts that the passages are from: an acronym that one of them spells out is no missing name.
+    `numbering` are the numbers of list items and sections in the claim's own text, to which it may refer.
     The verdict is supported (a copy with few changes), contradicted (a different quantity), unsupported (a quantity, a
     name or everything is missing), or not enough information, with a hint as the reason.
     """
@@ -94,7 +113,7 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
     statement = Statement(without_lead_in(claim_text[date_prefix.end() :]) if date_prefix else claim_text, language)
     evidence = _Evidence.of(passages, about, language)
     closest = evidence.closest(statement)
-    for problem in _problems(claim, statement, evidence, closest):
+    for problem in _problems(claim, statement, evidence, closest, pages, numbering):
         return problem
     if not statement.content:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED_REASON)
@@ -115,27 +134,38 @@ def check(claim: str, passages: Sequence[str], about: Sequence[str] = (), langua
 
 
 def find_differences(
-    claim: str, passages: Sequence[str], about: Sequence[str] = (), language: str = "en"
+    claim: str,
+    passages: Sequence[str],
+    about: Sequence[str] = (),
+    language: str = "en",
+    *,
+    pages: Sequence[str] = (),
+    numbering: Collection[int] = (),
 ) -> list[ClaimJudgement]:
     """Return every quantity, quotation and name of a claim that its passages and `about` lack or give otherwise.
 
-    Each may be without meaning: it is a question for a person or a model. Of a claim in another language than its
-    passages only the quantities are compared.
+    The arguments are those of `check`. Each difference may be without meaning: it is a question for a person or a
+    model. Of a claim in another language than its passages only the quantities are compared.
     """
     statement, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, about, language)
     closest = evidence.closest(statement)
     if detect_language(" ".join(passages)) != detect_language(claim):
-        return list(_wrong_quantities(statement, evidence, closest))
-    return list(_problems(claim, statement, evidence, closest))
+        return list(_wrong_quantities(statement, evidence, closest, numbering))
+    return list(_problems(claim, statement, evidence, closest, pages, numbering))
 
 
 def _problems(
-    claim: str, statement: "Statement", evidence: "_Evidence", closest: "_Alignment"
+    claim: str,
+    statement: "Statement",
+    evidence: "_Evidence",
+    closest: "_Alignment",
+    pages: Sequence[str],
+    numbering: Collection[int],
 ) -> Iterator[ClaimJudgement]:
     return chain(
-        _wrong_quantities(statement, evidence, closest),
+        _wrong_quantities(statement, evidence, closest, numbering),
         _other_quotations(claim, evidence),
-        _missing_names(statement, evidence),
+        _missing_names(statement, evidence, pages),
     )
 
 
@@ -271,10 +301,14 @@ def _align(claim: Statement, sentence: Statement) -> _Alignment:
     return _Alignment(share, "The parts are in another order in the source." if swapped else "")
 
 
-def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment) -> Iterator[ClaimJudgement]:
+def _wrong_quantities(
+    claim: Statement, evidence: _Evidence, closest: _Alignment, numbering: Collection[int]
+) -> Iterator[ClaimJudgement]:
     """Judge the quantities that the passages lack or state differently."""
     evidence_quantities = evidence.whole.quantities
     for quantity in claim.quantities:
+        if _is_reference(claim.text, quantity, numbering):
+            continue
         if _is_given(quantity, evidence_quantities) or (quantity.unit == "%" and SHARES & evidence.whole.folded_words):
             continue
         if any(compare(quantity, other) is Comparison.EXACT for other in evidence.about.quantities):
@@ -293,6 +327,20 @@ def _wrong_quantities(claim: Statement, evidence: _Evidence, closest: _Alignment
             yield ClaimJudgement(Verdict.CONTRADICTED, reason, quantity.raw)
         else:
             yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” is in no cited passage.", quantity.raw)
+
+
+def _is_reference(text: str, quantity: Quantity, numbering: Collection[int]) -> bool:
+    """Return whether a number is that of a list item or a section of the claim's own text: "steps 1 and 2".
+
+    It follows a word with a meaning, alone or after other such numbers; a number with a unit or after a comparator is
+    none.
+    """
+    if not quantity.start and MARKER.match(text):
+        return True
+    if quantity.unit or quantity.comparator or not quantity.raw.isdecimal() or int(quantity.raw) not in numbering:
+        return False
+    preceding = LAST_WORD.search(OTHER_NUMBERS.sub("", text[max(0, quantity.start - MAX_LABEL) : quantity.start]))
+    return preceding is not None and preceding[1].casefold() not in language_data("en").stop | MODIFIERS.keys()
 
 
 def _is_given(quantity: Quantity, source_quantities: Sequence[Quantity]) -> bool:
@@ -326,13 +374,15 @@ def _bare(text: str) -> str:
     return " ".join(["", *re.findall(r"[^\W_]+", text.casefold()), ""])
 
 
-def _missing_names(claim: Statement, evidence: _Evidence) -> Iterator[ClaimJudgement]:
-    """Judge names that no passage, title or heading contains."""
+def _missing_names(claim: Statement, evidence: _Evidence, pages: Sequence[str]) -> Iterator[ClaimJudgement]:
+    """Judge names that no passage, title or heading contains, but for acronyms that a page spells out."""
     inside_quantities = {offset for quantity in claim.quantities for offset in range(quantity.start, quantity.end)}
     for word in claim.words:
         if word.name and word.start not in inside_quantities and word.folded not in UNITS:
             texts = (evidence.whole, evidence.about)
-            if not any(_contains_word(text, word) or _contains_name(text, word.folded) for text in texts):
+            if any(_contains_word(text, word) or _contains_name(text, word.folded) for text in texts):
+                continue
+            if not any(_spells_out(page, word.text) for page in pages):
                 yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.", word.text)
 
 
@@ -354,6 +404,25 @@ def _contains_name(statement: Statement, folded: str) -> bool:
     capitals = "".join(word.folded[0] for word in statement.words if word.text[0].isupper())
     # Two letters begin too many pairs of words.
     return bare in capitals or (len(bare) > 2 and bare in statement.initials)
+
+
+def _spells_out(page: str, acronym: str) -> bool:
+    """Return whether a page gives the words of an acronym beside it in brackets: "write-ahead log (WAL)"."""
+    if not (acronym.isalpha() and acronym.isupper() and 2 <= len(acronym) <= MAX_ACRONYM):
+        return False
+    letters = acronym.casefold()
+    for match in islice(re.finditer(rf"\({acronym}s?\)", page), MAX_SPELLINGS):
+        words = _initials(page[max(0, match.start() - SPELLING_CHARACTERS) : match.start()])
+        if words.endswith(letters):
+            return True
+    for match in islice(re.finditer(rf"(?<![^\W_]){acronym} \(", page), MAX_SPELLINGS):
+        if _initials(page[match.end() : match.end() + SPELLING_CHARACTERS]).startswith(letters):
+            return True
+    return False
+
+
+def _initials(text: str) -> str:
+    return "".join(word[0] for word in re.findall(r"[^\W_]+", text.casefold()))
 
 
 def _coverage(claim: Statement, passage: Statement, about: Statement | None = None) -> float:

@@ -137,7 +137,7 @@ SIGNED = "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7
 def test_only_the_very_words_of_a_passage_are_its_quotation(draft: str, same: bool) -> None:
     """Line breaks, signs and addresses may differ; other words or another order are unverified (invariant 15)."""
     claim = numbered(draft)[0][-1]
-    found = judge(claim.words, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en", quoted=claim.quoted)
+    found = judge(claim, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en")
     assert (found.verdict, found.method) == (("supported", "verbatim") if same else ("unverified", "none"))
     assert "elsewhere" not in claim.words
 
