@@ -217,6 +217,8 @@ class Correction(CompactModel):
     action: CorrectionAction
     before: str
     after: str = ""
+    split_off: list[str] = []
+    """The sentences of `after` that were split off, because no passage supports them."""
     dropped: str = ""
     """What the corrected text does not say any more; empty for a removal, which drops all of it."""
     reason: str = ""
@@ -243,8 +245,8 @@ class VerificationSummary(Contract):
     not_reached: int = 0
     """Claims that no checker judged, because of time, a limit or a user's stop."""
     warning: bool = False
-    """True if a claim is contradicted, one of the first section is unsupported, more than 20 % of the cited claims are
-    unsupported, or all were removed; the run is then not `completed`."""
+    """True if a claim is contradicted, one of the first section is unsupported (other than a part that was split off),
+    more than 20 % of the cited claims are unsupported, or all were removed; the run is then not `completed`."""
     verdict_counts: dict[str, int] = {}
     method_counts: dict[str, int] = {}
     correction_counts: dict[str, int] = {}

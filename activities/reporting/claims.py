@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from activities.reporting.tree import Block, Blocks, CitationMark, Run, Sentence, WrittenText, sentences
 from contracts.addresses import long_hash
-from contracts.checking import ClaimPlace
+from contracts.checking import ClaimPlace, Correction
 from contracts.evidence import Verdict
 from contracts.outlines import STATE_HEADING
 from contracts.texts import shorten, shorten_start
@@ -348,6 +348,13 @@ class CountedClaim(NamedTuple):
     method: str
     citations: int
     section: str
+    split_off: bool = False
+    """True for the part without support of a statement whose other part is supported."""
+
+
+def split_off_by(corrections: Iterable[Correction]) -> frozenset[str]:
+    """Return the words of the statements that corrections split off."""
+    return frozenset(words for correction in corrections for words in correction.split_off)
 
 
 def count_verdicts(judged: Collection[CountedClaim], removed: int = 0) -> dict[str, Any]:
@@ -371,12 +378,13 @@ def is_well_supported(judged: Iterable[CountedClaim]) -> bool:
     """Return whether a report's statements are supported well enough for a completed run.
 
     Of the cited ones none is contradicted, none in the answer itself (the first section) is unsupported, and at most a
-    fifth are unsupported overall.
+    fifth are unsupported overall. A part that was split off makes the answer no worse than the statement supported in
+    part that it was: it is marked, and counts overall.
     """
     cited = [claim for claim in judged if claim.citations]
     unsupported = [claim for claim in cited if claim.verdict == Verdict.UNSUPPORTED]
     return (
         all(claim.verdict != Verdict.CONTRADICTED for claim in cited)
-        and all(claim.section != cited[0].section for claim in unsupported)
+        and all(claim.split_off or claim.section != cited[0].section for claim in unsupported)
         and len(unsupported) <= MAX_UNSUPPORTED_SHARE * len(cited)
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
-from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims
+from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims, split_off_by
 from activities.reporting.references import (
     DraftMarks,
     KnownAddresses,
@@ -216,8 +216,15 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, known, passages, registry, state)
     removed = state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0)
+    parts = split_off_by(material.corrections)
     counted = (
-        CountedClaim(item.judged.verdict, item.judged.method, len(item.claim.numbers), item.claim.section)
+        CountedClaim(
+            item.judged.verdict,
+            item.judged.method,
+            len(item.claim.numbers),
+            item.claim.section,
+            item.claim.words in parts,
+        )
         for item in judged
     )
     figures = count_verdicts(list(counted), removed)

@@ -87,19 +87,32 @@ def compose_text(inputs: ReportInputs) -> RenderedText:
 
 
 def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
-    say, outcome, left_open = inputs.messages, inputs.ending.outcome, _undecided(inputs)
+    say, outcome = inputs.messages, inputs.ending.outcome
+    left_open, warned = _undecided(inputs), inputs.checked.warning
+    marked = "" if warned else _marked(inputs)
     if outcome is not Outcome.COMPLETED:
-        reasons = [_end_reason(inputs), *([_shortfall(inputs)] if inputs.checked.warning else [])]
+        reasons = [_end_reason(inputs), *([_shortfall(inputs)] if warned else [])]
         text = ". ".join(dict.fromkeys(reasons)) + "."
-        return say.name("outcome", outcome), " ".join(filter(None, [text, left_open]))
+        return say.name("outcome", outcome), " ".join(filter(None, [text, marked, left_open]))
     if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
         # Other reports of passages say so in their text; a live one has only its agreed headings.
-        return say.name("outcome", outcome), say.without_model
+        return say.name("outcome", outcome), " ".join(filter(None, [say.without_model, marked]))
     unverified = (item for item in inputs.claims if item.judged.verdict is Verdict.UNVERIFIED)
     is_unchecked = inputs.resolved.verify is Verify.OFF and any(item.claim.evidence_ids for item in unverified)
     if is_unchecked:
         return say("not_verified"), say("not_checked")
-    return (say("checked_in_part"), left_open) if left_open else None
+    if not (marked or left_open):
+        return None
+    return say("checked_in_part" if left_open else "checked"), " ".join(filter(None, [marked, left_open]))
+
+
+def _marked(inputs: ReportInputs) -> str:
+    """Return a sentence on the cited statements that are marked in the text; empty if there are none."""
+    cited = [item.judged.verdict for item in inputs.claims if item.claim.evidence_ids]
+    count = sum(verdict in DOUBTFUL for verdict in cited)
+    if inputs.resolved.verify is Verify.OFF or not count:
+        return ""
+    return inputs.messages("marked", all=len(cited), count=count)
 
 
 def _undecided(inputs: ReportInputs) -> str:

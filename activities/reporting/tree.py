@@ -214,7 +214,7 @@ class _Builder:
                 for inline in inlines]  # fmt: skip
 
     def _code(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
-        lines = clean_characters(node.content).expandtabs(4).split("\n")
+        lines = clean_characters(node.content).split("\n")
         inlines: list[Inline] = [Run("\n".join(line.rstrip() for line in lines).strip("\n"), code=True)]
         for change in self._passes:
             inlines = change(inlines, quoted)
@@ -247,8 +247,8 @@ class _Builder:
 def tidy(inlines: Iterable[Inline]) -> list[Inline]:
     """Return inlines in canonical form.
 
-    Neighbours of one style are merged, white space is collapsed, and blanks at the edge of a styled run become a plain
-    run.
+    Neighbours of one style are merged, white space is collapsed except in code, and blanks at the edge of a styled run
+    become a plain run.
     """
     tidied = _merge(part for inline in _merge(inlines) for part in _split_edges(inline))
     for index, strip in ((0, str.lstrip), (-1, str.rstrip)):
@@ -264,9 +264,11 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
         if style is None:
             merged += group
             continue
-        text = BLANKS.sub(" ", "".join(run.text for run in group if isinstance(run, Run)))
-        if text := BREAKS.sub("\n", text):
-            merged.append(Run(text, *style))
+        run = Run("".join(run.text for run in group if isinstance(run, Run)), *style)
+        # Who copies a command from a report gets what the page has.
+        text = run.text.replace("\n", " ") if run.code else BREAKS.sub("\n", BLANKS.sub(" ", run.text))
+        if text:
+            merged.append(replace(run, text=text))
     return merged
 
 

@@ -165,6 +165,7 @@ def choose_corrections(
             action=proposal.action,
             before=claim.text,
             after=passed.after,
+            split_off=passed.split_off,
             dropped=proposal.dropped or lost,
             reason=proposal.reason,
             verdict=passed.verdict,
@@ -184,6 +185,8 @@ class Passed:
     after: str
     """The plain text of its sentences."""
     verdict: Verdict
+    split_off: list[str] = field(default_factory=list)
+    """The sentences among them that were split off."""
     answers: Mapping[str, checking.ClaimAnswer] = field(default_factory=dict)
     """Answers about its claims under their fingerprints in the new draft."""
 
@@ -210,13 +213,14 @@ def _pass(
         cited = [*claim.evidence_ids, *used]
         fingerprint = claim_id(main[0].words, cited)
         again = {fingerprint: answer.model_copy(update={"fingerprint": fingerprint})}
-        return Passed(proposal.model_copy(update={"evidence_ids": cited}), after, worst, again)
+        return Passed(proposal.model_copy(update={"evidence_ids": cited}), after, worst, answers=again)
     if Verdict.CONTRADICTED in verdicts[count:]:
         return Passed(proposal.model_copy(update={"rest": "", "dropped": proposal.rest}), after, worst)
     undecided = [part.fingerprint for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict in UNDECIDED]
     unsupported = {"verdict": Verdict.UNSUPPORTED, "reason": SPLIT_OFF}
-    split_off = {key: checking.ClaimAnswer(fingerprint=key, **unsupported) for key in undecided}
-    return Passed(proposal, " ".join([after, *(part.text for part in rest)]), worst, split_off)
+    called = {key: checking.ClaimAnswer(fingerprint=key, **unsupported) for key in undecided}
+    split_off = [part.text for part in rest]
+    return Passed(proposal, " ".join([after, *split_off]), worst, split_off, called)
 
 
 def _missing_words(before: str, after: str) -> str:

@@ -13,7 +13,7 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.claims import CountedClaim, count_verdicts
+from activities.reporting.claims import CountedClaim, count_verdicts, split_off_by
 from activities.reporting.drafts import MARKDOWN_TYPE, store_draft
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
@@ -114,8 +114,11 @@ class VerifyingActivities:
                 doubtful = await asyncio.to_thread(find_doubtful, claims, verdicts, material)
             claims_entry = await self.notebooks.write(material.entry)
             counts = Counter(correction.action.value for correction in corrections)
+            parts = split_off_by(corrections)
             judged = [
-                CountedClaim(verdict.verdict, verdict.method, len(claim.evidence_ids), claim.section)
+                CountedClaim(
+                    verdict.verdict, verdict.method, len(claim.evidence_ids), claim.section, claim.text in parts
+                )
                 for claim, verdict in zip(claims, verdicts, strict=True)
             ]
             return messages.FinalizedVerification(

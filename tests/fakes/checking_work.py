@@ -37,7 +37,7 @@ def statements_of(prompt: str) -> list[Asked]:
     return [
         Asked(
             label,
-            lines[0].removeprefix("statement: "),
+            next(line for line in lines if line.startswith("statement: ")).removeprefix("statement: "),
             [
                 line.partition("): " if line.startswith("passage (") else ": ")[2]
                 for line in lines

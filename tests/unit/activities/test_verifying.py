@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from activities.reporting.claims import claim_key
-from activities.reporting.tree import write
+from activities.reporting.drafts import parse_draft
+from activities.reporting.tree import Block, write
 from activities.verifying.corrections import (
     MAX_LOST,
     DraftText,
@@ -170,6 +171,7 @@ def test_a_part_that_nothing_supports_becomes_a_sentence_of_its_own() -> None:
     assert second == f"- {OTHER} [ev-2]"
     assert correction.action is CorrectionAction.SPLIT
     assert correction.after == "Memory: It keeps 128 MB. The operators chose Valkey."
+    assert correction.split_off == ["The operators chose Valkey."]
     assert verdicts == [Verdict.SUPPORTED, Verdict.UNSUPPORTED, Verdict.SUPPORTED]
 
 
@@ -199,6 +201,93 @@ def test_a_correction_names_what_it_drops() -> None:
         text, (correction,), _ = corrected_by(f"{BOTH} [ev-1].\n", [correct_it], Verdict.PARTIAL, *answers)
         assert text == "**Memory:** It keeps 128 MB [ev-1].\n"
         assert correction.dropped == dropped
+
+
+ROWS = """| Store | Memory | Choice | Source |
+|---|---|---|---|
+| Main | 128 MB | over Redis | [ev-1] |
+| Valkey | 64 MB | picked by vendors [ev-2] | |
+"""
+
+
+def rows_of(draft: str) -> list[list[str]]:
+    """The cells of the rows below the header of the only table of a text."""
+    (table,) = parse_draft(draft)
+    return [[write([Block("paragraph", (cell,))]).text.strip() for cell in row] for row in table.rows[1:]]
+
+
+def test_a_cell_gets_a_further_citation_and_its_neighbours_keep_theirs() -> None:
+    """The citation goes into the cell that has the citations of its row; a cell that shared them is cited by itself."""
+    answers = [("over Redis", Verdict.SUPPORTED, ["ev-1", "ev-2"])]
+    text, corrections, verdicts = corrected_by(ROWS, [], Verdict.PARTIAL, *answers)
+    assert [(each.action, each.before) for each in corrections] == [(CorrectionAction.CITE, "over Redis")]
+    assert rows_of(text)[0] == ["Main", "128 MB [ev-1]", "over Redis", "[ev-1][ev-2]"]
+    assert verdicts[1] is Verdict.SUPPORTED
+
+
+def test_a_wrong_cell_is_corrected_in_its_place() -> None:
+    """The table keeps its form, and the new cell is judged below the heads of its row and column."""
+    fix = Proposal(number=2, action=CorrectionAction.CORRECT, text="128 MB", evidence_ids=["ev-1"])
+    draft = to_plain_draft(ROWS)
+    claims, material = material_with(draft)
+    assert [claim.text for claim in claims] == ["128 MB", "over Redis", "64 MB", "picked by vendors"]
+    (tried,) = try_proposals(draft, [fix], [], material)
+    (claim,) = tried.claims
+    assert (claim.cell, claim.text, claim.place.column) == (True, "128 MB", "Memory")
+    assert claim.place.row.startswith("Store: Valkey")
+    known = answers_for(claims[:2], Verdict.SUPPORTED, "ev-1") | answers_for(claims[3:], Verdict.SUPPORTED, "ev-2")
+    known |= answers_for(claims[2:3], Verdict.CONTRADICTED) | answers_for([claim], Verdict.SUPPORTED, "ev-1")
+    _, corrected, _, text = correct(draft, material, CorrectedEntry(before="", tried=[tried]), known)
+    assert rows_of(text)[1] == ["Valkey", "128 MB [ev-1]", "picked by vendors [ev-2]", ""]
+    assert {verdict.verdict for verdict in conclude(corrected.entry.claims, known)} == {Verdict.SUPPORTED}
+
+
+def test_a_cell_is_never_split() -> None:
+    """Two sentences in a cell would share one mark: a statement supported in part keeps its own."""
+    split = Proposal(number=1, action=CorrectionAction.SPLIT, text="over", rest="Redis", evidence_ids=["ev-1"])
+    draft = to_plain_draft(ROWS)
+    assert try_proposals(draft, [split], [], material_with(draft)[1]) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "rows"),
+    [
+        (["64 MB"], [["Main", "128 MB", "over Redis", "[ev-1]"], ["Valkey", "–", "picked by vendors [ev-2]", ""]]),
+        (["64 MB", "picked by vendors"], [["Main", "128 MB", "over Redis", "[ev-1]"]]),
+    ],
+)
+def test_a_removed_cell_leaves_a_table(wrong: list[str], rows: list[list[str]]) -> None:
+    """A dash takes the place of the statement, and a row of which only its name is left goes."""
+    draft = to_plain_draft(ROWS)
+    claims, material = material_with(draft)
+    known = {
+        key: answer
+        for claim in claims
+        for key, answer in answers_for(
+            [claim], Verdict.CONTRADICTED if claim.text in wrong else Verdict.SUPPORTED, *claim.evidence_ids
+        ).items()
+    }
+    chosen, _, _, text = correct(draft, material, CorrectedEntry(before=""), known)
+    assert [each.before for each in chosen.corrections] == wrong
+    assert rows_of(text) == rows
+
+
+def test_what_names_a_row_is_never_removed() -> None:
+    """The other cells would say something about nothing; it is marked instead."""
+    draft = to_plain_draft("| Store | Note |\n|---|---|\n| Mongo [ev-1] | in use [ev-2] |\n")
+    claims, material = material_with(draft)
+    known = answers_for(claims[:1], Verdict.UNSUPPORTED) | answers_for(claims[1:], Verdict.SUPPORTED, "ev-2")
+    assert choose_corrections(claims, [], known, material).corrections == []
+
+
+def test_a_passage_cited_for_the_same_elsewhere_is_tried_first() -> None:
+    """A summary has other words than the passage; the section that says the same cites it."""
+    draft = to_plain_draft(
+        f"The team prefers a fork. [ev-1]\n\nThe team prefers a fork of it. [ev-2]\n\n{QUOTE} [ev-1]\n"
+    )
+    claims, material = material_with(draft)
+    assert Material(MATERIAL.entry, MATERIAL.texts, by_model=True).related(claims[0]) == []
+    assert material.related(claims[0]) == ["ev-2"]
 
 
 @pytest.mark.parametrize("count", [MAX_LOST, MAX_LOST + 1])

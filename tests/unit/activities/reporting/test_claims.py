@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims
+from activities.reporting.claims import MAX_BEFORE, CountedClaim, ParsedClaim, count_verdicts, find_claims
 from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, judge
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
@@ -43,6 +43,7 @@ def numbered(draft: str) -> tuple[list[ParsedClaim], WrittenText]:
         (f"Version 9.5, i.e. the old one, works [{A}]. Next.", ["Version 9.5, i.e. the old one, works [1]."]),
         (f"1. Item one [{A}].\n2. Item two [{B}]\n", ["Item one [1].", "Item two [2]"]),
         (f"| a | b |\n|---|---|\n| x | [{A}] |\n| y | z |\n", ["x | [1]"]),
+        (f"| a | b | c |\n|---|---|---|\n| x | y | z [{A}] |\n", ["y", "z [1]"]),
         (f"> One. Two. [{A}]\n>\n> Three. [{B}]\n", ["One. Two. [1]", "Three. [2]"]),
         (f"> - one\n> - two\n>\n> [{A}]", ["one\n> - two\n>\n> [1]"]),
         (f"> One. [{A}] Invented.", ["One. [1] Invented."]),
@@ -102,10 +103,95 @@ def test_a_citation_at_the_end_counts_back_to_the_one_before(draft: str, claims:
     assert [(claim.words, claim.evidence_ids) for claim in found if claim.evidence_ids] == claims
 
 
-def test_a_row_is_judged_with_the_heads_of_its_columns() -> None:
-    """The checker reads each cell below its head; the words of the claim are those of the cells."""
-    (claim,) = find_claims(parse_draft(f"| Setting | Default | |\n|---|---|---|\n| `synchronous` | FULL [{A}] | x |\n"))
-    assert (claim.words, claim.with_heads) == ("synchronous, FULL, x", "Setting: synchronous; Default: FULL; x")
+TABLE = f"""It has these settings:
+
+| Setting | Default | Note | Source |
+|---|---|---|---|
+| `synchronous` | FULL | is safe [{B}] | [{A}] |
+| `cache_size` | | | [{C}] |
+| other | 2 | | |
+"""
+
+
+def test_a_cell_is_judged_with_the_heads_of_its_row_and_column() -> None:
+    """A cell without a citation has those of its row, and a citation in a cell of its own belongs to the cell before."""
+    default, note, alone, uncited = find_claims(parse_draft(TABLE))
+    assert (default.words, default.evidence_ids, default.stated) == ("FULL", [B, A], "synchronous | FULL")
+    assert (default.place.column, default.place.row) == ("Default", "Setting: synchronous; Note: is safe")
+    assert default.place.leads == ["It has these settings:"]
+    assert (note.words, note.evidence_ids, note.place.row) == ("is safe", [B, A], "Setting: synchronous; Default: FULL")
+    assert (alone.words, alone.row_head, alone.evidence_ids) == ("cache_size", "", [C])
+    assert (uncited.words, uncited.row, uncited.evidence_ids) == ("other | 2", True, [])
+
+
+def test_equal_cells_of_different_rows_are_different_statements() -> None:
+    """The same word below another head, or in another row, says something else and is judged by itself."""
+    rows = f"| a | Yes [{A}] | Yes [{A}] |\n| b | Yes [{A}] | No |\n"
+    found = find_claims(parse_draft(f"| Name | Reads | Writes |\n|---|---|---|\n{rows}"))
+    assert len({claim.subject for claim in found}) == len({claim.id for claim in found}) == len(found) == 4
+
+
+PLACED = f"""# Stores
+
+Before it all.
+
+## Steps
+
+The order matters:
+
+1. Stop the server [{A}].
+2. **Copy.** Then start it again [{A}].
+
+It takes a minute [{B}]. Repeat step 1 [{B}].
+
+```sh
+stop
+```
+"""
+
+
+def test_a_claim_comes_with_the_text_around_it() -> None:
+    """The headings above, the words that introduce its list, and what is before and after it in its section."""
+    _, first, second, third, fourth = find_claims(parse_draft(PLACED.replace("it all", "it all was built")))
+    assert first.place.headings == ["Stores", "Steps"]
+    assert (first.place.before, first.place.leads) == ("The order matters:", [])
+    assert first.place.after == "2. Copy."
+    assert second.place.before == "The order matters: 1. Stop the server. 2. Copy."
+    assert third.place.before.endswith("2. Copy. Then start it again.")
+    assert (fourth.place.before[-18:], fourth.place.after) == ("It takes a minute.", "stop")
+
+
+def test_the_text_before_a_claim_is_the_nearest() -> None:
+    """Whole sentences as far as there is room; the lead of a long list is shown by itself."""
+    items = "".join(f"- Item {number} says {'much ' * 20}here [{A}].\n" for number in range(9))
+    last = find_claims(parse_draft(f"These are all:\n\n{items}"))[-1]
+    assert last.place.leads == ["These are all:"]
+    assert last.place.before.startswith("- Item 5")
+    assert len(last.place.before) <= MAX_BEFORE
+    long = find_claims(parse_draft(f"{'Much ' * 200}before. It ends [{A}]."))[-1]
+    assert long.place.before.startswith("…")
+    assert long.place.before.endswith("before.")
+
+
+@pytest.mark.parametrize(
+    ("statement", "verdict"),
+    [
+        ("Then start it, and repeat steps 1 and 2", "not_enough_information"),
+        ("Of steps 1, 2 and 3 the last is optional", "not_enough_information"),
+        ("Steps 1–3 stop and start the server", "not_enough_information"),
+        ("It is the subject of section 7", "not_enough_information"),
+        ("It needs step 9", "unsupported"),
+        ("It needs at least 2", "unsupported"),
+        ("The 3 servers start again", "unsupported"),
+    ],
+)
+def test_numbers_of_the_text_itself_are_no_figures(statement: str, verdict: str) -> None:
+    """A step or a section of the report is in no passage; a count is, and so is a step that the report does not have."""
+    steps = "".join(f"{number}. Do it [{C}]\n" for number in (1, 2, 3))
+    draft = f"## 7. Restarting\n\n{steps}\n{statement} [{A}].\n"
+    claim = find_claims(parse_draft(draft))[-1]
+    passage = CitedPassage("The server is stopped and started; that is a section and a subject.", "", "")
+    assert judge(claim, [passage], REGISTRY, "en").verdict == verdict
 
 
 @pytest.mark.parametrize("heading", ["Gaps and limitations", "Lücken und Grenzen", "Limitaciones", "Offene Fragen"])
@@ -186,3 +272,13 @@ def test_a_report_is_borne_out_or_not(answer: str, rest: str, borne_out: bool) -
     assert VerificationSummary.model_validate(count_verdicts(judged, removed=2)).warning is (
         not borne_out or not answer
     )
+
+
+def test_a_part_that_was_split_off_fails_no_answer() -> None:
+    """It is marked in the text, as the whole statement was before; without a split it would fail the answer."""
+    for split_off, borne_out in ((True, True), (False, False)):
+        judged = [CountedClaim(Verdict.SUPPORTED, CheckMethod.MODEL, 1, "Summary")] * 5
+        judged += [CountedClaim(Verdict.UNSUPPORTED, CheckMethod.MODEL, 1, "Summary", split_off)]
+        assert count_verdicts(judged)["warning"] is not borne_out
+        contradicted = CountedClaim(Verdict.CONTRADICTED, CheckMethod.MODEL, 1, "Summary", split_off)
+        assert count_verdicts([*judged, contradicted])["warning"]

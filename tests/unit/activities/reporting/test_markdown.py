@@ -203,6 +203,17 @@ def test_doubtful_statements_are_listed_with_their_reasons() -> None:
     assert "1 not decided" in undecided
 
 
+def test_what_is_marked_is_counted_under_the_title() -> None:
+    """A completed report with a doubtful sentence says so at once; one without has no such line."""
+    true = "".join(f"{SAMPLE.quote(item)} [{item.id}]\n\n" for item in [SAMPLE.rule, SAMPLE.problem] * 3)
+    text = f"# T\n\n{true}## Users\n\n{{}} [{SAMPLE.rule.id}]\n"
+    doubtful = rendered(text.format("Oracle has 8 of them.")).markdown.split("\n\n")[1]
+    assert doubtful.startswith("> **Checked:** Marked in the text as wrong or doubtful: 1 of 7 cited statements.")
+    assert (
+        rendered(text.format(SAMPLE.quote(SAMPLE.rule))).markdown.split("\n\n")[1].startswith(SAMPLE.quote(SAMPLE.rule))
+    )
+
+
 # --- use and time ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("cost", "known", "total"), [(0.0323, 0.0, "0.0323 USD."), (None, 0.02, "cost unknown, 0.0200 USD of it known.")]

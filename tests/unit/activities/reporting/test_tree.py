@@ -63,6 +63,7 @@ def test_what_is_written_is_read_as_it_was(draft: str) -> None:
         ("<b>x</b> &lt;y&gt;", "\\<b>x\\</b> \\<y>\n"),
         ("*Manual › 3. How it works*\n\n**Yes. It does.**", "*Manual › 3. How it works*\n\n**Yes. It does.**\n"),
         ("> `a && b` a && b > c | d; not yet: 2>&1", "> `a && b` a && b > c | d; not yet: 2>&1\n"),
+        ("a  b `cp  a   b`\n\n```\nx:\n\tcp  a   b\n```", "a b `cp  a   b`\n\n```\nx:\n\tcp  a   b\n```\n"),
         ("\\> a\n\n\\| a | b\n\n:\\-- | --", "\\> a\n\n\\| a | b\n\n\\:-- | --\n"),
         ("See example.com and pg_class.relfrozenxid", "See example\\.com and pg_class.relfrozenxid\n"),
         ("\\# no heading\n\n\\- no item\n\n1\\. no number", "\\# no heading\n\n\\- no item\n\n1\\. no number\n"),

@@ -8,8 +8,8 @@ from activities.roles.claim_checking import CONTROL_STATEMENTS, NO_VERDICT, TWO_
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
-from contracts.checking import AskedClaim, ShownPassage
-from contracts.checking_roles import CHECKER, CheckerResult, CheckInput
+from contracts.checking import AskedClaim, ClaimPlace, DoubtfulClaim, ShownPassage
+from contracts.checking_roles import CHECKER, CORRECTOR, CheckerResult, CheckInput, CorrectInput
 from contracts.evidence import Verdict
 from contracts.outcome import Guidance, Usage
 from contracts.vocabulary import EngineKind
@@ -69,6 +69,28 @@ def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
     assert first.text == "It holds 1 GB."
     assert first.passages == ["Of the disk: It holds one gigabyte. Nothing more."]
     assert len(others) == len(CLAIMS)
+
+
+PLACE = ClaimPlace(
+    headings=["Stores", "Memory"], leads=["In this order:"], before="1. Stop it.", after="3. Wait.", column="Step"
+)
+
+
+def test_a_statement_is_shown_in_its_place() -> None:
+    """Headings, lead, text before and heads of a cell have lines of their own; a corrector sees what comes after, too."""
+    shown = [
+        asked("It holds 1 GB.", "It holds one gigabyte.").model_copy(update={"place": PLACE}),
+        asked("4", "four").model_copy(update={"place": PLACE.model_copy(update={"row": "Name: cache", "before": ""})}),
+    ]
+    elements = checking_work.elements_of(prompt_of(shown))
+    first, second = (one for one in elements if one[1][0].startswith("headings: "))
+    lines = ["headings: Stores › Memory", "lead: In this order:", "before: 1. Stop it.", "column: Step"]
+    assert first[1][:5] == [*lines, "statement: It holds 1 GB."]
+    assert second[1][:5] == [*lines[:2], "row: Name: cache", "column: Step", "statement: 4"]
+    doubtful = [DoubtfulClaim(number=0, asked=shown[0], verdict=Verdict.PARTIAL, reason="r")]
+    prompt = render_role(CORRECTOR, CorrectInput(**common(canary=CANARY, claims=doubtful)), {}).prompt
+    ((_, corrected),) = checking_work.elements_of(prompt)
+    assert corrected[:7] == [*lines, "statement: It holds 1 GB.", "after: 3. Wait.", "verdict: partial; r"]
 
 
 @pytest.mark.parametrize("name", checking_work.STUMBLING)

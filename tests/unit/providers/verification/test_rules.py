@@ -176,3 +176,19 @@ def test_two_spellings_are_compared_by_what_they_say(claim: str, source: str, ma
 def test_an_abbreviation_is_no_name(abbreviation: str) -> None:
     """Its points mark no identifier, so that nobody looks for it in a passage."""
     assert find_differences(f"It keeps copies, {abbreviation} of tables.", ["It keeps copies of tables."]) == []
+
+
+@pytest.mark.parametrize(
+    ("page", "verdict"),
+    [
+        ("It streams the write-ahead log (WAL). The standby follows.", "not_enough_information"),
+        ("It streams WAL (write-ahead log) records. The standby follows.", "not_enough_information"),
+        ("It streams WAL records. The standby follows.", "unsupported"),
+        ("It streams the transaction log (WAL). The standby follows.", "unsupported"),
+    ],
+)
+def test_an_acronym_that_the_page_spells_out_is_no_missing_name(page: str, verdict: str) -> None:
+    """The passage need not repeat what its page explains; an acronym that is nowhere explained is missing."""
+    claim, passages = "WAL shipping follows to the standby", ["The standby follows."]
+    assert check(claim, passages, pages=[page]).verdict == verdict
+    assert check(claim, passages).verdict == "unsupported"
