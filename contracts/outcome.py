@@ -264,7 +264,16 @@ class Ending(Contract):
     outcome: Outcome
     stop_reason: StopReason
     completeness: Completeness
+    unanswered: int | None = None
+    """Number of parts of the plan that are neither answered nor stated as gaps; None if no model judges that."""
     ended_at: str
+
+    @property
+    def is_answered(self) -> bool:
+        """Return true if every part of the plan is answered or its gap stated, whatever else the run lacks."""
+        return self.completeness is Completeness.FULL or (
+            self.completeness is Completeness.PARTIAL and self.unanswered == 0
+        )
 
     def after_check(self, check: VerificationSummary) -> "Ending":
         """Return the ending after verification; a completed run with a warning becomes partial."""

@@ -133,7 +133,8 @@ def _end_reason(inputs: ReportInputs) -> str:
     if state.ending != ending:
         return _shortfall(inputs)
     if ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS:
-        if state.failed_branches or state.fallbacks:
+        work_is_lost = ending.is_answered and ending.completeness is not Completeness.FULL
+        if state.failed_branches or state.fallbacks or work_is_lost:
             return say("parts_failed")
         return say("text_faulty" if ending.completeness is Completeness.FULL else "complete_partial")
     return say.translated(ending.stop_reason.text)
@@ -284,7 +285,8 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 def _outcome(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     ending, reasons = inputs.ending, [_end_reason(inputs)]
     if ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
-        reasons.append(say.name("complete", ending.completeness.value))
+        covered = Completeness.FULL if ending.is_answered else ending.completeness
+        reasons.append(say.name("complete", covered.value))
     yield Fact(say("fact_outcome"), f"{say.name('outcome', ending.outcome)}: {'; '.join(dict.fromkeys(reasons))}.")
 
 

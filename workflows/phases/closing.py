@@ -17,7 +17,15 @@ from workflows.phases.checking import check_draft, note_verdicts, verification_i
 from workflows.phases.drafts import run_ids, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.rules.duplicates import add_unread_protected
-from workflows.rules.endings import advice_of, completeness_of, limitations_of, outcome_of, result_of, stop_reason_of
+from workflows.rules.endings import (
+    advice_of,
+    completeness_of,
+    find_unanswered,
+    limitations_of,
+    outcome_of,
+    result_of,
+    stop_reason_of,
+)
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import CLOSING_SECONDS, CallOptions, call_options, is_cancelled, is_given_up, reason_of
 from workflows.run.inbox import Interrupted
@@ -192,7 +200,14 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     outcome = outcome_of(run.resolved.query, state, reason)
     state.limitations = [*limitations_of(run.resolved.query, state, reason), *unread]
     completeness = completeness_of(run.resolved.query, state, reason)
-    state.ending = Ending(outcome=outcome, stop_reason=reason, completeness=completeness, ended_at=run.now_text())
+    by_model = run.resolved.engine is EngineKind.MODEL
+    state.ending = Ending(
+        outcome=outcome,
+        stop_reason=reason,
+        completeness=completeness,
+        unanswered=len(find_unanswered(run.resolved.query, state)) if by_model else None,
+        ended_at=run.now_text(),
+    )
     run.record_time()
     return state.ending
 

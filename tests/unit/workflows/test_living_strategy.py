@@ -29,6 +29,7 @@ async def test_the_agent_is_offered_only_tools_that_can_have_an_effect(tmp_path:
     """It cannot fetch before pages are found, write before there are notes, or end before it has searched."""
     trial, bodies = await run_of(tmp_path)
     assert trial.state.result.outcome is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
+    assert trial.state.ending.unanswered == 0
     offers = [offered(body) for body in bodies]
     assert offers[0] == ["web_search"]
     assert "fetch_url" in offers[1]
@@ -117,11 +118,26 @@ async def test_an_agent_that_finds_nothing_is_no_outage(tmp_path: Path, monkeypa
     assert any("without a note" in line or "brought nothing" in line for line in trial.state.degraded)
 
 
+@pytest.mark.parametrize("engine", ["model", "extractive"])
+async def test_notes_that_fit_no_update_are_named(tmp_path: Path, engine: str) -> None:
+    """A note longer than an update may be is in no section, and the report says how many under which headings."""
+    limits = {"max_update_characters": 200}
+    trial = await undisturbed(tmp_path, "living", engine, gates={"approve": "none"}, limits=limits)
+    state = trial.state
+    cited = set(state.draft.evidence_ids)
+    omitted = [finding for finding in state.findings if not cited.intersection(finding.evidence_ids)]
+    assert omitted
+    (line,) = (line for line in state.degraded if "no room in the report" in line)
+    assert line.startswith(f"{len(omitted)} note")
+    assert any(heading in line for heading in state.plan.outline)
+
+
 async def test_nobody_judges_gaps_without_a_model(tmp_path: Path) -> None:
     """Rules search every query; the reason of the end does not say that gaps were judged."""
     trial = await undisturbed(tmp_path, "living", gates={"approve": "none"})
     assert trial.state.unaddressed_gaps()
     assert trial.state.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
+    assert trial.state.ending.unanswered is None  # no rule judges that
 
 
 def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:

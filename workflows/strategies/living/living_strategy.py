@@ -22,10 +22,12 @@ from workflows.strategies.living.turns import (
     analyze_files,
     analyze_last_pages,
     follow_plan,
+    name_omitted,
     place_notes,
     start_report,
     take_turn,
     unasked_queries,
+    unwritten_notes,
 )
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import UnitStrategy, carry_out, planned_queries, unit_progress, unplanned_requests
@@ -80,6 +82,11 @@ class LivingStrategy(UnitStrategy):
             case LivingUnit.REFRESH:
                 position.finished = True
             case LivingUnit.TURN | LivingUnit.COMPLETION:
+                if position.next_unit == LivingUnit.TURN:
+                    # Notes that the agent chose not to use are no loss; those that it could not write are.
+                    tried = {*position.unwritable, *position.deferred}
+                    chosen = set(range(1, len(state.findings) + 1)).difference(tried)
+                    name_omitted(run, unwritten_notes(state, chosen))
                 _state_open_questions(run, position)
                 position.finished = True
         action = Action.COMPLETE if position.finished else Action.PROCEED
@@ -215,7 +222,8 @@ async def _refresh(run: ResearchRun) -> None:
     if changed := await read_again(run):
         await withdraw_sources(run, changed)
         # Numbers of notes and files have changed, so a continuing agent would have to start from the plan.
-        position.transcript, position.answers, position.reminder, position.unwritable = None, [], "", []
+        position.transcript, position.answers, position.reminder = None, [], ""
+        position.unwritable, position.deferred = [], []
         position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
         position.purposes = {name: read for name, read in position.purposes.items() if name not in changed}
     await analyze_files(run, position)

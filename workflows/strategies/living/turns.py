@@ -96,6 +96,8 @@ class LivingPosition(UnitPosition, ReadingPosition):
     """Numbers of the pages already listed to the agent."""
     unwritable: list[int] = []
     """Numbers of notes whose update inserted nothing; the scripted fallback skips them."""
+    deferred: list[int] = []
+    """Numbers of notes that an update had no room for."""
     placed: list[str] = []
     """Ids of the notes in the report of a resumed run: some may have been written by rules, unknown to the agent."""
     has_reported: bool = False
@@ -149,7 +151,8 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     position.placed = [
         note.id for note in state.findings if note.id in position.placed and cited & set(note.evidence_ids)
     ]
-    position.unwritable, position.idle_turns, position.has_reported, position.ended = [], 0, False, ""
+    position.unwritable, position.deferred = [], []
+    position.idle_turns, position.has_reported, position.ended = 0, False, ""
     position.finished, position.next_unit = False, LivingUnit.TURN
     if position.turn > MAX_TURNS:
         position.ended, position.next_unit = "the turns of the agent are used up", LivingUnit.COMPLETION
@@ -438,6 +441,7 @@ async def _update(
         if outcome.step is None or not outcome.step.inserted:
             position.unwritable += arguments.notes
     omitted = [[numbers[note] for note in notes] for _, notes in outcomes]
+    position.deferred = sorted({*position.deferred, *(number for notes in omitted for number in notes)})
     return {name: (outcome, notes) for name, (outcome, _), notes in zip(updates, outcomes, omitted, strict=True)}
 
 
@@ -585,9 +589,14 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
         }
         if not any(outcome.step for outcome, _ in await write_updates(run, requests, engine=engine)):
             break  # the remaining notes fit into no update
-    if engine is EngineKind.EXTRACTIVE and (omitted := sum(map(len, due.values()))):
-        sections = "; ".join(due)
-        run.degrade(f"{plural(omitted, 'note')} found no room in the report, under: {sections}")
+    if engine is EngineKind.EXTRACTIVE:
+        name_omitted(run, due)
+
+
+def name_omitted(run: ResearchRun, sections: Mapping[str, Sequence[int]]) -> None:
+    """Record the notes that no update could write into the report, by the heading that they fit."""
+    if omitted := sum(map(len, sections.values())):
+        run.degrade(f"{plural(omitted, 'note')} found no room in the report, under: {'; '.join(sections)}")
 
 
 async def write_updates(

@@ -187,6 +187,26 @@ def test_a_partial_report_says_why_it_is_partial(reason: str, failed: list[str],
     assert words in notice
 
 
+@pytest.mark.parametrize(
+    ("unanswered", "failed", "reason"),
+    [
+        (0, ["analyzer: no answer"], "parts of the work failed"),
+        (0, [], "parts of the work failed"),
+        (2, [], "parts of the plan are not answered"),
+        (None, [], "parts of the plan are not answered"),
+    ],
+)
+def test_a_plan_whose_parts_are_answered_is_not_called_unanswered(
+    unanswered: int | None, failed: list[str], reason: str
+) -> None:
+    """Sources that could not be read make a run partial, and so do failed parts; neither leaves a query unanswered."""
+    ending = ENDING | {"outcome": "partial", "stop_reason": "no_open_gaps", "completeness": "partial"}
+    text = rendered(failed_branches=failed, ending=ending | {"unanswered": unanswered}).markdown
+    assert reason in text.split("\n\n")[1]
+    assert ("parts of the plan are not answered" in text) is (unanswered != 0)
+    assert ("every part of the plan is answered or its gap is stated" in text) is (unanswered == 0)
+
+
 def test_doubtful_statements_are_listed_with_their_reasons() -> None:
     """What is not borne out is listed, the contradicted first; what is undecided is counted alone."""
     rule = SAMPLE.quote(SAMPLE.rule)
