@@ -1,13 +1,19 @@
 """How much of a folder of documents survives reading, and what a page costs.
 
-    python -m benchmarks.reading FOLDER [QUESTIONS.json …] [--pages 400]
+    python -m benchmarks.real_files FOLDER
+    python -m benchmarks.reading FOLDER [QUESTIONS.json …] [--pages 400] [--save NOW.json] [--against BEFORE.json]
 
 *Gold pages* are the HTML pages whose markup, stripped of its tags, holds a fact that a question file asks for (`facts`
 of the brief questions, patterns in `answer` of the short ones). Printed: the share of those facts that the canonical
 text still holds, the share of lines that occur on more than a fifth of all pages (navigation that was taken for
-content), and the processor time of a document by its suffix, in this process and in child processes; and by suffix, the
-share of the words of the simplest extraction that are read (*kept*), of the words read that it does not have (*false*),
-and of the runs of five words that it has, too (*order*).
+content), and the processor time of a document by its suffix, in this process and in child processes.
+
+By suffix, too: *kept*, the share of the words of the simplest extraction that are read; *false*, the share of the words
+read that it does not have; *order*, the share of the runs of five words read that a second reader has. Of a PDF the
+second reader is `pdftotext` (Debian's `poppler-utils`), which the product does not use; words of a PDF are those that
+both it and `pdfium` read, and false are those that neither does. Hyphens, forms of letters and marks of direction are
+no difference. `--save` writes the figures of each file, `--against` compares them with those of another version: run
+this file with the other version's interpreter and `PYTHONPATH`.
 """
 
 import argparse
@@ -15,13 +21,18 @@ import asyncio
 import json
 import random
 import re
+import subprocess
+import sys
 import time
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict, dataclass
+from email import message_from_bytes, policy
 from io import BytesIO
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import mean, median, quantiles
 from zipfile import ZipFile
 
 import pypdfium2
@@ -35,11 +46,22 @@ from providers.reading.documents import extract
 from providers.reading.reader import extract_in_child
 
 WORD = re.compile(r"[^\W_]+")
-TEXT_PARTS = re.compile(r"word/document\.xml|ppt/slides/slide\d+\.xml|content\.xml")
-BREAK = re.compile(rb"</(?:w:p|a:p|text:p|text:h)>|<(?:w:tab|w:br|text:tab|text:s)\b")
+HYPHEN = re.compile("(?<=\\w)[-\u2010\u00ad\ufffe\x02]\\s*(?=\\w)")
+UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+PARTS = {
+    ".docx": re.compile(r"word/document\.xml"),
+    ".pptx": re.compile(r"ppt/slides/slide\d+\.xml"),
+    ".odt": re.compile(r"content\.xml"),
+    ".xlsx": re.compile(r"xl/sharedStrings\.xml"),
+    ".epub": re.compile(r".*\.x?html"),
+}
+BREAK = re.compile(rb"</(?:w:p|a:p|text:p|text:h|si|p|li|td|th|h\d|div)>|<(?:w:tab|w:br|text:tab|text:s|br)\b")
+LENIENT = etree.XMLParser(recover=True)
 EVERYWHERE = 0.2
 """Share of the pages from which a line is no content."""
-MIN_CHARACTERS = 100  # of a document that is compared
+MIN_WORDS = 15  # of a document that is compared
+ALLOWED = 0.01
+"""Loss of a share by which a file's reading may differ from that of the version before."""
 
 
 def facts_of(files: list[Path]) -> list[re.Pattern[str]]:
@@ -91,41 +113,114 @@ def repeated_share(texts: list[str]) -> float:
     return sum(line in common for line in lines) / max(1, len(lines))
 
 
-def simplest(path: Path) -> str:
-    """The plain text of a document without any thought of its structure; empty for formats that have none."""
+def simplest(path: Path) -> tuple[str, str]:
+    """The plain text of a document without any thought of its structure, by two readers; empty for other formats."""
     raw = path.read_bytes()
-    match path.suffix.lower():
-        case ".pdf":
-            try:
-                with closing(pypdfium2.PdfDocument(raw)) as document:
-                    text = "\n".join(page.get_textpage().get_text_range() for page in document)
-            except pypdfium2.PdfiumError:
-                return ""
-            return re.sub("[-\ufffe\u00ad]\r?\n", "", text)
-        case ".docx" | ".pptx" | ".odt":
-            with ZipFile(BytesIO(raw)) as archive:
-                parts = [archive.read(name) for name in archive.namelist() if TEXT_PARTS.fullmatch(name)]
-            spaced = (BREAK.sub(rb" \g<0>", part) for part in parts)
-            return " ".join(
-                "".join(etree.fromstring(part, etree.XMLParser(recover=True)).itertext()) for part in spaced
-            )
-        case ".html" | ".htm":
-            return stripped(raw)
-        case ".txt" | ".md":
-            return raw.decode("utf-8", "replace")
-    return ""
+    suffix = path.suffix.lower()
+    if suffix == ".pdf":
+        return by_pdfium(raw), by_poppler(path)
+    text = ""
+    if suffix in PARTS:
+        with ZipFile(BytesIO(raw)) as archive:
+            parts = [archive.read(name) for name in archive.namelist() if PARTS[suffix].fullmatch(name)]
+        spaced = (BREAK.sub(rb" \g<0>", part) for part in parts)
+        text = " ".join("".join(etree.fromstring(part, LENIENT).itertext()) for part in spaced)
+    elif suffix == ".ipynb":
+        notebook = json.loads(raw)
+        cells = [cell for sheet in (notebook, *notebook.get("worksheets", ())) for cell in sheet.get("cells", ())]
+        sources = (cell.get("source") or cell.get("input") or "" for cell in cells)
+        text = "\n".join(source if isinstance(source, str) else "".join(source) for source in sources)
+    elif suffix == ".eml":
+        body = message_from_bytes(raw, policy=policy.default).get_body(("plain",))
+        text = body.get_content() if body else ""
+    elif suffix in {".html", ".htm"}:
+        text = stripped(raw)
+    elif suffix in {".txt", ".md", ".csv"}:
+        text = raw.decode("utf-8", "replace")
+    return text, text
 
 
-def shares(before: str, after: str) -> tuple[float, float, float]:
-    """Shares of words kept, of false words, and of runs of five words in common."""
-    first, second = (WORD.findall(text) for text in (before, after))
-    ours, theirs = Counter(second), Counter(first)
-    runs, known = ({tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (second, first))
-    return (
-        (ours & theirs).total() / max(1, theirs.total()),
-        (ours - theirs).total() / max(1, ours.total()),
-        len(runs & known) / max(1, len(runs)),
+def by_pdfium(raw: bytes) -> str:
+    """The text of a PDF in the order in which it is drawn."""
+    try:
+        with closing(pypdfium2.PdfDocument(raw)) as document:
+            return "\n".join(page.get_textpage().get_text_range() for page in document)
+    except pypdfium2.PdfiumError:
+        return ""
+
+
+def by_poppler(path: Path) -> str:
+    """The text of a PDF by a reader of which the product knows nothing."""
+    return subprocess.run(["pdftotext", "-q", path, "-"], capture_output=True, check=False).stdout.decode()
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in one form, joined at hyphens and without marks of direction."""
+    return WORD.findall(HYPHEN.sub("", unicodedata.normalize("NFKC", UNSEEN.sub("", text))))
+
+
+@dataclass
+class Figures:
+    """What was measured of one file."""
+
+    pages: int
+    seconds: float
+    words: int
+    kept: float
+    false: float
+    order: float
+
+
+def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
+    """The figures of a file; nothing of one that has no text, or no second reader."""
+    first, second = (words_of(each) for each in simplest(path))
+    if min(len(first), len(second)) < MIN_WORDS:
+        return None
+    ours, drawn, shown = words_of(text), Counter(first), Counter(second)
+    both, either, read = drawn & shown, drawn | shown, Counter(ours)
+    runs, known = ({tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (ours, second))
+    return Figures(
+        pages_of(path),
+        seconds,
+        len(ours),
+        (read & both).total() / max(1, both.total()),
+        (read - either).total() / max(1, len(ours)),
+        len(runs & known) / len(runs) if runs else 0.0,
     )
+
+
+def pages_of(path: Path) -> int:
+    """The number of pages of a PDF; other documents count as one."""
+    if path.suffix.lower() != ".pdf":
+        return 1
+    with closing(pypdfium2.PdfDocument(path)) as document:
+        return len(document)
+
+
+def by_suffix(measured: dict[str, Figures]) -> dict[str, list[str]]:
+    """A row of means for each suffix; the time is that of a page."""
+    groups: defaultdict[str, list[Figures]] = defaultdict(list)
+    for name, figures in measured.items():
+        groups[Path(name).suffix.lower()].append(figures)
+    return {
+        suffix: [
+            str(len(group)),
+            *(f"{mean(getattr(each, name) for each in group):.1%}" for name in ("kept", "false", "order")),
+            f"{1e3 * sum(each.seconds for each in group) / sum(each.pages for each in group):.1f}",
+        ]
+        for suffix, group in sorted(groups.items())
+    }
+
+
+def worse(before: dict[str, Figures], now: dict[str, Figures]) -> list[tuple[float, str, Figures, Figures]]:
+    """The files of which a share is worse by more than `ALLOWED`, the worst first."""
+    found = []
+    for name, then in before.items():
+        new = now.get(name) or Figures(then.pages, 0.0, 0, 0.0, 0.0, 0.0)
+        loss = max(then.kept - new.kept, new.false - then.false, then.order - new.order)
+        if loss > ALLOWED:
+            found.append((loss, name, then, new))
+    return sorted(found, key=lambda each: -each[0])
 
 
 async def in_children(paths: list[Path], children: int) -> float:
@@ -145,14 +240,17 @@ def main() -> None:
     parser.add_argument("questions", type=Path, nargs="*")
     parser.add_argument("--pages", type=int, default=10_000)
     parser.add_argument("--children", type=int, default=2)
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--against", type=Path)
     options = parser.parse_args()
+    sys.setrecursionlimit(10_000)  # as in child processes
     paths = sorted(path for path in options.folder.rglob("*") if path.is_file() and path.stat().st_size)
     random.Random(7).shuffle(paths)
-    texts: dict[Path, str] = {}
+    readings = {path: read(path) for path in paths[: options.pages]}
+    texts = {path: text for path, (text, _) in readings.items()}
     seconds: defaultdict[str, list[float]] = defaultdict(list)
-    for path in paths[: options.pages]:
-        texts[path], spent = read(path)
-        if texts[path]:
+    for path, (text, spent) in readings.items():
+        if text:
             seconds[path.suffix].append(spent)
     out = Console()
     pairs = list(gold(texts, facts_of(options.questions)))
@@ -164,16 +262,27 @@ def main() -> None:
         p95 = quantiles(ms, n=20)[-1] if len(ms) > 1 else ms[0]
         table.add_row(suffix, str(len(ms)), *(f"{x:.1f}" for x in (sum(ms) / len(ms), median(ms), p95, ms[-1])))
     out.print(table)
-    measured: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
-    for path, text in texts.items():
-        if text and len(before := simplest(path)) >= MIN_CHARACTERS:
-            measured[path.suffix].append(shares(before, text))
-    by_suffix = Table("suffix", "documents", "kept", "false", "order")
-    for suffix, figures in measured.items():
-        by_suffix.add_row(
-            suffix, str(len(figures)), *(f"{sum(each) / len(each):.1%}" for each in zip(*figures, strict=True))
+    measured = {
+        str(path.relative_to(options.folder)): figures
+        for path, (text, spent) in readings.items()
+        if text and (figures := figures_of(path, text, spent)) is not None
+    }
+    before = {}
+    if options.against:
+        before = {name: Figures(**figures) for name, figures in json.loads(options.against.read_text()).items()}
+    shares = Table("suffix", "documents", "kept", "false", "order", "ms a page")
+    was, rows = by_suffix({name: each for name, each in before.items() if name in measured}), by_suffix(measured)
+    for suffix, row in rows.items():
+        pairs_of = zip(was.get(suffix, row), row, strict=True)
+        shares.add_row(suffix, *(f"{old} → {new}" if before and at else new for at, (old, new) in enumerate(pairs_of)))
+    out.print(shares)
+    for loss, name, then, new in worse(before, measured):
+        changes = (
+            f"{each} {getattr(then, each):.3f} → {getattr(new, each):.3f}" for each in ("kept", "false", "order")
         )
-    out.print(by_suffix)
+        out.print(f"worse by {loss:.1%}: {name} ({new.words} words), {', '.join(changes)}", soft_wrap=True)
+    if options.save:
+        options.save.write_text(json.dumps({name: asdict(each) for name, each in measured.items()}, indent=1))
     pages = [path for path in texts if ".htm" in path.suffix][:400]
     wall = asyncio.run(in_children(pages, options.children)) if pages else 0.0
     out.print(f"{1e3 * wall:.1f} ms of wall a page in {options.children} children")

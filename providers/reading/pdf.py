@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from ctypes import byref, c_int
+from ctypes import byref, c_double, c_int
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import repeat
@@ -36,6 +36,7 @@ from providers.reading.canonical_text import (
     stated_facts,
 )
 from providers.reading.left_out import MIN_SHARE
+from providers.reading.right_to_left import Glyph, parted, spoken_words
 from providers.text import detect_language, is_wrapped
 
 Box: TypeAlias = tuple[float, float, float, float]
@@ -44,6 +45,7 @@ Box: TypeAlias = tuple[float, float, float, float]
 MAX_PAGES: Final = 5_000
 PAGES_AT_ONCE: Final = 20
 SCALE: Final = 1_000  # of a point, in which pdfium maps places to the page as it is shown
+COLUMN_GAP: Final = 3  # heights of a line, from which a gap in it parts two columns
 LINE_OVERLAP: Final = 0.5  # share of the height of the lower of two words that are on one line
 EDGE_LINES: Final = 2
 """Lines at the top and at the bottom of a page that may be its running head or foot."""
@@ -79,8 +81,10 @@ class Word:
 
     text: str
     box: Box
-    order: int
+    order: float
     upright: bool = True
+    line: float | None = None
+    """The line of a word from right to left, which no layout divides."""
 
     @property
     def middle(self) -> tuple[float, float]:
@@ -179,20 +183,49 @@ def _words(page: Any, text: Any) -> tuple[list[Word], list[Word], list[Word]]:
     words: list[Word] = []
     hidden: list[Word] = []
     outside: list[Word] = []
+    places: dict[int, tuple[int, int]] = {}
     for start, end in _runs(characters):
         box = shown.box(text, start, end)
         if box is None:
             continue
         upright = abs(pdfium.FPDFText_GetCharAngle(text, start)) < 0.01
         word = Word(characters[start:end], box, len(words) + len(hidden), upright)
+        places[word.order] = start, end
         if not shown.contains(word):
             outside.append(word)
         else:
             (hidden if _is_invisible(text, start) else words).append(word)
+    if RIGHT_TO_LEFT.search(characters):
+        words = list(_spoken(words, places, characters, text, shown))
     if hidden and any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3)):
         words = sorted(words + hidden, key=lambda word: word.order)
         hidden = []
     return words, hidden, outside
+
+
+def _spoken(
+    words: list[Word], places: dict[int, tuple[int, int]], characters: str, text: Any, shown: "_Shown"
+) -> Iterator[Word]:
+    """Yield words, those of lines with writing from right to left as they are spoken; their line has its place."""
+    yield from (word for word in words if not word.upright)
+    for line in _geometric_lines([word for word in words if word.upright]):
+        if not any(RIGHT_TO_LEFT.search(word.text) for word in line):
+            yield from line
+            continue
+        top, bottom = min(word.box[1] for word in line), max(word.box[3] for word in line)
+        height = max(word.box[3] - word.box[1] for word in line)
+        glyphs = [  # from the origin: some fonts state no widths
+            Glyph(characters[place], min(box[0], shown.origin(text, place)), box[2], word.order)
+            for word in line
+            for place in range(*places[word.order])
+            if (box := shown.box(text, place, place + 1)) is not None
+        ]
+        first = min(word.order for word in line)
+        spoken = [each for part in parted(glyphs, COLUMN_GAP * height) for each in spoken_words(part, height)]
+        for number, signs in enumerate(spoken):
+            left, right = min(sign.left for sign in signs), max(sign.right for sign in signs)
+            order = first + number / len(spoken)
+            yield Word("".join(sign.text for sign in signs), (left, top, right, bottom), order, line=first)
 
 
 def _runs(characters: str) -> Iterator[tuple[int, int]]:
@@ -243,6 +276,12 @@ class _Shown:
         (x, y), (other_x, other_y) = self._point(left, top), self._point(right, bottom)
         return min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y)
 
+    def origin(self, text: Any, place: int) -> float:
+        """Return where a character begins, from the left edge of the page."""
+        x, y = c_double(), c_double()
+        pdfium.FPDFText_GetCharOrigin(text, place, byref(x), byref(y))
+        return self._point(x.value, y.value)[0]
+
     def _point(self, x: float, y: float) -> tuple[float, float]:
         return (self._x + x * self._of_x[0] + y * self._of_y[0], self._y + x * self._of_x[1] + y * self._of_y[1])
 
@@ -272,6 +311,15 @@ def lines_of(words: list[Word]) -> list[list[Word]]:
     """Return words as lines from the top; turned text, and lines from right to left, in the order of pdfium."""
     if not all(word.upright for word in words):
         return [words]
+    lines = _geometric_lines(words)
+    for line in lines:
+        is_rtl = any(RIGHT_TO_LEFT.search(word.text) for word in line)
+        line.sort(key=(lambda word: word.order) if is_rtl else (lambda word: (word.box[0], word.order)))
+    return lines
+
+
+def _geometric_lines(words: list[Word]) -> list[list[Word]]:
+    """Group words by their height on the page."""
     lines: list[list[Word]] = []
     for word in sorted(words, key=lambda each: (each.middle[1], each.order)):
         _, top, _, bottom = word.box
@@ -281,9 +329,6 @@ def lines_of(words: list[Word]) -> list[list[Word]]:
             lines[-1].append(word)
         else:
             lines.append([word])
-    for line in lines:
-        is_rtl = any(RIGHT_TO_LEFT.search(word.text) for word in line)
-        line.sort(key=(lambda word: word.order) if is_rtl else (lambda word: (word.box[0], word.order)))
     return lines
 
 
@@ -360,8 +405,13 @@ def _page_blocks(words: list[Word], layout: Any, hyphens: _Hyphens, usual: float
     areas = [] if layout is None else [block for block in layout.blocks or () if block.bbox is not None]
     boxes = [_box(area.bbox) for area in areas]
     members: defaultdict[int, list[Word]] = defaultdict(list)
-    for word in words:
-        members[_around(word, boxes)].append(word)
+    of_lines: defaultdict[float, Counter[int]] = defaultdict(Counter)
+    around = [_around(word, boxes) for word in words]
+    for word, place in zip(words, around, strict=True):
+        if word.line is not None:
+            of_lines[word.line][place] += 1
+    for word, place in zip(words, around, strict=True):
+        members[place if word.line is None else of_lines[word.line].most_common(1)[0][0]].append(word)
     for line in lines_of(members.pop(-1, [])):
         members[_before(line[0], boxes)] += line
     for place in sorted(members):
