@@ -1,0 +1,376 @@
+"""The blocks of a page of a PDF: what a layout says of its kinds, in the order in which the page is read."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import cache
+from itertools import groupby, pairwise
+from typing import Any, Final
+
+from spellchecker import SpellChecker
+
+from providers.reading.canonical_text import Block, Code, Heading, Item, Paragraph, TableRow
+from providers.reading.pdf_words import (
+    LINE_END_HYPHEN,
+    RIGHT_TO_LEFT,
+    Box,
+    Word,
+    is_beside,
+    lines_of,
+    text_of,
+)
+from providers.text import detect_language, is_wrapped
+
+EDGE_LINES: Final = 3
+"""Lines at the top and at the bottom of a page that may be its running head or foot."""
+HEAD_GAP: Final = 1.3
+"""How far a running head is from the text, in distances of the lines of the page."""
+HEAD_HEIGHT: Final = 1.15
+"""Height of a running head, at most, in that of most letters: a larger line is a title."""
+MIN_BODY_LINES: Final = 3
+OFTEN: Final = 5
+HYPHENS: Final = f"-\u2010\u00ad{LINE_END_HYPHEN}"
+BROKEN_RANGE: Final = re.compile(r"(?<=\d)([-\u2010\u2013])\n(?=\d)")  # "10-" at the end of a line, "14" on the next
+BROKEN_NAME: Final = re.compile(f"(?<=\\w)[{HYPHENS}]\\n(?=\\d)")  # "COVID-" and "19"
+BROKEN: Final = re.compile(f"([^\\W\\d_]+)[{HYPHENS}]\\n([^\\W\\d_]+)(-?)")
+COMPOUNDING: Final = frozenset(("de", "nl"))
+"""Languages that write compounds as one word: a word that is divided between two words is no sign of a hyphen."""
+FREQUENT: Final = 40
+"""Words of a language so frequent that after a hyphen one is the next word, as in `two- and three-year`."""
+NUMBER: Final = re.compile(r"\d{1,9}")
+KNOWN_SHARE: Final = 0.1
+"""How common a joined word must be, compared with the rarer of its halves, to be the word that a line end divided."""
+HEADING_SIZES: Final = ((1.8, 1), (1.4, 2), (1.2, 3))
+"""Letters so many times as high as the usual ones of the pages around are of a heading of this level."""
+MAX_HEADING_LINES: Final = 2
+WIDE_GAP: Final = 2.0
+"""Heights of a line, from which a gap within it may part two columns."""
+MAX_RISES: Final = 0.15
+"""Share of the lines drawn that may be above the one before; with more a page is drawn in an order of its own."""
+FEW_RISES: Final = 3
+MIN_CONTINUED: Final = 0.1
+"""Share of the lines with a wide gap after which the drawing stays right of it for a further line, as cells do."""
+WHOLE: Final = 0.9
+"""Share of the words of a block that are drawn one after the other; else the layout mixed blocks."""
+NEAR: Final = 5
+"""Words drawn between a word and its block, at most."""
+PARAGRAPH_GAP: Final = 0.7
+"""Heights of a line between two of them that begin another paragraph."""
+
+
+class RunningHeads:
+    """Lines at the edges of pages that earlier pages have, too: the same words, and numbers that are equal or count."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, list[int]]] = {}
+        self.words = 0
+        """Words of repeated heads and feet, which are not read again."""
+
+    def removed(self, page: int, words: list[Word], usual: float) -> list[Word]:
+        """Return the words without the running heads and feet that an earlier page has."""
+        lines = lines_of([word for word in words if word.upright and not word.typed])
+        gone = set[int]()
+        for line in _edges(lines):
+            text = text_of(line)
+            skeleton, numbers = NUMBER.sub("#", text), [int(number) for number in NUMBER.findall(text)]
+            last, before = self._seen.get(skeleton, (page, numbers))
+            is_small = max(word.height for word in line) <= HEAD_HEIGHT * usual
+            is_same = numbers == before
+            counts = is_small and all(new in {old, old + page - last} for new, old in zip(numbers, before, strict=True))
+            if last < page and (is_same or counts):
+                gone |= {id(word) for word in line}
+            self._seen[skeleton] = page, numbers
+        self.words += len(gone)
+        return [word for word in words if id(word) not in gone]
+
+
+def _edges(lines: list[list[Word]]) -> Iterator[list[Word]]:
+    """Yield the lines at the top and the bottom of a page that a gap parts from its text."""
+    tops = [line[0].box[1] for line in lines]
+    distances = sorted(below - above for above, below in pairwise(tops))
+    if len(lines) < MIN_BODY_LINES + 1:
+        return
+    least = HEAD_GAP * distances[len(distances) // 2]
+    first = max(
+        (at for at in range(1, EDGE_LINES + 1) if at < len(tops) and tops[at] - tops[at - 1] >= least), default=0
+    )
+    last = max(
+        (at for at in range(1, EDGE_LINES + 1) if at < len(tops) and tops[-at] - tops[-at - 1] >= least), default=0
+    )
+    if len(lines) - first - last >= MIN_BODY_LINES:
+        yield from lines[:first]
+        yield from lines[len(lines) - last :]
+
+
+class Hyphens:
+    """Decides whether the hyphen at the end of a line is one of the word."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._counts = Counter(word.strip(".,;:!?()\"'“”").lower() for word in words)
+        self._language = detect_language(" ".join(words[:500]))
+
+    def is_word(self, word: str) -> bool:
+        """Return whether a word is in the dictionary of the document's language, or often in the document itself."""
+        return _known_words(self._language)[word] > 0 or self._counts[word] >= OFTEN
+
+    def mended(self, lines: list[str], *, is_one: bool) -> str:
+        """Return lines with their divided words whole; as one line if `is_one`."""
+        whole = BROKEN.sub(self._whole, "\n".join(lines))
+        whole = BROKEN_NAME.sub("-", BROKEN_RANGE.sub(r"\1", whole))
+        whole = whole.replace(LINE_END_HYPHEN, "-").replace("\u00ad", "")
+        return whole.replace("\n", " ") if is_one else whole
+
+    def _whole(self, match: re.Match[str]) -> str:
+        left, right, further = match[1], match[2], match[3]
+        with_hyphen = f"{left}-{right}{further}"
+        joined, written = f"{left}{right}".lower(), f"{left}-{right}".lower()
+        known = _known_words(self._language)
+        if self._counts[written] > self._counts[joined] or len(left) == 1:  # "x-ray"
+            return with_hyphen
+        if self._counts[joined]:
+            return left + right + further
+        if right[0].isupper() and not left.isupper():  # a name of two
+            return with_hyphen
+        if not further and right in _frequent_words(self._language) and not known[joined]:
+            return f"{left}- {right}"
+        rarer = min(known[left.lower()], known[right.lower()])
+        is_compound = self._language in COMPOUNDING or not rarer or known[joined] >= KNOWN_SHARE * rarer
+        return left + right + further if is_compound else with_hyphen
+
+
+@cache
+def _known_words(language: str) -> Counter[str]:
+    """Return how often words occur in subtitles of films, of languages that the library ships; else nothing."""
+    try:
+        return Counter(SpellChecker(language=language).word_frequency.dictionary)
+    except ValueError:
+        return Counter()
+
+
+@cache
+def _frequent_words(language: str) -> frozenset[str]:
+    return frozenset(word for word, _ in _known_words(language).most_common(FREQUENT))
+
+
+def usual_height(words: list[Word]) -> float:
+    """Return the height of most letters."""
+    heights: Counter[float] = Counter()
+    for word in words:
+        heights[round(word.height, 1)] += len(word.text)
+    return heights.most_common(1)[0][0] if heights else 0.0
+
+
+def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, usual: float) -> Iterator[Block]:
+    """Yield the blocks of a page: those of the layout with the words in them, and other words where they stand.
+
+    Letters that are turned on a page of upright ones, as those of a watermark, come last.
+    """
+    upright = [word for word in words if word.upright]
+    if 2 * len(upright) < len(words):
+        upright = words
+    areas = [] if layout is None else [block for block in layout.blocks or () if block.bbox is not None]
+    boxes = [_box(area.bbox) for area in areas]
+    members = _members(upright, boxes)
+    if any(word.line is not None for word in upright) or not is_drawn_as_read(upright):
+        for place in sorted(members):
+            yield from _block(members[place], areas[place] if place >= 0 else None, hyphens, usual)
+    else:
+        yield from _drawn_blocks(members, areas, hyphens, usual)
+    if upright is not words:
+        turned = [word for word in words if not word.upright]
+        for _, run in groupby(enumerate(turned), key=lambda each: each[1].order - each[0]):
+            yield Paragraph(hyphens.mended([text_of([word for _, word in run])], is_one=True))
+
+
+def _members(words: list[Word], boxes: list[Box]) -> dict[int, list[Word]]:
+    """Return the words of each box by its place; those of no box belong to the nearest."""
+    members: defaultdict[int, list[Word]] = defaultdict(list)
+    of_lines: defaultdict[float, Counter[int]] = defaultdict(Counter)
+    around = [_around(word, boxes) for word in words]
+    for word, place in zip(words, around, strict=True):
+        if word.line is not None:
+            of_lines[word.line][place] += 1
+    for word, place in zip(words, around, strict=True):
+        members[place if word.line is None else of_lines[word.line].most_common(1)[0][0]].append(word)
+    for line in lines_of(members.pop(-1, [])):
+        members[_before(line[0], boxes)] += line
+    return members
+
+
+def is_drawn_as_read(words: list[Word]) -> bool:
+    """Return whether the order in which a page is drawn is one in which it can be read.
+
+    Most programs draw column by column and cell by cell. Where every line is drawn across all columns nothing in the
+    order tells columns from rows, and a page that is drawn upwards again and again has no order at all.
+    """
+    lines = _drawn_lines(words, WIDE_GAP)
+    rises = wide = continued = 0
+    rows_right = 0
+    left: list[Word] | None = None
+    for before, line in pairwise(lines):
+        if is_beside(line[0], before[-1]):
+            wide += left is None
+            left = left or before
+            rows_right = 1
+            rises += line[0].box[0] < before[0].box[0]
+            continue
+        rises += line[0].middle[1] < before[0].middle[1]
+        if left is not None and line[0].box[0] > left[-1].box[2]:
+            rows_right += 1
+        elif left is not None:
+            continued += rows_right > 1
+            left = None
+    if rises > max(FEW_RISES, MAX_RISES * len(lines)):
+        return False
+    return wide < MIN_CONTINUED * len(lines) or continued >= MIN_CONTINUED * wide
+
+
+def _drawn_lines(words: list[Word], gap: float = float("inf")) -> list[list[Word]]:
+    """Group words in the order in which they are drawn: those after each other on one line, without wide gaps."""
+    lines: list[list[Word]] = []
+    for word in sorted(words, key=lambda each: each.order):
+        last = lines[-1][-1] if lines else None
+        distance = word.box[0] - last.box[2] if last else 0.0
+        if last and is_beside(word, last) and -word.height < distance < gap * word.height:
+            lines[-1].append(word)
+        else:
+            lines.append([word])
+    return lines
+
+
+def _drawn_blocks(members: dict[int, list[Word]], areas: list[Any], hyphens: Hyphens, usual: float) -> Iterator[Block]:
+    """Yield blocks in the order in which they are drawn; words of blocks that the layout mixed are paragraphs."""
+    place_of = {id(word): place for place, words in members.items() for word in words}
+    ordered = sorted((word for words in members.values() for word in words), key=lambda each: each.order)
+    stretches = [(place, list(words)) for place, words in groupby(ordered, key=lambda word: place_of[id(word)])]
+    longest: dict[int, list[Word]] = {}
+    for place, words in stretches:
+        longest[place] = max(longest.get(place, words), words, key=len)
+    whole = {
+        place
+        for place, words in members.items()
+        if place >= 0 and len(longest[place]) >= WHOLE * len(words) and not _is_mixed(words, areas[place])
+    }
+    if len(whole) < len(members):  # paragraphs that the layout mixed continue in those that it did not
+        whole = {place for place in whole if areas[place].kind != "paragraph"}
+    own = {place: [word for word in members[place] if _is_near(word, longest[place])] for place in whole}
+    inside = {id(word) for words in own.values() for word in words}
+    loose: list[Word] = []
+    for place, words in stretches:
+        loose += [word for word in words if id(word) not in inside]
+        if place in whole and words is longest[place]:
+            yield from _paragraphs(loose, hyphens, usual)
+            loose = []
+            yield from _block(own[place], areas[place], hyphens, usual)
+    yield from _paragraphs(loose, hyphens, usual)
+
+
+def _is_near(word: Word, stretch: list[Word]) -> bool:
+    """Return whether a word is drawn within or next to a stretch, as a raised one may be."""
+    return stretch[0].order - NEAR <= word.order <= stretch[-1].order + NEAR
+
+
+def _is_mixed(words: list[Word], area: Any) -> bool:
+    """Return whether the block of a layout puts words into another order than they are drawn."""
+    is_table = area.kind == "table"
+    lines = [cell for row in _cells(words, area) for cell in row] if is_table else lines_of(words)
+    read = [word.order for line in lines for word in line]
+    return sum(before - after > NEAR for before, after in pairwise(read)) > MIN_CONTINUED * len(lines)
+
+
+def _paragraphs(words: list[Word], hyphens: Hyphens, usual: float) -> Iterator[Block]:
+    """Yield words as they are drawn; a gap between two lines, or one above the other, begins another paragraph."""
+    lines = _drawn_lines(words)
+    paragraph: list[list[Word]] = []
+    for line in lines:
+        if paragraph:
+            gap = min(word.box[1] for word in line) - max(word.box[3] for word in paragraph[-1])
+            if not -line[0].height < gap < PARAGRAPH_GAP * line[0].height:
+                yield from _block([word for each in paragraph for word in each], None, hyphens, usual, paragraph)
+                paragraph = []
+        paragraph.append(line)
+    if paragraph:
+        yield from _block([word for each in paragraph for word in each], None, hyphens, usual, paragraph)
+
+
+def _box(rect: Any) -> Box:
+    return rect.x, rect.y, rect.x + rect.width, rect.y + rect.height
+
+
+def _around(word: Word, boxes: list[Box]) -> int:
+    """Return the smallest box that contains the middle of a word, or -1."""
+    x, y = word.middle
+    found = [
+        ((right - left) * (bottom - top), place)
+        for place, (left, top, right, bottom) in enumerate(boxes)
+        if left <= x <= right and top <= y <= bottom
+    ]
+    return min(found)[1] if found else -1
+
+
+def _before(word: Word, boxes: list[Box]) -> int:
+    """Return the box nearest to a word that no box contains, or -1."""
+    x, y = word.middle
+    distances = [
+        (max(left - x, 0, x - right) + 2 * max(top - y, 0, y - bottom), place)
+        for place, (left, top, right, bottom) in enumerate(boxes)
+    ]
+    return min(distances)[1] if distances else -1
+
+
+def _block(
+    words: list[Word], area: Any, hyphens: Hyphens, usual: float, lines: list[list[Word]] | None = None
+) -> Iterator[Block]:
+    kind = "paragraph" if area is None else area.kind
+    if kind == "table":
+        yield from _table(words, area, hyphens)
+        return
+    lines = lines_of(words) if lines is None else lines
+    texts = list(map(text_of, lines))
+    text = hyphens.mended(texts, is_one=kind != "paragraph" or is_wrapped(texts))
+    printed = [word.height for word in words if not word.typed]
+    least = min(printed) / usual if usual and printed and kind == "paragraph" else 0.0
+    if kind == "heading" and printed:
+        yield Heading(text, min(max(area.level or 1, 1), 6))
+    elif least >= HEADING_SIZES[-1][0] and len(lines) <= MAX_HEADING_LINES and words[0].upright:
+        yield Heading(text.replace("\n", " "), next(level for size, level in HEADING_SIZES if least >= size))
+    elif kind == "list_item":
+        marker = (area.marker or "").strip()
+        rest = text.removeprefix(marker).strip() if marker else text
+        if area.ordered and re.fullmatch(r"\d{1,9}[.)]", marker):
+            yield Item(rest, max(area.level or 0, 0), marker)
+        elif area.ordered:
+            yield Paragraph(text)
+        else:
+            yield Item(rest if marker else text.lstrip("•◦▪–-* "), max(area.level or 0, 0))
+    elif kind in {"code", "grid_fallback"} and not RIGHT_TO_LEFT.search(text):
+        own = "\n".join(area.lines or ())
+        same = sorted(own.split()) == sorted(word.text for word in words)
+        yield Code(own if same else "\n".join(texts))
+    else:
+        yield Paragraph(text)
+
+
+def _cells(words: list[Word], area: Any) -> list[list[list[Word]]]:
+    """Return the words of each cell of each row; a word belongs to the cell around it, or nearest to it."""
+    rows = [row for row in (area.header or [], *(area.rows or ())) if row]
+    places = [(row, column) for row, cells in enumerate(rows) for column, cell in enumerate(cells) if cell.bbox]
+    boxes = [_box(rows[row][column].bbox) for row, column in places]
+    if not boxes:
+        return []
+    members: defaultdict[tuple[int, int], list[Word]] = defaultdict(list)
+    for word in words:
+        place = _around(word, boxes)
+        members[places[place if place >= 0 else _before(word, boxes)]].append(word)
+    return [[members[row, column] for column in range(len(cells))] for row, cells in enumerate(rows)]
+
+
+def _table(words: list[Word], area: Any, hyphens: Hyphens) -> Iterator[Block]:
+    """Yield the rows of a table; those of writing from right to left begin at the right."""
+    rows = _cells(words, area)
+    is_rtl = 2 * sum(word.line is not None for word in words) > len(words)
+    for cells in rows:
+        texts = [hyphens.mended(list(map(text_of, lines_of(cell))), is_one=True) for cell in cells]
+        yield TableRow(texts[::-1] if is_rtl else texts)
+    if not rows:
+        yield Paragraph(hyphens.mended(list(map(text_of, lines_of(words))), is_one=True))

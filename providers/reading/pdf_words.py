@@ -1,0 +1,283 @@
+"""The words of a page of a PDF with their places, as `pdfium` reads them, and the lines that they form."""
+
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from ctypes import byref, c_double, c_int, c_ushort
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any, Final, TypeAlias
+
+from pypdfium2 import raw as pdfium  # type: ignore[import-untyped]
+
+from providers.reading.canonical_text import raised
+from providers.reading.right_to_left import Glyph, parted, spoken_words
+
+Box: TypeAlias = tuple[float, float, float, float]
+"""Left, top, right and bottom in points, from the upper left corner of the page as it is shown."""
+
+SCALE: Final = 1_000  # of a point, in which pdfium maps places to the page as it is shown
+COLUMN_GAP: Final = 3  # heights of a line, from which a gap in it parts two columns
+LINE_OVERLAP: Final = 0.5  # share of the height of the lower of two words that are on one line
+LINE_END_HYPHEN: Final = "\x02"  # what pdfium reads for a hyphen at the end of a line
+RUN: Final = re.compile(f"[^\\s\\x00{LINE_END_HYPHEN}]+{LINE_END_HYPHEN}?")
+RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+RAISED_HEIGHT: Final = 0.85  # of the height of its word, below which a letter may be raised
+RAISED_BY: Final = 0.12  # of the height of its word, from which a letter is raised
+MAX_UNNAMED: Final = 0.02
+"""Share of the words of a page that begin with a sign without a letter, above which its lines stay as they are."""
+LEVEL: Final = 0.01  # radians
+TYPED_FIELDS: Final = frozenset(("text", "textfield", "combobox", "listbox"))
+BUTTONS: Final = frozenset(("checkbox", "radiobutton", "radio"))
+CHECKED, UNCHECKED = "☑", "☐"
+
+
+@dataclass(slots=True)
+class Word:
+    """A word as pdfium reads it; `order` counts within the page, in the order in which it is drawn."""
+
+    text: str
+    box: Box
+    order: float
+    upright: bool = True
+    line: float | None = None
+    """The line of a word from right to left, which no layout divides."""
+    typed: bool = False
+    """Whether it was typed into the page; it may be a line of words."""
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The place that decides to which block the word belongs."""
+        left, top, right, bottom = self.box
+        return (left + right) / 2, (top + bottom) / 2
+
+    @property
+    def height(self) -> float:
+        """The height of its line in points."""
+        return self.box[3] - self.box[1]
+
+
+@dataclass(slots=True)
+class PageWords:
+    """The words that a page shows, and the others of its file."""
+
+    shown: list[Word] = field(default_factory=list)
+    hidden: list[Word] = field(default_factory=list)
+    """Words of invisible letters."""
+    outside: list[Word] = field(default_factory=list)
+    """Words beyond the edge, which are cut away when the page is shown."""
+    unnamed: list[str] = field(default_factory=list)
+    """Shown words that begin with a sign of which the file does not say which letter it is."""
+    is_picture: bool = False
+    """Whether the page has a picture and no word."""
+
+
+def read_words(page: Any) -> PageWords:
+    """Split a page at its white space. Words of render mode 3 are hidden, but over an image they are a scan's text."""
+    found = PageWords()
+    with closing(page.get_textpage()) as text:
+        characters = _characters(text)
+        shown = _Shown(page)
+        places: dict[float, tuple[int, int]] = {}
+        for match in RUN.finditer(characters):
+            start, end = match.span()
+            box = shown.box(text, start, end)
+            if box is None:
+                continue
+            upright = abs(pdfium.FPDFText_GetCharAngle(text, start)) < LEVEL
+            word = Word(match[0], box, len(places), upright)
+            places[word.order] = start, end
+            if upright and end - start > 1 and shown.is_uneven:
+                word.text = shown.with_raised(text, match[0], start)
+            if not shown.contains(word):
+                found.outside.append(word)
+            elif _is_invisible(text, start):
+                found.hidden.append(word)
+            else:
+                found.shown.append(word)
+                if pdfium.FPDFText_HasUnicodeMapError(text, start) == 1:
+                    found.unnamed.append(word.text)
+        if RIGHT_TO_LEFT.search(characters) and len(found.unnamed) <= MAX_UNNAMED * len(found.shown):
+            found.shown = list(_spoken(found.shown, places, characters, text, shown))
+    if found.hidden or not found.shown:
+        has_picture = any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3))
+        if found.hidden and has_picture:
+            found.shown = sorted(found.shown + found.hidden, key=lambda word: word.order)
+            found.hidden = []
+        found.is_picture = has_picture and not found.shown
+    return found
+
+
+def _characters(text: Any) -> str:
+    """Return the characters of a page, one for each place."""
+    count = pdfium.FPDFText_CountChars(text)
+    buffer = (c_ushort * (count + 1))()
+    if pdfium.FPDFText_GetText(text, 0, count, buffer) == count + 1:
+        written = bytes(buffer)[: 2 * count].decode("utf-16-le", "surrogatepass")
+        if len(written) == count:
+            return written.replace("\ufffe", LINE_END_HYPHEN)
+    return "".join(map(chr, map(pdfium.FPDFText_GetUnicode, repeat(text.raw, count), range(count))))
+
+
+def _is_invisible(text: Any, place: int) -> bool:
+    piece = pdfium.FPDFText_GetTextObject(text, place)
+    return bool(piece) and pdfium.FPDFTextObj_GetTextRenderMode(piece) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
+
+
+class _Shown:
+    """Maps the places of a page to the page as it is shown: turned, and cut to its box."""
+
+    def __init__(self, page: Any) -> None:
+        width, height = page.get_size()
+        self._width, self._height = width, height
+        size = int(width * SCALE), int(height * SCALE)
+
+        def shown(x: float, y: float) -> tuple[float, float]:
+            left, top = c_int(), c_int()
+            pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, byref(left), byref(top))
+            return left.value / SCALE, top.value / SCALE
+
+        (self._x, self._y), (x_of_x, y_of_x), (x_of_y, y_of_y) = shown(0, 0), shown(1_000, 0), shown(0, 1_000)
+        self._of_x = (x_of_x - self._x) / 1_000, (y_of_x - self._y) / 1_000
+        self._of_y = (x_of_y - self._x) / 1_000, (y_of_y - self._y) / 1_000
+        self._bounds = pdfium.FS_RECTF()
+        self._reference = byref(self._bounds)
+        self._find = pdfium.FPDFText_GetLooseCharBox
+        self.is_uneven = False
+        """Whether the first and the last letter of the last word are of different heights."""
+
+    def contains(self, word: Word) -> bool:
+        """Return whether the middle of a word is on the page; others are cut away when it is shown."""
+        x, y = word.middle
+        return bool(0 <= x <= self._width and 0 <= y <= self._height)
+
+    def box(self, text: Any, start: int, end: int) -> Box | None:
+        """Return the box around the first and the last character of a word."""
+        bounds, reference = self._bounds, self._reference
+        if not self._find(text, start, reference):
+            return None
+        left, top, right, bottom = bounds.left, bounds.top, bounds.right, bounds.bottom
+        height = top - bottom
+        if self._find(text, end - 1, reference):
+            self.is_uneven = not RAISED_HEIGHT * height < bounds.top - bounds.bottom < height / RAISED_HEIGHT
+            left, right = min(left, bounds.left), max(right, bounds.right)
+            top, bottom = max(top, bounds.top), min(bottom, bounds.bottom)
+        (x, y), (other_x, other_y) = self._point(left, top), self._point(right, bottom)
+        return min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y)
+
+    def with_raised(self, text: Any, word: str, start: int) -> str:
+        """Return a word in which a sign sets off raised letters: `1887^3` is no number of five digits."""
+        spans = []
+        for place in range(start, start + len(word)):
+            if not self._find(text, place, self._reference):
+                return word
+            spans.append((self._bounds.bottom, self._bounds.top))
+        height = max(top - bottom for bottom, top in spans)
+        base = min(bottom for bottom, top in spans if top - bottom == height)
+        small = [top - bottom < RAISED_HEIGHT * height and bottom > base + RAISED_BY * height for bottom, top in spans]
+        first = next((place for place in range(len(word), 0, -1) if not small[place - 1]), len(word))
+        if 0 < first < len(word) and word[first].isalnum():
+            return word[:first] + raised(word[first:])
+        last = next((place for place in range(len(word)) if not small[place]), 0)
+        return f"{raised(word[:last])} {word[last:]}" if word[:last].isdigit() else word
+
+    def origin(self, text: Any, place: int) -> float:
+        """Return where a character begins, from the left edge of the page."""
+        x, y = c_double(), c_double()
+        pdfium.FPDFText_GetCharOrigin(text, place, byref(x), byref(y))
+        return self._point(x.value, y.value)[0]
+
+    def _point(self, x: float, y: float) -> tuple[float, float]:
+        return (self._x + x * self._of_x[0] + y * self._of_y[0], self._y + x * self._of_x[1] + y * self._of_y[1])
+
+
+def _spoken(
+    words: list[Word], places: dict[float, tuple[int, int]], characters: str, text: Any, shown: _Shown
+) -> Iterator[Word]:
+    """Yield words, those of lines with writing from right to left as they are spoken; their line has its place."""
+    yield from (word for word in words if not word.upright)
+    for line in geometric_lines([word for word in words if word.upright]):
+        if not any(RIGHT_TO_LEFT.search(word.text) for word in line):
+            yield from line
+            continue
+        top, bottom = min(word.box[1] for word in line), max(word.box[3] for word in line)
+        height = max(word.height for word in line)
+        glyphs = [  # from the origin: some fonts state no widths
+            Glyph(characters[place], min(box[0], shown.origin(text, place)), box[2], word.order)
+            for word in line
+            for place in range(*places[word.order])
+            if (box := shown.box(text, place, place + 1)) is not None
+        ]
+        first = min(word.order for word in line)
+        spoken = [each for part in parted(glyphs, COLUMN_GAP * height) for each in spoken_words(part, height)]
+        for number, signs in enumerate(spoken):
+            left, right = min(sign.left for sign in signs), max(sign.right for sign in signs)
+            order = first + number / len(spoken)
+            yield Word("".join(sign.text for sign in signs), (left, top, right, bottom), order, line=first)
+
+
+def typed_words(layout: Any, printed: list[Word]) -> list[Word]:
+    """Return what was typed into a page: the values of form fields, and notes that stand on it.
+
+    Each follows the printed word before it on its line, as if it was printed there.
+    """
+    if layout is None:
+        return []
+    fields = [(each.value, each.rect) for each in layout.form_fields or () if each.type in TYPED_FIELDS]
+    fields += [
+        (CHECKED if each.checked else UNCHECKED, each.rect) for each in layout.form_fields or () if each.type in BUTTONS
+    ]
+    notes = [(each.contents, each.rect) for each in layout.annotations or () if each.subtype.lower() == "freetext"]
+    words: list[Word] = []
+    for text, rect in (*fields, *notes):
+        lines = [] if rect is None else (text or "").splitlines()
+        for number, line in enumerate(lines):
+            height = rect.height / len(lines)
+            top = rect.y + height * number
+            box = (rect.x, top, rect.x + rect.width, top + height)
+            words.append(Word(" ".join(line.split()), box, 0, typed=True))
+    for number, word in enumerate(sorted(words, key=lambda each: (each.box[1], each.box[0])), 1):
+        word.order = _order_before(word, printed) + number / (len(words) + 1)
+    return [word for word in words if word.text]
+
+
+def _order_before(word: Word, printed: list[Word]) -> float:
+    """Return the order of the nearest printed word to the left, else above; -1 if there is none."""
+    left, top, _, bottom = word.box
+    beside = [each for each in printed if each.middle[0] < left and top <= each.middle[1] <= bottom]
+    above = [each for each in printed if each.middle[1] < top]
+    nearest = max(beside, key=lambda each: each.box[2], default=None)
+    return (nearest or max(above, key=lambda each: (each.middle[1], each.order), default=Word("", word.box, -1))).order
+
+
+def lines_of(words: list[Word]) -> list[list[Word]]:
+    """Return words as lines from the top; turned text, and lines from right to left, in their order."""
+    if not all(word.upright for word in words):
+        return [words]
+    lines = geometric_lines(words)
+    for line in lines:
+        is_rtl = any(word.line is not None for word in line)
+        line.sort(key=(lambda word: word.order) if is_rtl else (lambda word: (word.box[0], word.order)))
+    return lines
+
+
+def geometric_lines(words: list[Word]) -> list[list[Word]]:
+    """Group words by their height on the page."""
+    lines: list[list[Word]] = []
+    for word in sorted(words, key=lambda each: (each.middle[1], each.order)):
+        if lines and is_beside(word, lines[-1][0]):
+            lines[-1].append(word)
+        else:
+            lines.append([word])
+    return lines
+
+
+def is_beside(word: Word, other: Word) -> bool:
+    """Return whether two words are on one line."""
+    common = min(word.box[3], other.box[3]) - max(word.box[1], other.box[1])
+    return common >= LINE_OVERLAP * min(word.height, other.height)
+
+
+def text_of(line: list[Word]) -> str:
+    """Return the words of a line with spaces between them."""
+    return " ".join(word.text for word in line)
