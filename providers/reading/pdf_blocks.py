@@ -52,6 +52,9 @@ MIN_CONTINUED: Final = 0.1
 """Share of the lines with a wide gap after which the drawing stays right of it for a further line, as cells do."""
 WHOLE: Final = 0.9
 """Share of the words of a block that are drawn one after the other; else the layout mixed blocks."""
+MARKER: Final = re.compile(r"(?:\d{1,3}|[a-z])[.)]|[•◦▪–·‣]")
+MARKER_GAP: Final = 3  # heights of a line between a marker and its item, at most
+TURNED_GAP: Final = 30  # points between turned words, from which they are of two lines
 NEAR: Final = 5
 """Words drawn between a word and its block, at most."""
 PARAGRAPH_GAP: Final = 0.7
@@ -129,7 +132,7 @@ class Hyphens:
             return with_hyphen
         if self._counts[joined]:
             return left + right + further
-        if right[0].isupper() and not left.isupper():  # a name of two
+        if right[0].isupper() and not (left.isupper() and right.isupper()):  # a name of two
             return with_hyphen
         if not further and right in _frequent_words(self._language) and not known[joined]:
             return f"{left}- {right}"
@@ -165,6 +168,7 @@ def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, usual: float) 
 
     Letters that are turned on a page of upright ones, as those of a watermark, come last.
     """
+    _attach_markers(words)
     upright = [word for word in words if word.upright]
     if 2 * len(upright) < len(words):
         upright = words
@@ -178,8 +182,39 @@ def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, usual: float) 
         yield from _drawn_blocks(members, areas, hyphens, usual)
     if upright is not words:
         turned = [word for word in words if not word.upright]
-        for _, run in groupby(enumerate(turned), key=lambda each: each[1].order - each[0]):
-            yield Paragraph(hyphens.mended([text_of([word for _, word in run])], is_one=True))
+        for run in _runs(turned):
+            yield Paragraph(hyphens.mended([text_of(run)], is_one=True))
+
+
+def _runs(words: list[Word]) -> Iterator[list[Word]]:
+    """Yield turned words that are drawn one after the other, each next to the one before."""
+    run: list[Word] = []
+    for word in words:
+        if run:
+            last = run[-1].box
+            apart = max(word.box[0] - last[2], last[0] - word.box[2], word.box[1] - last[3], last[1] - word.box[3])
+            if apart > TURNED_GAP:
+                yield run
+                run = []
+        run.append(word)
+    if run:
+        yield run
+
+
+def _attach_markers(words: list[Word]) -> None:
+    """Let the number or sign of a list item, which some programs draw by itself, be drawn before the item's words."""
+    by_order = {word.order: word for word in words}
+    for marker in words:
+        following = by_order.get(marker.order + 1)
+        if MARKER.fullmatch(marker.text) and not (following and _is_after(marker, following)):
+            beside = [word for word in words if _is_after(marker, word)]
+            if beside:
+                marker.order = min(beside, key=lambda word: word.box[0]).order - 0.5
+
+
+def _is_after(marker: Word, word: Word) -> bool:
+    """Return whether a word is a little to the right of a marker."""
+    return is_beside(word, marker) and 0 <= word.box[0] - marker.box[2] <= MARKER_GAP * word.height
 
 
 def _members(words: list[Word], boxes: list[Box]) -> dict[int, list[Word]]:
@@ -205,21 +240,22 @@ def is_drawn_as_read(words: list[Word]) -> bool:
     """
     lines = _drawn_lines(words, WIDE_GAP)
     rises = wide = continued = 0
-    rows_right = 0
-    left: list[Word] | None = None
+    further: int | None = None  # lines of a cell or column after its first, once a line went right or came back
     for before, line in pairwise(lines):
-        if is_beside(line[0], before[-1]):
-            wide += left is None
-            left = left or before
-            rows_right = 1
-            rises += line[0].box[0] < before[0].box[0]
-            continue
-        rises += line[0].middle[1] < before[0].middle[1]
-        if left is not None and line[0].box[0] > left[-1].box[2]:
-            rows_right += 1
-        elif left is not None:
-            continued += rows_right > 1
-            left = None
+        left, right = before[0].box[0], max(word.box[2] for word in before)
+        is_higher = is_beside(line[0], before[-1]) or line[0].middle[1] < before[0].middle[1]
+        if line[0].box[0] >= right and is_higher:
+            wide += 1
+            continued += (further or 0) > 0 or not is_beside(line[0], before[-1])
+            further = 0
+        elif is_higher:
+            rises += 1
+            further = None
+        elif line[0].box[0] < right and line[-1].box[2] > left:
+            further = None if further is None else further + 1
+        else:
+            continued += (further or 0) > 0
+            further = 0
     if rises > max(FEW_RISES, MAX_RISES * len(lines)):
         return False
     return wide < MIN_CONTINUED * len(lines) or continued >= MIN_CONTINUED * wide

@@ -1,6 +1,7 @@
 """The words of a page of a PDF with their places, as `pdfium` reads them, and the lines that they form."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import closing
 from ctypes import byref, c_double, c_int, c_ushort
@@ -22,11 +23,17 @@ LINE_OVERLAP: Final = 0.5  # share of the height of the lower of two words that 
 LINE_END_HYPHEN: Final = "\x02"  # what pdfium reads for a hyphen at the end of a line
 RUN: Final = re.compile(f"[^\\s\\x00{LINE_END_HYPHEN}]+{LINE_END_HYPHEN}?")
 RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-RAISED_HEIGHT: Final = 0.85  # of the height of its word, below which a letter may be raised
+RAISED_HEIGHT: Final = 0.92  # of the height of its word, below which a letter may be raised
 RAISED_BY: Final = 0.12  # of the height of its word, from which a letter is raised
 MAX_UNNAMED: Final = 0.02
 """Share of the words of a page that begin with a sign without a letter, above which its lines stay as they are."""
 LEVEL: Final = 0.01  # radians
+ACCENTS: Final = dict(
+    zip("`´ˆ˜¯˘˙¨˚˝ˇ", "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c", strict=True)
+)
+"""Marks that a page may draw over a letter, and their combining forms."""
+ACCENTED: Final = re.compile(f"[{''.join(ACCENTS)}][^\\W\\d_]")
+DOTLESS: Final = {"ı": "i", "ȷ": "j"}
 TYPED_FIELDS: Final = frozenset(("text", "textfield", "combobox", "listbox"))
 BUTTONS: Final = frozenset(("checkbox", "radiobutton", "radio"))
 CHECKED, UNCHECKED = "☑", "☐"
@@ -89,6 +96,8 @@ def read_words(page: Any) -> PageWords:
             places[word.order] = start, end
             if upright and end - start > 1 and shown.is_uneven:
                 word.text = shown.with_raised(text, match[0], start)
+            if ACCENTED.search(match[0]):
+                word.text = shown.with_accents(text, match[0], start)
             if not shown.contains(word):
                 found.outside.append(word)
             elif _is_invisible(text, start):
@@ -180,6 +189,27 @@ class _Shown:
             return word[:first] + raised(word[first:])
         last = next((place for place in range(len(word)) if not small[place]), 0)
         return f"{raised(word[:last])} {word[last:]}" if word[:last].isdigit() else word
+
+    def with_accents(self, text: Any, word: str, start: int) -> str:
+        """Return a word in which marks that stand over the next letter are one with it."""
+        spans = []
+        for place in range(start, start + len(word)):
+            if not self._find(text, place, self._reference):
+                return word
+            spans.append((self._bounds.left, self._bounds.right))
+        whole = ""
+        place = 0
+        while place < len(word):
+            letter, following = word[place], word[place + 1 : place + 2]
+            is_over = bool(following) and spans[place][0] < sum(spans[place + 1]) / 2 < spans[place][1]
+            composed = unicodedata.normalize("NFC", DOTLESS.get(following, following) + ACCENTS.get(letter, letter))
+            if letter in ACCENTS and is_over and len(composed) == 1:
+                whole += composed
+                place += 2
+            else:
+                whole += letter
+                place += 1
+        return whole
 
     def origin(self, text: Any, place: int) -> float:
         """Return where a character begins, from the left edge of the page."""
