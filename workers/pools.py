@@ -28,11 +28,10 @@ from temporalio.worker import (
     WorkflowInstanceDetails,
 )
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+from temporalio.workflow import Info
 
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
-
-Activate = Callable[[WorkflowActivation], WorkflowActivationCompletion]
 
 WORKFLOWS = "workflows"
 CACHED_WORKFLOWS = 500  # more than run at once on one machine; a cached run takes well under a megabyte
@@ -190,11 +189,6 @@ def workflow_tuner() -> WorkerTuner:
     )
 
 
-def set_deadlock_timeout(worker: Worker) -> None:
-    """Set the deadlock timeout of workflow tasks, for which the SDK has no option."""
-    vars(vars(worker)["_workflow_worker"]).update(_deadlock_timeout_seconds=DEADLOCK_SECONDS)
-
-
 class PoolGroup:
     """The running pools of a process."""
 
@@ -262,43 +256,52 @@ modules use only what the sandbox permits.
 
 
 class _Runner(SandboxedWorkflowRunner):
-    """The SDK's runner, with instances that refuse events after the last workflow task and have no payload contexts.
-
-    Only codecs and external storage use payload contexts, for which the SDK compiles and runs code seven times per
-    activity: 5 % of the worker's processor time.
-    """
+    """The SDK's runner, with instances of ours."""
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
-        instance = super().create_instance(det)
-        vars(instance).update(
-            activate=_refuse_later_events(instance.activate),
-            get_serialization_context=lambda _: None,
-            get_external_store_context=lambda _: None,
-        )
-        return instance
+        return CheckedInstance(super().create_instance(det))
 
 
-def _refuse_later_events(activate: Activate) -> Activate:
-    """Wrap an instance's `activate` so that it fails for events that no workflow task has handled yet.
+class CheckedInstance(WorkflowInstance):
+    """An instance of a workflow that refuses events after the last workflow task, and has no payload contexts.
 
     To answer a query about an uncached run, the SDK applies such events as well, with the time of the last task, and
     caches the run: its next decisions may then differ from the history for good (decision 0042). The failure is the
     answer to the query and evicts the run; an exception would do the same and log its frames.
     """
-    time, length = 0, 0
 
-    def checked(activation: WorkflowActivation) -> WorkflowActivationCompletion:
-        nonlocal time, length
-        is_same_task = activation.timestamp.ToNanoseconds() == time
-        if is_same_task and activation.history_length > length and any(map(_is_event, activation.jobs)):
+    def __init__(self, inner: WorkflowInstance) -> None:
+        self._inner = inner
+        self._time = 0
+        self._length = 0
+
+    def activate(self, act: WorkflowActivation) -> WorkflowActivationCompletion:
+        """Handle an activation, and fail for events that no workflow task has handled yet."""
+        time = act.timestamp.ToNanoseconds()
+        if time == self._time and act.history_length > self._length and any(map(_is_event, act.jobs)):
             refusal = WorkflowActivationCompletion()
             refusal.failed.failure.message = EVENTS_AFTER_TASK
             refusal.failed.failure.application_failure_info.type = "EventsAfterTask"
             return refusal
-        time, length = activation.timestamp.ToNanoseconds(), activation.history_length
-        return activate(activation)
+        self._time = time
+        self._length = act.history_length
+        return self._inner.activate(act)
 
-    return checked
+    def get_serialization_context(self, command_info: object) -> None:
+        """Return none: only codecs use it, and the SDK compiles and runs code for it seven times per activity."""
+        del command_info
+
+    def get_external_store_context(self, command_info: object) -> Any:
+        """Return none, for the same reason; only external storage uses it."""
+        del command_info
+
+    def get_info(self) -> Info:
+        """Return the workflow's info."""
+        return self._inner.get_info()
+
+    def get_thread_id(self) -> int | None:
+        """Return the thread that runs the workflow, for the report of a deadlock."""
+        return self._inner.get_thread_id()
 
 
 def _is_event(job: WorkflowActivationJob) -> bool:
@@ -308,3 +311,13 @@ def _is_event(job: WorkflowActivationJob) -> bool:
 def workflow_runner() -> SandboxedWorkflowRunner:
     """Create the runner for all workflow workers and the replay tests."""
     return _Runner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSTHROUGH_MODULES))
+
+
+def set_deadlock_timeout(worker: Worker) -> None:
+    """Set the deadlock timeout of workflow tasks, for which temporalio 1.35 has no option.
+
+    It is the only private attribute of the SDK that this product touches.
+    """
+    workflow_worker = worker._workflow_worker  # noqa: SLF001
+    assert workflow_worker is not None
+    workflow_worker._deadlock_timeout_seconds = DEADLOCK_SECONDS  # type: ignore[assignment]  # noqa: SLF001

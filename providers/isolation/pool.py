@@ -172,7 +172,7 @@ class _Child:
     def is_silent(self) -> bool:
         """Return whether the child has written nothing since its last answer."""
         assert self.process.stdout is not None
-        return not vars(self.process.stdout)["_buffer"]
+        return not self.process.stdout._buffer  # type: ignore[attr-defined]  # noqa: SLF001  CPython 3.11 to 3.14
 
     async def kill(self) -> None:
         """End the process, wait for its end, and remove its files."""

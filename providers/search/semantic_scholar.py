@@ -55,7 +55,7 @@ class SemanticScholarSearch(WebSearch):
         requester = OneRequest(self)
         days = f"{filters.days.first or ''}:{filters.days.last or ''}" if filters.days.given else None
         library = Library(api_url=self.address, retry=False)
-        library._requester = requester  # noqa: SLF001 - the only way to add a timeout and typed errors
+        library._requester = requester  # noqa: SLF001  semanticscholar 0.12; for a time-out and typed errors
         await library.search_paper(
             query,
             fields=FIELDS,

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from temporalio.client import Client
-from temporalio.worker import Replayer
+from temporalio.worker import Replayer, Worker
 
 from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
@@ -19,7 +19,16 @@ from tests.architecture.repository import ROOT
 from tests.integration.conftest import Server
 from tests.integration.pool_calls import Calls, HeldUp, SlowStart, UnderWay
 from tests.toy.timed import Timed
-from workers.pools import WORKFLOW_TASKS, PoolContents, PoolGroup, PoolHealth, build_worker, run_pools, workflow_runner
+from workers.pools import (
+    DEADLOCK_SECONDS,
+    WORKFLOW_TASKS,
+    PoolContents,
+    PoolGroup,
+    PoolHealth,
+    build_worker,
+    run_pools,
+    workflow_runner,
+)
 from workers.process import serve_health
 from workers.settings.loading import Settings
 from workers.temporal import open_connection
@@ -71,6 +80,16 @@ async def test_a_run_whose_thread_was_held_up_goes_on(client: Client) -> None:
             run = client.execute_workflow("held-up", id=identity(), task_queue=POOLS["workflows"])
             assert await run == "done"
     assert not HeldUp.seconds
+
+
+async def test_the_deadlock_timeout_is_still_where_it_was(client: Client) -> None:
+    """The SDK has the private attribute that is set for want of an option; a version without it fails here."""
+    plain = Worker(client, task_queue="any", workflows=[HeldUp])
+    assert plain._workflow_worker is not None
+    assert plain._workflow_worker._deadlock_timeout_seconds == 2
+    worker = build_worker("workflows", client, PoolContents(workflows=[HeldUp]))
+    assert worker._workflow_worker is not None
+    assert worker._workflow_worker._deadlock_timeout_seconds == DEADLOCK_SECONDS
 
 
 async def test_runs_under_way_are_served_before_starts(client: Client) -> None:
