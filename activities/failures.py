@@ -42,28 +42,33 @@ SEARCHING: Final = Area(failures.SEARCH_UNAVAILABLE, failures.SEARCH_REJECTED, f
 READING: Final = Area(failures.SOURCE_UNAVAILABLE, failures.SOURCE_UNREADABLE, failures.SOURCE_UNREADABLE)
 RECORDS: Final = Area(failures.STORE_UNAVAILABLE, failures.REFUSED, failures.REFUSED)
 
-FAILURES: Final[tuple[tuple[type[ProviderError], str], ...]] = (
+
+def _always(name: str) -> Callable[[Area], str]:
+    return lambda _: name
+
+
+FAILURES: Final[tuple[tuple[type[ProviderError], Callable[[Area], str]], ...]] = (
     # Transient.
-    (errors.RateLimited, failures.RATE_LIMITED),  # 429, or a limit of ours: it names the delay
-    (errors.CallInFlight, failures.CALL_IN_FLIGHT),  # another attempt finishes the call, or its lease expires
-    (errors.StorageFull, failures.STORAGE_FULL),  # an operator frees space
-    (errors.ProcessStalled, failures.PROCESS_STALLED),  # the machine continues, or has less to do
-    (errors.StoreUnavailable, failures.STORE_UNAVAILABLE),  # the object store or Redis recovers
-    (errors.Unavailable, "unavailable"),  # 5xx, 529, timeout, refused or reset connection, DNS failure
+    (errors.RateLimited, _always(failures.RATE_LIMITED)),  # 429, or a limit of ours: it names the delay
+    (errors.CallInFlight, _always(failures.CALL_IN_FLIGHT)),  # another attempt finishes the call, or its lease expires
+    (errors.StorageFull, _always(failures.STORAGE_FULL)),  # an operator frees space
+    (errors.ProcessStalled, _always(failures.PROCESS_STALLED)),  # the machine continues, or has less to do
+    (errors.StoreUnavailable, _always(failures.STORE_UNAVAILABLE)),  # the object store or Redis recovers
+    (errors.Unavailable, lambda area: area.unavailable),  # 5xx, 529, timeout, refused or reset connection, DNS failure
     # Permanent.
-    (errors.WorkerLost, failures.WORKER_LOST),  # the call killed several workers and would kill the next
-    (errors.InputUnprocessable, failures.INPUT_UNPROCESSABLE),  # text that crashed the processes handling it
-    (errors.SourceUnreadable, failures.SOURCE_UNREADABLE),  # the document itself, or a rule against reading it
-    (errors.CorpusUnknown, failures.CORPUS_UNAVAILABLE),  # only an operator can add a corpus
-    (errors.ContentCorrupt, failures.CONTENT_CORRUPT),  # stored text never changes
-    (errors.ContentMissing, failures.CONTENT_MISSING),  # the same
-    (errors.AnswerCut, failures.ANSWER_CUT),  # paid: a repair is a call of its own
-    (errors.AnswerRefused, failures.ANSWER_REFUSED),  # paid: the model declines this content
-    (errors.AnswerUnusable, failures.INVALID_MODEL_OUTPUT),  # paid: a repair is a call of its own
-    (errors.NotConfigured, "not_configured"),  # 401, 402, 403, a missing key: an operator must act
-    (errors.Rejected, "rejected"),  # 400, 404 of a model, 413, 422: the same request gets the same answer
+    (errors.WorkerLost, _always(failures.WORKER_LOST)),  # the call killed several workers and would kill the next
+    (errors.InputUnprocessable, _always(failures.INPUT_UNPROCESSABLE)),  # text that crashed the processes handling it
+    (errors.SourceUnreadable, _always(failures.SOURCE_UNREADABLE)),  # the document itself, or a rule against reading it
+    (errors.CorpusUnknown, _always(failures.CORPUS_UNAVAILABLE)),  # only an operator can add a corpus
+    (errors.ContentCorrupt, _always(failures.CONTENT_CORRUPT)),  # stored text never changes
+    (errors.ContentMissing, _always(failures.CONTENT_MISSING)),  # the same
+    (errors.AnswerCut, _always(failures.ANSWER_CUT)),  # paid: a repair is a call of its own
+    (errors.AnswerRefused, _always(failures.ANSWER_REFUSED)),  # paid: the model declines this content
+    (errors.AnswerUnusable, _always(failures.INVALID_MODEL_OUTPUT)),  # paid: a repair is a call of its own
+    (errors.NotConfigured, lambda area: area.not_configured),  # 401, 402, 403, a missing key: an operator must act
+    (errors.Rejected, lambda area: area.rejected),  # 400, 404 of a model, 413, 422: asked again, it answers the same
 )
-"""Failure type by error, subclasses before their parents; a lower-case name is a field of `Area`."""
+"""Failure type by error and kind of service, subclasses before their parents."""
 
 EXPECTED_ERRORS: Final = (errors.RateLimited, errors.CallInFlight, errors.SourceUnreadable)
 """Routine failures: benign for Temporal, and not logged."""
@@ -167,7 +172,7 @@ def application_error(
 
     `spent` is the cost of earlier attempts, `seconds_left` the time for retries (None: any).
     """
-    name = next(name for kind, name in FAILURES if isinstance(error, kind))
+    name_of = next(name_of for kind, name_of in FAILURES if isinstance(error, kind))
     delay, final = 0.0, True
     if isinstance(error, Retryable):
         backoff, retry_after = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10)), error.retry_after
@@ -189,7 +194,7 @@ def application_error(
     return ApplicationError(
         (str(error) or type(error).__name__)[:300],
         *([details] if details else []),
-        type=str(getattr(area, name, name)),
+        type=name_of(area),
         non_retryable=final,
         next_retry_delay=None if final else timedelta(seconds=delay),
         category=ApplicationErrorCategory.BENIGN if expected else ApplicationErrorCategory.UNSPECIFIED,

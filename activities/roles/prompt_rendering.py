@@ -56,12 +56,15 @@ def render_role(
     request: RoleInput,
     documents: Mapping[str, str],
     levels: Mapping[str, Level] | None = None,
+    *,
+    choose: Callable[[], list[ShownSource]] | None = None,
 ) -> RenderedPrompt:
     """Render the prompt of a role; `documents` are stored texts by hash.
 
-    Items of the content are shown in full unless `levels` names them.
+    Items of the content are shown in full unless `levels` names them. `choose` returns what is shown of the sources of
+    an analysis; None: `show_sources` does.
     """
-    file, show = prompt_of(role), PromptBlocks(request, documents, levels or {})
+    file, show = prompt_of(role), PromptBlocks(request, documents, levels or {}, choose)
     # Each part is sealed separately, so that later parts do not change the bytes of earlier ones.
     parts = [f"{part.strip()}\n\n" for part in _fill(file.common, request, show).split(END_OF_PART) if part.strip()]
     own = _fill(file.template, request, show).replace(END_OF_PART, "")
@@ -158,6 +161,8 @@ class PromptBlocks:
     request: Any
     documents: Mapping[str, str]  # stored texts by hash
     levels: Mapping[str, Level] = field(default_factory=dict)  # by id, of items not shown in full
+    choose: Callable[[], list[ShownSource]] | None = None
+    """Returns what is shown of the sources; None: `show_sources` does."""
     shown: list[ContentItem] = field(default_factory=list)
     """The items of the content in order, at any level."""
     characters: list[tuple[int, int]] = field(default_factory=list)
@@ -209,7 +214,7 @@ class PromptBlocks:
     def sources(self) -> list[PromptBlock]:
         """Return the sources, each with the passages about the sub-query."""
         topic = " ".join([*(query.text for query in self.request.queries), self.request.query])
-        shown = show_sources(self.request, self.documents)
+        shown = self.choose() if self.choose else show_sources(self.request, self.documents)
         values = {one.source.id: self._priority(one.source, index / len(shown)) for index, one in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(one, topic, values[one.source.id], best=one.source.id in best) for one in shown]

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, Final
 
@@ -69,6 +69,7 @@ from providers.errors import (
 )
 from providers.interfaces import ContentArchive, ContentStore, Engine, EngineAnswer, EngineTask, RenderedPrompt
 from providers.storage.stored_notebooks import Notebooks
+from providers.tokens.showing import show_sources
 
 MIN_SHOWN_TOKENS: Final = 1_000
 """Fewest tokens of texts that an analysis is shown, however small the context window."""
@@ -246,7 +247,10 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
     if request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     file = prompt_of(role)
-    render: Callable[[Mapping[str, Level]], RenderedPrompt] = partial(render_role, role, request, documents)
+    # A prompt that does not fit is rendered again: what is chosen of the sources is the same.
+    choose = cache(partial(show_sources, request, documents)) if isinstance(request, AnalyzeInput) else None
+    render: Callable[[Mapping[str, Level]], RenderedPrompt]
+    render = partial(render_role, role, request, documents, choose=choose)
     if isinstance(request, ToolTurnInput):
         whole, render = render_turn(role, request, documents)
     else:
