@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
-from importlib import import_module
 from typing import Any, Final
 
 import structlog
@@ -18,31 +17,15 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from activities.failures import MODELS, AttemptHistory, attempt, waiting_for_service
 from activities.journal import CallJournal
-from activities.reporting.drafts import store_draft
-from activities.roles.analyzer import ground_analysis, ground_extraction
-from activities.roles.claim_checking import ground_corrections, ground_verdicts
-from activities.roles.gap_passages import ground_readings
 from activities.roles.grounding import RoleWork, load_documents
 from activities.roles.prompt_rendering import prompt_of, render_role, with_canary
-from activities.roles.report_writing import ground_report, ground_update
-from activities.roles.turn_taking import ground_turn, render_turn
+from activities.roles.role_handlers import ResultToStore, handler_of
+from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import label_all, remove_signs_of
-from contracts import (
-    checking_roles,
-    failures,
-    recursive_roles,
-    reflective_roles,
-    report_updates,
-    roles,
-    summaries,
-    supervisor_roles,
-)
+from contracts import failures, summaries
 from contracts.canary import STEERED, contains_canary
-from contracts.checking import AnswersEntry, ProposalsEntry
-from contracts.checking_roles import CheckerResult, CorrectorResult
 from contracts.evidence import Finding, Gap
 from contracts.lenient import UnfitAnswer
-from contracts.notebooks import AnalysisEntry, strip_details
 from contracts.outcome import CallAccount
 from contracts.recursive_roles import VettedSource
 from contracts.report_updates import ReporterResult
@@ -57,7 +40,7 @@ from contracts.roles import (
 )
 from contracts.strategies import declared_roles
 from contracts.tokens import RATIOS, ArchiveRecord, ContentEntry, ItemFidelity, Level
-from contracts.tool_turns import TRANSCRIPT_TYPE, ToolTurnInput, TurnResult, check_tools
+from contracts.tool_turns import ToolTurnInput, check_tools
 from contracts.vocabulary import EngineKind
 from providers.errors import (
     AnswerUnusable,
@@ -128,7 +111,9 @@ class RoleActivities:
             except AnswerUnusable as error:
                 error.usage, error.model = answer.usage, answer.model
                 raise
-            return await self._store_result(task.input, await self._with_content(task, answer, result), texts)
+            result = await self._with_content(task, answer, result)
+            made = ResultToStore(task.input, result, texts, self.content, self.notebooks)
+            return await handler_of(role).store(made)
 
     async def _with_content(self, task: EngineTask, answer: EngineAnswer, result: RoleAnswer) -> RoleAnswer:
         """Add the fidelity of the shown content to the account of a result, and archive hidden content."""
@@ -201,38 +186,6 @@ class RoleActivities:
         with waiting_for_service(history):
             return await self.journal.answer(engine, task)
 
-    async def _store_result(self, request: RoleInput, result: RoleAnswer, texts: list[str]) -> RoleAnswer:
-        """Store texts and long lists of a result, so that the history gets only references."""
-        if isinstance(result, TurnResult):
-            await self.content.put_text(texts[0], TRANSCRIPT_TYPE)
-        if isinstance(result, SynthesizerResult):
-            return result.model_copy(update={"draft": await store_draft(self.content, result.draft, texts[0])})
-        if isinstance(result, AnalyzerResult) and isinstance(request, AnalyzeInput) and result.findings:
-            return await self._store_analysis(request, result)
-        if isinstance(result, summaries.SummarizerResult) and isinstance(request, summaries.SummarizeInput):
-            summary = summaries.SummaryEntry(
-                key=summaries.summary_key(request.text.hash, request.level), summary=texts[0]
-            )
-            return result.model_copy(update={"entry": await self.notebooks.write(summary)})
-        if isinstance(result, CheckerResult):
-            entry = await self.notebooks.write(AnswersEntry(items=result.answers))
-            return result.model_copy(update={"entry": entry, "answers": []})
-        if isinstance(result, CorrectorResult):
-            entry = await self.notebooks.write(ProposalsEntry(items=result.proposals))
-            return result.model_copy(update={"entry": entry, "proposals": []})
-        return result
-
-    async def _store_analysis(self, request: AnalyzeInput, result: AnalyzerResult) -> AnalyzerResult:
-        """Store an analysis in the notebook, and return the result without the details of findings and evidence."""
-        cited = {source_id for finding in result.findings for source_id in finding.source_ids}
-        sources = [
-            source.model_copy(update={"snippet": "", "sections": [], "links": [], "entry": None, "hit_entries": []})
-            for source in request.sources
-            if source.id in cited
-        ]
-        entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
-        return strip_details(result, request).model_copy(update={"entry": await self.notebooks.write(entry)})
-
 
 def _order_reservation(refused: ReservationTooSmall) -> ApplicationError:
     """Return the failure that requests a repeated call with a larger reservation; nothing was paid."""
@@ -294,7 +247,7 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
             content = type(content).model_validate(remove_signs_of(given, ids, names=not writes))
     work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine, hidden=_hidden_ids(task, answer))
     try:
-        result = _grounder(role)(work)
+        result = handler_of(role).ground(work)
     except UnfitAnswer as error:
         raise InvalidOutput(str(error)) from None
     account = CallAccount(
@@ -325,39 +278,3 @@ def _ids_by_label(request: RoleInput) -> dict[str, str]:
     parts = [part for items in lists if isinstance(items, list) for part in items]
     labelled = (Gap, SourceExtract, VettedSource, Finding)
     return label_all((part.id for part in parts if isinstance(part, labelled)), request)
-
-
-def _grounder(role: RoleSpec[Any, Any]) -> Callable[[RoleWork[Any, Any]], RoleAnswer]:
-    """Return the function that grounds a role's answers; an external role may define `ground` in its module."""
-    if role.tools:
-        return ground_turn
-    if issubclass(role.result, SynthesizerResult):
-        return ground_report
-    if role.module is not None:
-        return getattr(import_module(role.module), "ground", _fit)
-    return GROUNDERS.get(role.name, _fit)
-
-
-def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
-    """Return the result of an answer that refers to no stored text."""
-    fitted: RoleAnswer = work.answer.fitted(work.request, work.warnings)
-    return fitted
-
-
-def _ground_summary(work: RoleWork[summaries.SummarizeInput, summaries.SummarizerAnswer]) -> summaries.SummarizerResult:
-    """Put the summary, which the engine has checked, into `work.texts`."""
-    work.texts.append(work.answer.summary.strip())
-    return summaries.SummarizerResult()
-
-
-GROUNDERS: Final[Mapping[str, Callable[[RoleWork[Any, Any]], RoleAnswer]]] = {
-    roles.ANALYZER.name: ground_analysis,
-    checking_roles.CHECKER.name: ground_verdicts,
-    checking_roles.CORRECTOR.name: ground_corrections,
-    summaries.SUMMARIZER.name: _ground_summary,
-    report_updates.REPORTER.name: ground_update,
-    recursive_roles.EXTRACTOR.name: ground_extraction,
-    supervisor_roles.REFINER.name: ground_readings,
-    reflective_roles.REFLECTOR.name: ground_readings,
-    recursive_roles.EXECUTOR.name: ground_readings,
-}
