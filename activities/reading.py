@@ -11,6 +11,7 @@ from temporalio import activity
 from activities.assessment.source_assessment import Judge, best_quality
 from activities.failures import READING, attempt, check_permission
 from activities.roles.untrusted import INVISIBLE
+from contracts import activities
 from contracts.addresses import digest
 from contracts.evidence import CHOSEN_BY_OPERATOR, PageList, SearchHit, SourceDetails
 from contracts.lenient import to_line
@@ -37,7 +38,7 @@ class ReadingActivities:
     notebooks: Notebooks
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
-    @activity.defn(name="read_source")
+    @activity.defn(name=activities.READ_SOURCE.name)
     async def read_source(self, request: ReadRequest) -> ReadRecord:
         """Fetch, extract and archive one document; the text stays in the content store."""
         async with attempt(READING, request.patience_seconds, WAIT_SECONDS):

@@ -21,7 +21,7 @@ from activities.preparation import (
     settings_schema,
 )
 from activities.searching import sources_to_offer
-from contracts import failures, messages
+from contracts import activities, failures, messages
 from contracts.agents import PrepareAgentRequest
 from contracts.canary import without_canary
 from contracts.evidence import DocumentRef, source_document
@@ -53,7 +53,7 @@ class RecordsActivities:
     notebooks: Notebooks
     queue: RunQueue
 
-    @activity.defn(name="prepare_research")
+    @activity.defn(name=activities.PREPARE_RESEARCH.name)
     async def prepare_research(self, request: messages.PrepareRequest) -> messages.Prepared:
         """Resolve the request, load or store the session, and take the run's turn if the queue has room."""
         async with attempt(RECORDS, handles_text=False):
@@ -71,7 +71,7 @@ class RecordsActivities:
                 await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
             return prepared.model_copy(update={"has_turn": not turn.place})
 
-    @activity.defn(name="preview_research")
+    @activity.defn(name=activities.PREVIEW_RESEARCH.name)
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
         """Resolve the request as `prepare_research` would, without storing it or counting the files of its corpus."""
         async with attempt(RECORDS, handles_text=False):
@@ -82,7 +82,7 @@ class RecordsActivities:
             corpus = CorpusSnapshot(name=parsed.corpus, files=1) if parsed.corpus else None
             return resolve(request.research_id, parsed, self.configuration, corpus, search_attributes=False)
 
-    @activity.defn(name="describe_research")
+    @activity.defn(name=activities.DESCRIBE_RESEARCH.name)
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
         """Return the settings schema of a strategy and the location of stored sessions."""
         strategy = declaration(request.strategy) if request.strategy else described_strategy()
@@ -91,7 +91,7 @@ class RecordsActivities:
             research_settings_schema=settings_schema(strategy, self.configuration),
         )
 
-    @activity.defn(name="take_turn")
+    @activity.defn(name=activities.TAKE_TURN.name)
     async def take_turn(self, request: messages.TurnRequest) -> messages.QueueTurn:
         """Return place 0 once the run may start, or a place that is news; else fail: retries add no events."""
         async with attempt(RECORDS, handles_text=False):
@@ -100,13 +100,13 @@ class RecordsActivities:
                 raise RateLimited(f"place {turn.place} of {turn.waiting}", retry_after=turn.pause_seconds)
             return turn
 
-    @activity.defn(name="prepare_agent")
+    @activity.defn(name=activities.PREPARE_AGENT.name)
     async def prepare_agent(self, request: PrepareAgentRequest) -> str:
         """Store an agent's resolution, and return the entry that its calls refer to."""
         async with attempt(RECORDS, handles_text=False):
             return await self.notebooks.write(request.resolved)
 
-    @activity.defn(name="save_session")
+    @activity.defn(name=activities.SAVE_SESSION.name)
     async def save_session(self, request: messages.SaveRequest) -> None:
         """Write a checkpoint as readable JSON: the stored state with the change applied."""
         async with attempt(RECORDS, handles_text=False):
@@ -117,7 +117,7 @@ class RecordsActivities:
             with suppress(ProviderError):  # the queue finds the ended run by itself
                 await self.queue.release(request.research_id)
 
-    @activity.defn(name="read_document")
+    @activity.defn(name=activities.READ_DOCUMENT.name)
     async def read_document(self, request: messages.DocumentPieceRequest) -> messages.DocumentPiece:
         """Return a slice of a report, a session, a draft or the text of a source."""
         async with attempt(RECORDS, handles_text=False):

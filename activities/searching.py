@@ -7,6 +7,7 @@ from typing import Final
 from temporalio import activity
 
 from activities.failures import SEARCHING, attempt, check_permission, send_heartbeats
+from contracts import activities
 from contracts.evidence import SearchHit, Source
 from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
 from contracts.names import CORPUS_SCHEME
@@ -37,7 +38,7 @@ class SearchingActivities:
     check: CheckProviders
     notebooks: Notebooks
 
-    @activity.defn(name="check_providers")
+    @activity.defn(name=activities.CHECK_PROVIDERS.name)
     async def check_providers(self, request: CheckProvidersRequest) -> dict[str, str]:
         """Return the providers that this worker cannot call, with reasons; only it has the keys and the network."""
         check_permission(request.permitted)
@@ -47,7 +48,7 @@ class SearchingActivities:
         unknown = [name for name in request.providers if name not in known]
         return {**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable}
 
-    @activity.defn(name="search")
+    @activity.defn(name=activities.SEARCH.name)
     async def search(self, request: SearchRequest) -> SearchResponse:
         """Return hits in rank order. An empty list is a valid answer; failures are raised."""
         async with attempt(SEARCHING, request.patience_seconds, request.patience_seconds) as history:

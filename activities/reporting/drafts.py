@@ -23,6 +23,7 @@ from activities.reporting.references import (
     without_source_lists,
 )
 from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences, write
+from contracts import activities
 from contracts.evidence import ReportDraft
 from contracts.messages import JoinRequest
 from contracts.texts import shorten
@@ -141,7 +142,7 @@ class RevisionActivities:
 
     content: ContentStore
 
-    @activity.defn(name="join_report")
+    @activity.defn(name=activities.JOIN_REPORT.name)
     async def join_report(self, request: JoinRequest) -> ReportDraft:
         """Join a frame and separately written sections into one draft."""
         async with attempt(RECORDS):

@@ -24,6 +24,7 @@ from activities.reporting.references import KnownAddresses, without_markers
 from activities.reporting.report_text import RenderedText, compose_text, describe_quality, pages_of
 from activities.reporting.tree import CitationMark, Sentence, clean_characters, sentences
 from activities.roles.grounding import load_texts
+from contracts import activities
 from contracts.addresses import digest
 from contracts.checking import Correction, CorrectionsEntry, VerificationSummary
 from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, VerdictsEntry, list_artifacts
@@ -111,7 +112,7 @@ class ReportingActivities:
     sessions: SessionStore
     notebooks: Notebooks
 
-    @activity.defn(name="render_report")
+    @activity.defn(name=activities.RENDER_REPORT.name)
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         """Number the citations and store `report.md`, `report.html` and `report.json`."""
         async with attempt(RECORDS):

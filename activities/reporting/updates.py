@@ -22,6 +22,7 @@ from activities.failures import RECORDS, attempt
 from activities.reporting.drafts import count_words, describe_text, parse_draft, split_sections, store_draft
 from activities.reporting.references import cited_evidence, without_markers
 from activities.reporting.tree import PARSER, Block, Blocks, Run, heading, one_line, sentences, write
+from contracts import activities
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import (
@@ -493,7 +494,7 @@ class LiveReportActivities:
 
     content: ContentStore
 
-    @activity.defn(name="apply_report_updates")
+    @activity.defn(name=activities.APPLY_REPORT_UPDATES.name)
     async def apply_report_updates(self, request: UpdatesRequest) -> AppliedUpdates:
         """Apply updates in order; a refused one has a reason and leaves the text unchanged."""
         async with attempt(RECORDS):
@@ -518,7 +519,7 @@ class LiveReportActivities:
             ]
             return AppliedUpdates(base=None if request.base else base, outcomes=followed)
 
-    @activity.defn(name="split_draft")
+    @activity.defn(name=activities.SPLIT_DRAFT.name)
     async def split_draft(self, request: SplitRequest) -> DraftSteps:
         """Store each step to another text; figures that do not follow from a text are those of the last."""
         async with attempt(RECORDS):
@@ -534,7 +535,7 @@ class LiveReportActivities:
                 steps.insert(0, _without_figures(first) if steps else first)
             return DraftSteps(steps=steps, unreached=unreached)
 
-    @activity.defn(name="change_outline")
+    @activity.defn(name=activities.CHANGE_OUTLINE.name)
     async def change_outline(self, request: LiveReportRequest) -> DraftSteps:
         """Store each step to a text with the headings of the request."""
         async with attempt(RECORDS):
@@ -542,7 +543,7 @@ class LiveReportActivities:
             reports = await asyncio.to_thread(change_outline, before, request.outline, request.most_characters)
             return DraftSteps(steps=await self._store_steps(base, before, reports))
 
-    @activity.defn(name="withdraw_evidence")
+    @activity.defn(name=activities.WITHDRAW_EVIDENCE.name)
     async def withdraw_evidence(self, request: WithdrawRequest) -> DraftSteps:
         """Store each step to a text that cites none of the passages."""
         async with attempt(RECORDS):

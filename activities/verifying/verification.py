@@ -19,7 +19,7 @@ from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
 from activities.verifying.corrections import best_answers, correct, find_doubtful, to_plain_draft, try_proposals
 from activities.verifying.material import Material, conclude, extract_claims, is_judged, select_open
-from contracts import checking, messages
+from contracts import activities, checking, messages
 from contracts.base import CompactModel
 from contracts.checking import CorrectionAction
 from contracts.evidence import VerdictsEntry
@@ -40,7 +40,7 @@ class VerifyingActivities:
     sessions: SessionStore
     notebooks: Notebooks
 
-    @activity.defn(name="extract_claims")
+    @activity.defn(name=activities.EXTRACT_CLAIMS.name)
     async def extract_claims(self, request: messages.ExtractClaimsRequest) -> messages.ExtractedClaims:
         """Find the claims of the newest draft, judge them by rules, and store those that need a checker."""
         async with attempt(RECORDS):
@@ -69,7 +69,7 @@ class VerifyingActivities:
             stored_entry = await self.notebooks.write(entry.model_copy(update={"claims": claims}))
             return await self._result(stored_entry, claims, select_open(claims, material, judged))
 
-    @activity.defn(name="apply_corrections")
+    @activity.defn(name=activities.APPLY_CORRECTIONS.name)
     async def apply_corrections(self, request: messages.ApplyRequest) -> messages.ExtractedClaims:
         """Store the claims of every proposed sentence, and those of them that need a checker."""
         async with attempt(RECORDS):
@@ -86,7 +86,7 @@ class VerifyingActivities:
             entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
             return await self._result(await self.notebooks.write(entry), claims, select_open(claims, material, known))
 
-    @activity.defn(name="finalize_verification")
+    @activity.defn(name=activities.FINALIZE_VERIFICATION.name)
     async def finalize_verification(
         self, request: messages.FinalizeVerificationRequest
     ) -> messages.FinalizedVerification:
