@@ -31,7 +31,7 @@ TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
 MARKS: Final = re.compile("[\ue001\ue002]")
 
 
-READERS: Final = "2"
+READERS: Final = "3"
 """Version of all readers: it changes with the text that they make of the same bytes, and texts of other versions are
 read again from the original."""
 TEXT_LIMIT: Final = 2_000_000  # characters of a document's text; whole blocks beyond it are dropped
@@ -50,6 +50,7 @@ LINE: Final = re.compile(
     r"|(?P<indent> *+)(?P<item>[-*+]|\d{1,9}[.)])[ ]+(?P<words>.*)"
 )
 RULE_OF_TABLE: Final = re.compile(r"\|[\s:|-]*-[\s:|-]*")
+QUOTED_LINE: Final = re.compile(r"(?:>(?: |$))*")
 BAR: Final = r"\|"
 CELL_END: Final = re.compile(r"(?<!\\)\|")
 INLINE: Final = re.compile(
@@ -244,9 +245,13 @@ class _Writer:
 
     def write(self, markdown: str) -> None:
         """Write all lines."""
-        lines = iter(markdown.split("\n"))
+        lines, quoted = iter(markdown.split("\n")), 0
         for line in lines:
-            text = line.removeprefix("> ")
+            marks = QUOTED_LINE.match(line)
+            text = line[marks.end() :] if marks else line
+            if marks and marks.end() != quoted:
+                self._close()
+                quoted = marks.end()
             match = LINE.match(text)
             if not text.strip():
                 self._close()

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from providers.errors import SourceUnreadable
-from providers.reading.character_sets import BYTE_ORDER_MARKS
+from providers.reading.character_sets import BYTE_ORDER_MARKS, wide_set
 
 
 class DocumentKind(StrEnum):
@@ -26,16 +26,16 @@ class DocumentKind(StrEnum):
     MAIL = "message/rfc822"
     EPUB = "application/epub+zip"
     ODT = "application/vnd.oasis.opendocument.text"
+    ODS = "application/vnd.oasis.opendocument.spreadsheet"
+    ODP = "application/vnd.oasis.opendocument.presentation"
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 
 
 HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON, DocumentKind.PDF
-ARCHIVES: Final = frozenset(
-    (DocumentKind.EPUB, DocumentKind.ODT, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX)
-)
-BINARY: Final = ARCHIVES | {PDF, DocumentKind.MAIL}  # kinds read from bytes; all others from decoded text
+OPEN_DOCUMENTS: Final = frozenset((DocumentKind.ODT, DocumentKind.ODS, DocumentKind.ODP))
+ARCHIVES: Final = OPEN_DOCUMENTS | {DocumentKind.EPUB, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX}
 
 SUFFIXES: Final = {
     **dict.fromkeys((".html", ".htm", ".xhtml", ".xht", ".shtml"), HTML),
@@ -56,8 +56,7 @@ DOCUMENTS: Final = frozenset(
 )
 """Suffixes of files that are documents even if their bytes are not text."""
 REMEDIES: Final = {
-    ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ods": ".xlsx", ".ppt": ".pptx",
-    ".odp": ".pptx", ".msg": ".eml",
+    ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ppt": ".pptx", ".msg": ".eml",
 }  # fmt: skip
 """Suffix of an unsupported format → the one to save it as."""
 DECLARED: Final = {
@@ -67,6 +66,19 @@ DECLARED: Final = {
 }  # fmt: skip
 """Declared media type → kind."""
 
+MAIN_PARTS: Final = {
+    DocumentKind.DOCX: "word/document.xml",
+    DocumentKind.XLSX: "xl/workbook.xml",
+    DocumentKind.PPTX: "ppt/presentation.xml",
+    DocumentKind.EPUB: "META-INF/container.xml",
+}
+"""Usual name of the main part."""
+MAIN_TYPE: Final = re.compile(rb"(wordprocessingml|presentationml|spreadsheetml)\.[\w.]{1,40}\.main\+xml")
+KINDS_OF_OFFICE: Final = {
+    b"wordprocessingml": DocumentKind.DOCX, b"presentationml": DocumentKind.PPTX, b"spreadsheetml": DocumentKind.XLSX,
+}  # fmt: skip
+"""Kind by the name in the type of a main part with another name."""
+MAX_TYPES_BYTES: Final = 1_000_000
 ZIP_MAGIC: Final = b"PK\x03\x04"
 OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 BINARY_MAGICS: Final = (
@@ -104,7 +116,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     packed = _packed_kind(raw, suffix)
     if packed is not None:
         return packed
-    if _is_binary(raw) or (b"\0" in raw[:65_536] and not raw.startswith(BYTE_ORDER_MARKS)):
+    if _is_binary(raw) or (b"\0" in raw[:65_536] and not _is_wide(raw)):
         raise SourceUnreadable("binary", "the file has no text")
     if HTML_OPENING.match(raw[:WINDOW_BYTES]):
         return HTML
@@ -165,15 +177,25 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
         with zipfile.ZipFile(BytesIO(raw)) as archive:
             stated = next((part for part in archive.infolist() if part.filename == "mimetype"), None)
             media_type = archive.read(stated).decode("ascii", "replace").strip() if stated and _is_short(stated) else ""
+            media_type = media_type.removesuffix("-template")
+            if media_type not in ARCHIVES:
+                media_type = _kind_by_parts(archive)
     except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError, zlib.error) as error:
         raise SourceUnreadable("malformed", "a damaged archive") from error
     if media_type not in ARCHIVES:
-        import kreuzberg  # noqa: PLC0415  the fetching process does without it
-
-        media_type = kreuzberg.detect_mime_type(raw)
-    if media_type not in ARCHIVES:
         raise _not_read(suffix)
     return DocumentKind(media_type)
+
+
+def _kind_by_parts(archive: zipfile.ZipFile) -> str:
+    """Return the media type of an archive by its parts, or the empty text."""
+    names = set(archive.namelist())
+    for kind, part in MAIN_PARTS.items():
+        if part in names:
+            return kind
+    types = archive.read(TYPES) if TYPES in names and archive.getinfo(TYPES).file_size <= MAX_TYPES_BYTES else b""
+    main = MAIN_TYPE.search(types)
+    return KINDS_OF_OFFICE[main[1]] if main else ""
 
 
 def _is_short(part: zipfile.ZipInfo) -> bool:
@@ -193,7 +215,12 @@ def _is_binary(raw: bytes) -> bool:
     """Return true for a binary signature, or if over 2 % of the first bytes are control characters."""
     window = raw[:WINDOW_BYTES]
     controls = sum(byte < 32 and byte not in b"\a\b\t\n\f\r\x0e\x0f\x1b" for byte in window)
-    return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not raw.startswith(BYTE_ORDER_MARKS))
+    return raw.startswith(BINARY_MAGICS) or (controls > len(window) // 50 and not _is_wide(raw))
+
+
+def _is_wide(raw: bytes) -> bool:
+    """Return whether a text may have zero bytes."""
+    return raw.startswith(BYTE_ORDER_MARKS) or wide_set(raw) is not None
 
 
 # --- archives --------------------------------------------------------------------------------------------------------

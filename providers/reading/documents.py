@@ -29,6 +29,7 @@ from markdown_it.rules_core import StateCore
 from contracts.addresses import canonical_url, url_host
 from contracts.notebooks import MAX_LINKS
 from providers.errors import SourceUnreadable
+from providers.reading.books import read_book
 from providers.reading.canonical_text import (
     TEXT_LIMIT,
     Block,
@@ -43,8 +44,8 @@ from providers.reading.canonical_text import (
 )
 from providers.reading.character_sets import decode
 from providers.reading.document_kinds import (
-    BINARY,
     HTML,
+    OPEN_DOCUMENTS,
     PDF,
     TEXT,
     DocumentKind,
@@ -52,8 +53,8 @@ from providers.reading.document_kinds import (
     kind_of_page,
     sniff,
 )
-from providers.reading.html_page import read_html
-from providers.reading.left_out import left_out
+from providers.reading.html_page import HtmlContent, read_html
+from providers.reading.left_out import left_out, words_left_out
 from providers.reading.mail import read_mail
 from providers.text import KNOWN_LANGUAGES, detect_language, is_wrapped
 
@@ -86,13 +87,18 @@ for parser in (MARKDOWN, PLAIN_TEXT):
 SEPARATORS: Final = ("\t", ";", ",", "|")
 SEPARATOR_SAMPLE: Final = 10_000  # characters used to detect the separator
 FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(?:[^\n]*\n){0,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+ADORNMENT: Final = re.compile(r"([=\-~^#*+])\1{2,}")
+"""A line of signs below a title, or above and below it, or between two parts of a text."""
+EQUAL_SIGNS: Final = re.compile(r"(={1,6}) ([^=\s](?:[^=]*[^=\s])?)(?: \1)?")
+"""A heading of AsciiDoc or of a wiki."""
+TITLE_MARGIN: Final = 4  # signs that such a line may be shorter or longer than its title
 LANGUAGE_SAMPLE: Final = 4_000  # characters used to detect the language
 MIN_LANGUAGE_CHARACTERS: Final = 200  # below that the page's own statement is more reliable
 
 
 BLOCK_READERS: Final = {
     DocumentKind.DOCX: "word:read_word",
-    DocumentKind.ODT: "opendocument:read_opendocument",
+    **dict.fromkeys(OPEN_DOCUMENTS, "opendocument:read_opendocument"),
     DocumentKind.PPTX: "office:read_presentation",
     DocumentKind.XLSX: "office:read_workbook",
 }
@@ -139,8 +145,10 @@ def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limi
         extraction = _from_clean_html(html, kind, limit, facts)
     elif kind in BLOCK_READERS:
         extraction = _read_blocks(raw, kind, limit)
-    elif kind in BINARY:
-        extraction = _read_pages(raw, limit) if kind is PDF else _convert(raw, kind, limit)
+    elif kind is DocumentKind.EPUB:
+        extraction = _read_book(raw, limit)
+    elif kind is PDF:
+        extraction = _read_pages(raw, limit)
     else:
         extraction = _extract_text(decode(raw, charset=charset), kind, limit)
     return replace(extraction, language=_language(extraction.text, extraction.language))
@@ -160,12 +168,21 @@ def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     return replace(read, warnings=[missing]) if missing else read
 
 
+def _read_book(raw: bytes, limit: int) -> Extraction:
+    try:
+        page = read_book(checked_archive(raw), RENDERED * limit)
+    except DAMAGE as error:
+        raise SourceUnreadable("malformed", "the book is damaged") from error
+    return _written(page, DocumentKind.EPUB, limit, page.facts)
+
+
 def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
     if kind is HTML:
         return _read_html(text, kind, limit)
     if kind in {DocumentKind.MARKDOWN, TEXT}:
         # The library's Markdown reader loses words of lists and joins their paragraphs; its HTML reader does not.
         text, parser = clean(text), PLAIN_TEXT if kind is TEXT else MARKDOWN
+        text = _with_headings(text) if kind is TEXT else text
         most_characters, length = RENDERED * limit, len(text)
         if length > most_characters:  # at a line end, except within a line longer than half of it
             text = text[: text.rfind("\n", most_characters // 2, most_characters) + 1 or most_characters]
@@ -181,6 +198,31 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
     if kind is DocumentKind.NOTEBOOK:
         return _read_html(_notebook(text), kind, limit)
     return _convert(clean(text).encode("utf-8"), kind, limit)
+
+
+def _with_headings(text: str) -> str:
+    """Return a plain text whose headings are as Markdown has them: a title with a line of signs below it, or around it.
+
+    A line of signs that is shorter or longer than the line above it only divides the text.
+    """
+    lines = text.split("\n")
+    written = list[str]()
+    for number, line in enumerate(lines):
+        above = written[-1].rstrip() if written else ""
+        is_rule = ADORNMENT.fullmatch(line.rstrip()) is not None
+        if not is_rule or not above:
+            title = EQUAL_SIGNS.fullmatch(line.rstrip()) if not above else None
+            written.append(f"{'#' * len(title[1])} {title[2]}" if title else line)
+            continue
+        is_alone = len(written) < 2 or not written[-2].strip() or ADORNMENT.fullmatch(written[-2].rstrip()) is not None
+        if is_alone and abs(len(above.strip()) - len(line.rstrip())) <= TITLE_MARGIN and not ADORNMENT.fullmatch(above):
+            if len(written) > 1 and written[-2].rstrip() == line.rstrip():  # the same line above the title
+                written[-2] = ""
+            written[-1] = f"{'#' if line.startswith('=') else '##'} {above.strip()}"
+            written.append("")
+        else:
+            written += ["", line] if number + 1 < len(lines) else [""]
+    return "\n".join(written)
 
 
 def _rows(text: str) -> Iterator[Block]:
@@ -225,8 +267,6 @@ def _joined(lines: str | list[str]) -> str:
 
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     document = _markdown(raw, kind)
-    if kind is DocumentKind.EPUB:
-        return _read_html(document.content, kind, limit, _facts_of(document))
     return canonical_text(clean(document.content), kind, escaped=True, limit=limit, facts=_facts_of(document))
 
 
@@ -249,8 +289,15 @@ def _read_pages(raw: bytes, limit: int) -> Extraction:
 
 
 def _read_html(markup: str, kind: DocumentKind, limit: int, stated: DocumentFacts | None = None) -> Extraction:
-    html, facts = read_html(markup)
-    return _from_clean_html(html, kind, limit, facts if stated is None else replace(stated, links=facts.links))
+    page = read_html(markup, is_xml=kind is HTML and markup.lstrip().startswith("<?xml"))
+    return _written(page, kind, limit, page.facts if stated is None else replace(stated, links=page.facts.links))
+
+
+def _written(page: HtmlContent, kind: DocumentKind, limit: int, facts: DocumentFacts) -> Extraction:
+    """Return the text of a page, with a warning about the words that it lacks."""
+    read = _from_clean_html(page.html, kind, limit, facts)
+    missing = "" if read.warnings else words_left_out(read.text, page.visible, page.left_out)
+    return replace(read, warnings=[missing]) if missing else read
 
 
 def _from_clean_html(html: str, kind: DocumentKind, limit: int, facts: DocumentFacts) -> Extraction:
@@ -266,9 +313,9 @@ def _facts_of(document: Any) -> DocumentFacts:
 
 
 def _markdown(raw: bytes, media_type: str) -> Any:
-    """Convert a document with the library: books to HTML, whose emphasis has no marks, and all else to Markdown."""
+    """Convert a document with the library to Markdown."""
     config = kreuzberg.ExtractionConfig(
-        output_format="html" if media_type == DocumentKind.EPUB else "markdown",
+        output_format="markdown",
         use_cache=False,
         enable_quality_processing=False,
         ocr=None,

@@ -4,8 +4,10 @@ libxml2 parses a page, and one walk prepares it for `documents`, so that every p
 """
 
 import re
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from html import escape
+from html.entities import html5
 from typing import Any, Final, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -23,6 +25,7 @@ from providers.reading.canonical_text import (
     one_line,
     raised,
 )
+from providers.reading.notation import formula_text, written_number
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
@@ -35,23 +38,45 @@ MAX_QUESTIONS: Final = 50
 MAX_DEPTH: Final = 512
 TAG: Final = re.compile(r"<[a-zA-Z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
 QUOTED: Final = re.compile(r"\"[^\"]*+\"|'[^']*+'")
+XML_DECLARATION: Final = re.compile(rb"\A\s*<\?xml[^<>]{0,300}\?>")
+ENTITY: Final = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,31});")
 ATTRIBUTE: Final = re.compile(r"[\s/=][^\s/=]")
 
 HEADINGS: Final = ("h1", "h2", "h3", "h4", "h5", "h6")
 DROPPED: Final = frozenset(
     """script style noscript template svg iframe object embed applet canvas audio video map nav footer input
-    select textarea datalist dialog menu head title meta link base img hr annotation annotation-xml wbr""".split()
+    select textarea datalist dialog menu head title meta link base img hr rt rp rtc del""".split()
 )
+"""Elements of which nothing is written: navigation, what is no text, readings of ideographs, and deleted text."""
+PARTS: Final = {
+    "footer": "footers", "dialog": "dialogs", "button": "buttons",
+    **dict.fromkeys(("select", "textarea", "datalist"), "form fields"),
+}  # fmt: skip
+"""Name of a part that is not read, by its element; all others are navigation."""
+UNCOUNTED: Final = (DROPPED - {*PARTS, "nav", "menu"}) | {"annotation", "annotation-xml"}
+"""Elements without words of the page."""
+WORDS: Final = re.compile(r"[^\W_]+")
+LISTS: Final = frozenset(("ol", "ul"))
+STYLE_OF_LIST: Final = re.compile(r"list-style(?:-type)?\s*:\s*([a-z-]+)")
 KEPT: Final = frozenset("p ul ol li dl dt dd pre code table tr td th".split()).union(HEADINGS)
 BLOCKS: Final = frozenset(
     """address article aside blockquote body center details div fieldset figcaption figure form frameset header hgroup
-    button html legend main search section summary tbody tfoot thead""".split()
+    button html legend main marquee search section summary tbody tfoot thead""".split()
 )
 """Written as `div`."""
-RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code"}
+BETWEEN_WORDS: Final = (KEPT - {"code"}) | BLOCKS | {"br", "hr", "caption", "option"}
+"""Elements that end the word before them; all others may begin or end within one."""
+RENAMED: Final = {"caption": "p", "kbd": "code", "samp": "code", "tt": "code", "listing": "pre", "xmp": "pre"}
 """Of all other elements, such as links and emphasis, only the text is written."""
-NUMBERS: Final = {"td": ("colspan", "rowspan"), "th": ("colspan", "rowspan"), "ol": ("start",)}
+SPANS: Final = ("colspan", "rowspan")
 SMALL_NUMBER: Final = re.compile("[0-9]{1,3}")
+NUMBER: Final = re.compile("-?[0-9]{1,6}")
+FORMS: Final = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
+STYLED_FORMS: Final = {
+    "lower-alpha": "lowerLetter", "lower-latin": "lowerLetter", "lower-roman": "lowerRoman",
+    "upper-alpha": "upperLetter", "upper-latin": "upperLetter", "upper-roman": "upperRoman",
+}  # fmt: skip
+"""Form of numbering by the attribute `type` of a list, and by its style."""
 INLINE: Final = frozenset(("code", "br"))
 MAX_WRITTEN_DEPTH: Final = 40
 """`kreuzberg` drops elements nested deeper than 60; below this level they are written as a sequence of blocks."""
@@ -73,10 +98,12 @@ PERHAPS_NAVIGATION: Final = frozenset(
     "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
 )
 """Parts of classes and ids that mean navigation if the element is mostly links; an element `header` is such, too."""
-OPENERS: Final = ("aria-expanded", "aria-controls", "popovertarget")
-"""Attributes of buttons that open content: their text is its heading."""
+OPENERS: Final = ("aria-expanded", "aria-controls", "popovertarget", "data-target", "data-bs-target")
+"""Attributes of buttons that open content: their text is its heading; most have its id as their value."""
 MIN_BUTTON_WORDS: Final = 4
 """Words of a button that is more than the name of an action."""
+SENTENCE: Final = re.compile(r"\w\W+\w[^<>]*?\W\w[^<>]*[.!?。！？]\s*(?:<|$)")
+"""At least three words, and a full stop: labels of navigation have none."""
 MOSTLY_LINKS: Final = 0.5  # share of the words that belong to links
 CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
 BOXES: Final = frozenset(
@@ -86,6 +113,9 @@ BOXES: Final = frozenset(
 """Classes of boxes inside a section; a heading in one begins no section."""
 TITLES: Final = frozenset(("fancy_title", "page-title", "pagetitle", "doc-title", "doctitle"))
 MIN_MAIN_CHARACTERS: Final = 200
+BOOK_MARKS: Final = frozenset("doc-backlink doc-noteref doc-pagebreak backlink noteref pagebreak".split())
+"""Marks of notes and links back to them, and numbers of printed pages."""
+TYPE_IN_BOOK: Final = "{http://www.idpf.org/2007/ops}type"
 READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
 FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
 
@@ -100,28 +130,69 @@ DATES: Final = (
 """Names of meta elements, the most reliable first."""
 
 
-def read_html(markup: str) -> tuple[str, DocumentFacts]:
-    """Return a page's content as clean HTML, and its facts; links as written. Raises `SourceUnreadable`."""
+@dataclass(frozen=True, slots=True)
+class HtmlContent:
+    """The content of a page as clean HTML, and the page's facts, with links as written."""
+
+    html: str
+    facts: DocumentFacts
+    visible: int = 0
+    """Words that the page shows, by the simplest extraction; without the links of navigation that is not read."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Number of the words among them that are not read, by the part of the page."""
+
+
+def read_html(markup: str, *, is_xml: bool = False) -> HtmlContent:
+    """Read a page; `is_xml`: by the rules of XML, if it obeys them. Raises `SourceUnreadable`."""
     check_size(markup)
     data = clean(markup).encode("utf-8")
+    root = _xml_root(data) if is_xml else None
     try:
-        root = etree.fromstring(data, _parser()) if data.strip() else None
+        if root is None and data.strip():
+            root = etree.fromstring(data, _parser())
     except etree.XMLSyntaxError as error:
         raise SourceUnreadable("malformed", "the page is no HTML") from error
     if root is None:
-        return "", DocumentFacts()
+        return HtmlContent("", DocumentFacts())
     if sum(1 for _ in root.iter()) > MAX_TAGS:
         raise SourceUnreadable("too_large", f"the page has more than {MAX_TAGS} elements")
     facts, body = _facts(root), root.find("body")
     if body is None:
-        return "", facts
-    writer = _Writer()
+        return HtmlContent("", facts)
+    writer = _Writer(_opened(body))
     try:
-        writer.write(body, 0)
+        whole = writer.write(body, 0)
     except RecursionError as error:
         raise SourceUnreadable("too_large", "elements are nested too deep") from error
-    content, links = writer.content()
-    return content, replace(facts, links=links)
+    content, links = writer.content(whole)
+    visible = _visible_words(body, writer.opened)[0] - writer.links_left_out
+    return HtmlContent(content, replace(facts, links=links), visible, writer.left_out)
+
+
+def _xml_root(data: bytes) -> Element | None:
+    """Return the page that XML describes, with the names of HTML; None if it is no XML.
+
+    `<title/>` is whole in XML; in HTML, all the page would be its title.
+    """
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, huge_tree=True, remove_comments=True, remove_pis=True
+    )
+    named = ENTITY.sub(_letter_of_entity, XML_DECLARATION.sub(b"", data))
+    try:
+        root = etree.fromstring(named, parser)
+    except etree.XMLSyntaxError:
+        return None
+    for element in root.iter(etree.Element):
+        element.tag = etree.QName(element).localname
+    return root
+
+
+def _letter_of_entity(match: re.Match[bytes]) -> bytes:
+    """Return the letter of an entity of HTML, which XML does not know; those of XML and unknown ones stay."""
+    name = match[1].decode("ascii")
+    return (
+        match[0] if name in {"amp", "lt", "gt", "quot", "apos"} else html5.get(f"{name};", match[0].decode()).encode()
+    )
 
 
 def check_size(markup: str) -> None:
@@ -150,10 +221,15 @@ def _parser() -> Any:
 class _Writer:
     """Walks a page once, and writes its text and the elements that Markdown supports."""
 
-    def __init__(self) -> None:
+    def __init__(self, opened: frozenset[str]) -> None:
+        self.opened = opened
+        self.left_out: Counter[str] = Counter()
+        self.links_left_out = 0
         self._parts: list[str] = []
-        self._main_elements: list[tuple[int, int, int]] = []
-        """First part, last part and number of characters of each main element."""
+        self._main_elements: list[tuple[int, int, int, tuple[int, int]]] = []
+        """First part, last part, number of characters, and words and those of links of each main element."""
+        self._lists: list[_Numbers] = []
+        """Numbered lists around the current position."""
         self._characters = self._titles = 0
         self._nesting = self._boxes = self._preformatted = 0
         """Elements around the current position."""
@@ -162,14 +238,17 @@ class _Writer:
         self._links: list[tuple[int, str]] = []
         """Index among the parts, and address."""
 
-    def content(self) -> tuple[str, list[str]]:
+    def content(self, whole: tuple[int, int]) -> tuple[str, list[str]]:
         """Return the only main element, if it is long enough, else the whole page; and its links.
 
-        Links are in order, each once.
+        Links are in order, each once. `whole`: words of the page, and those of links.
         """
-        start, end, characters = self._main_elements[0] if len(self._main_elements) == 1 else (0, 0, 0)
+        nothing = (0, 0, 0, (0, 0))
+        start, end, characters, inside = self._main_elements[0] if len(self._main_elements) == 1 else nothing
         if characters < MIN_MAIN_CHARACTERS:
             start, end = 0, len(self._parts)
+        else:
+            self._leave_out("text beside the main part", whole[0] - inside[0], whole[1] - inside[1])
         links = dict.fromkeys(address for index, address in self._links if start <= index < end)
         return "".join(self._parts[start:end]), list(links)
 
@@ -185,19 +264,31 @@ class _Writer:
             words, linked = words + child_words + self._text(child.tail), linked + child_linked
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
+    def _leave_out(self, part: str, words: int, linked: int) -> None:
+        """Count words that are not read; those of links are navigation."""
+        self.left_out[part] += max(0, words - linked)
+        self.links_left_out += linked
+
     def _child(self, element: Element, depth: int) -> tuple[int, int]:
         """Write an element, unless it is invisible or navigation; return its words and those of links."""
         tag = element.tag
-        if not isinstance(tag, str) or tag in DROPPED or is_hidden(element):
+        if not isinstance(tag, str) or is_hidden(element, self.opened):
             return 0, 0
-        if tag == "button" and not _is_content_button(element):
-            return 0, 0
-        if tag == "caption" and element.getparent().tag == "table":  # already written above it
-            return 0, 0
+        if tag == "input":
+            return 0, self._check_box(element)
         names = f"{element.get('class', '')} {element.get('id', '')}".lower().split()
         role, may_be_dropped = element.get("role"), tag not in CONTENT
-        if may_be_dropped and role in NAVIGATION_ROLES:
+        is_button = tag == "button" and not _is_content_button(element)
+        if tag in DROPPED or is_button or (may_be_dropped and role in NAVIGATION_ROLES):
+            if tag not in UNCOUNTED:
+                self._leave_out(PARTS.get(tag, "navigation"), *_visible_words(element, self.opened))
             return 0, 0
+        if (
+            role in BOOK_MARKS
+            or element.get(TYPE_IN_BOOK) in BOOK_MARKS
+            or (tag == "caption" and element.getparent().tag == "table")
+        ):
+            return 0, 0  # a caption is already written above its table
         start, characters, titles = len(self._parts), self._characters, self._titles
         self._titles += tag in HEADINGS
         words, linked = self._element(element, depth, names)
@@ -206,15 +297,25 @@ class _Writer:
             parts = (part for name in names for part in name.replace("_", "-").split("-"))
             is_navigation = mostly_links and (tag == "header" or not PERHAPS_NAVIGATION.isdisjoint(parts))
         else:
-            is_navigation = mostly_links or (titles == self._titles and words <= MAX_LABELS)
+            is_label = titles == self._titles and words <= MAX_LABELS
+            is_navigation = mostly_links or (is_label and not SENTENCE.search("".join(self._parts[start:])))
         if may_be_dropped and is_navigation:
             del self._parts[start:]
+            self._leave_out("navigation", words, linked)
             while self._links and self._links[-1][0] >= start:
                 self._links.pop()
             self._main_elements = [main for main in self._main_elements if main[0] < start]
-        elif tag == "main" or role == "main":
-            self._main_elements.append((start, len(self._parts), self._characters - characters))
+            return 0, 0
+        if tag == "main" or role == "main":
+            main = (start, len(self._parts), self._characters - characters, (words, linked))
+            self._main_elements.append(main)
         return words, linked
+
+    def _check_box(self, box: Element) -> int:
+        """Write whether the box of a task in a list is checked; return 0, as it has no words."""
+        if box.get("type") == "checkbox" and next(box.iterancestors("li"), None) is not None:
+            self._parts.append("[x] " if box.get("checked") is not None else "[ ] ")
+        return 0
 
     def _element(self, element: Element, depth: int, names: list[str]) -> tuple[int, int]:
         """Write an element between its tags."""
@@ -223,16 +324,23 @@ class _Writer:
             self._parts.append("<br>")
         if tag in {"sup", "sub"}:
             return self._script(element, depth)
+        if tag == "math":
+            gap = " " if element.get("display") == "block" else ""
+            return self._text(f"{gap}{formula_text(element)}{gap}"), 0
         if tag == "table":
             self._begin_table(element, depth)
+        if tag in LISTS:
+            self._lists.append(_Numbers.of(element))
+        label = self._label(element) if tag == "li" and self._lists else ""
         output_tag = self._tag_for(element, names)
         boxed = output_tag in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
+        attributes = SPANS if output_tag in {"td", "th"} else ()
         numbers = "".join(
-            f' {name}="{value}"'
-            for name in NUMBERS.get(output_tag, ())
-            if SMALL_NUMBER.fullmatch(value := element.get(name) or "")
+            f' {name}="{value}"' for name in attributes if SMALL_NUMBER.fullmatch(value := element.get(name) or "")
         )
-        self._add_tag(output_tag, f"<{output_tag}{numbers}>{TERM_MARK if output_tag == 'dt' else ''}")
+        if output_tag == "ol" and self._lists[-1].following != 1:
+            numbers = f' start="{self._lists[-1].following}"'
+        self._add_tag(output_tag, f"<{output_tag}{numbers}>{TERM_MARK if output_tag == 'dt' else ''}{label}")
         self._boxes += boxed
         self._preformatted += output_tag == "pre"
         self._nesting += output_tag != ""
@@ -240,10 +348,28 @@ class _Writer:
         self._nesting -= output_tag != ""
         self._preformatted -= output_tag == "pre"
         self._boxes -= boxed
+        if tag in LISTS:
+            self._lists.pop()
         self._add_tag(output_tag, f"</{output_tag}>")
         if output_tag and output_tag not in INLINE and not self._preformatted:
             self._parts.append(" ")  # a cell is one line: text after a block in it must not join its last word
         return counts
+
+    def _label(self, item: Element) -> str:
+        """Take the next number of a list; return it if Markdown has no list with such ones.
+
+        A list in which a number does not follow the one before is written as two.
+        """
+        numbers = self._lists[-1]
+        written = item.get("value") or ""
+        number = int(written) if NUMBER.fullmatch(written) else numbers.next
+        is_sequel, numbers.next = number == numbers.following, number + numbers.step
+        numbers.following = number + 1
+        if numbers.form:
+            return f"{written_number(number, numbers.form)}. "
+        if numbers.step and not is_sequel and number >= 0 and self._nesting < MAX_WRITTEN_DEPTH:
+            self._parts.append(f'</ol><ol start="{number}">')
+        return ""
 
     def _tag_for(self, element: Element, names: list[str]) -> str:
         tag = element.tag
@@ -254,7 +380,9 @@ class _Writer:
         if tag in PARTS_OF_TABLES:
             table = element if tag == "table" else next(element.iterancestors("table"), None)
             return "div" if table in self._layout or tag in BLOCKS else tag
-        if tag in BLOCKS:
+        if tag == "button" and _is_in_sentence(element):
+            return ""
+        if tag in BLOCKS or (tag in {"ol", "li"} and self._lists and self._lists[-1].form):
             return "div"
         return tag if tag in KEPT else RENAMED.get(tag, "")
 
@@ -270,7 +398,7 @@ class _Writer:
         if self._nesting + 4 > MAX_WRITTEN_DEPTH or not _is_data(table):
             self._layout.add(table)
         for caption in table.iterchildren("caption"):
-            if not is_hidden(caption):
+            if not is_hidden(caption, self.opened):
                 self._parts.append("<p>")
                 self.write(caption, depth + 1)
                 self._parts.append("</p>")
@@ -289,6 +417,7 @@ class _Writer:
         """Write a text with collapsed white space; return its number of words."""
         if not text:
             return 0
+        text = clean(text)  # entities may be invisible characters
         words = text.split()
         if self._preformatted:
             written = text
@@ -303,11 +432,68 @@ class _Writer:
         return len(words)
 
 
-def is_hidden(element: Element) -> bool:
-    """Return whether an element hides itself: by a style, or by `hidden`, unless browsers find its text."""
+@dataclass(slots=True)
+class _Numbers:
+    """The numbers of a list: bullets have no step, and decimal ones no form."""
+
+    form: str
+    next: int
+    step: int
+    following: int
+    """Number that Markdown gives the next item."""
+
+    @classmethod
+    def of(cls, element: Element) -> "_Numbers":
+        if element.tag != "ol":
+            return cls("", 0, 0, 1)
+        style = STYLE_OF_LIST.search(element.get("style", "").lower())
+        form = FORMS.get(element.get("type", ""), "") or STYLED_FORMS.get(style[1] if style else "", "")
+        step = -1 if element.get("reversed") is not None else 1
+        written = element.get("start") or ""
+        first = (
+            int(written) if NUMBER.fullmatch(written) else 1 if step > 0 else sum(1 for _ in element.iterchildren("li"))
+        )
+        return cls(form, first, step, max(first, 0))
+
+
+def is_hidden(element: Element, opened: frozenset[str] = frozenset()) -> bool:
+    """Return whether an element hides itself, by a style or by `hidden`, and people cannot show its text.
+
+    They can if browsers find the text, if its id is among those that a button opens, or if it is the page of a tab.
+    """
     style = element.get("style", "").lower().replace("!important", "")
     hidden = element.get("hidden")
-    return (hidden is not None and hidden.strip().lower() != "until-found") or any(map(_hides, style.split(";")))
+    hides = (hidden is not None and hidden.strip().lower() != "until-found") or any(map(_hides, style.split(";")))
+    return hides and element.get("id") not in opened and element.get("role") != "tabpanel"
+
+
+def _opened(body: Element) -> frozenset[str]:
+    """Return the ids of the elements that buttons and tabs open."""
+    return frozenset(
+        name.removeprefix("#")
+        for opener in body.iter("button", "a", "summary", "div", "span", "li")
+        if opener.tag in {"button", "summary"} or opener.get("role") in {"button", "tab"} or opener.get("aria-expanded")
+        for attribute in OPENERS
+        for name in (opener.get(attribute) or "").split()
+    )
+
+
+def _visible_words(root: Element, opened: frozenset[str]) -> tuple[int, int]:
+    """Return the number of words that an element shows, by the simplest extraction, and of those in links."""
+    pieces, linked, links = list[str](), list[str](), 0
+    walk = etree.iterwalk(root, events=("start", "end"))
+    for event, element in walk:
+        tag = element.tag
+        gap = " " if tag in BETWEEN_WORDS else ""
+        text = element.text if event == "start" else element.tail if element is not root else ""
+        is_link = tag == "a" and element.get("href") is not None
+        if event == "start" and (tag in UNCOUNTED or is_hidden(element, opened)):
+            walk.skip_subtree()
+            text = ""
+        links += is_link if event == "start" else -is_link
+        for texts in (pieces, linked) if links else (pieces,):
+            texts.append(f"{gap}{text or ''}")
+    return len(WORDS.findall(clean("".join(pieces)))), len(WORDS.findall(clean("".join(linked))))
 
 
 def _hides(declaration: str) -> bool:
@@ -319,11 +505,22 @@ def _hides(declaration: str) -> bool:
 
 
 def _is_content_button(button: Element) -> bool:
-    """Return whether the text of a button is content: it opens the text below it, or is longer than an action."""
-    if next(button.iterancestors(*HEADINGS, "dt", "summary"), None) is not None:
+    """Return whether the text of a button is content: it opens the text below it, or is a part of a sentence.
+
+    A button with more words than the name of an action is content, too.
+    """
+    if next(button.iterancestors(*HEADINGS, "dt", "summary"), None) is not None or button.get("role") == "tab":
         return True
     words = " ".join(button.itertext()).split()
-    return any(button.get(name) is not None for name in OPENERS) or len(words) >= MIN_BUTTON_WORDS
+    is_opener = any(button.get(name) is not None for name in OPENERS)
+    return is_opener or len(words) >= MIN_BUTTON_WORDS or _is_in_sentence(button)
+
+
+def _is_in_sentence(button: Element) -> bool:
+    """Return whether a button stands behind words and before others, or before the end of their sentence."""
+    element = button.getprevious()
+    before = (element.tail if element is not None else button.getparent().text) or ""
+    return WORDS.search(before) is not None and (button.tail or "").strip() != ""
 
 
 def _is_data(table: Element) -> bool:

@@ -8,32 +8,32 @@ from zipfile import ZipFile
 
 from lxml import etree  # type: ignore[import-untyped]
 
-from providers.reading.document_kinds import DocumentKind
+from providers.reading.document_kinds import OPEN_DOCUMENTS, DocumentKind
 
 MIN_SHARE: Final = 0.97
 """Share of the words below which a document says what is missing."""
+UNCALCULATED: Final = "formulas that no program has calculated"
 OTHER: Final = "other text"
 PARTS: Final = {
     DocumentKind.DOCX: {
-        r"word/(document\d*|header\d*|footer\d*)\.xml": "",
+        r"word/(document\d*|header\d*|footer\d*|diagrams/data\d*)\.xml": "",
         r"word/footnotes\.xml": "footnotes",
         r"word/endnotes\.xml": "endnotes",
         r"word/comments\.xml": "comments",
         r"word/charts/chart\d*\.xml": "charts",
-        r"word/diagrams/data\d*\.xml": "diagrams",
     },
     DocumentKind.PPTX: {
-        r"ppt/(slides|notesSlides)/\w+\.xml": "",
+        r"ppt/(slides/\w+|notesSlides/\w+|diagrams/data\d*)\.xml": "",
         r"ppt/comments/\w+\.xml": "comments",
         r"ppt/charts/chart\d*\.xml": "charts",
-        r"ppt/diagrams/data\d*\.xml": "diagrams",
     },
     DocumentKind.XLSX: {
         r"xl/(comments|threadedComments/\w+)\d*\.xml": "comments",
         r"xl/charts/chart\d*\.xml": "charts",
         r"xl/drawings/drawing\d*\.xml": "text boxes",
+        r"xl/worksheets/\w+\.xml": UNCALCULATED,
     },
-    DocumentKind.ODT: {r"content\.xml": ""},
+    **{kind: {r"content\.xml": "", r"Object[^/]*/content\.xml": "charts"} for kind in OPEN_DOCUMENTS},
 }
 """Names of the parts of an archive, and what of them is not read; empty for those that are."""
 UNREAD_ELEMENTS: Final = {"note-body": "footnotes", "annotation": "comments"}
@@ -43,6 +43,7 @@ SKIPPED: Final = frozenset(
 )
 """Elements whose words are not those of the document: deleted text, and what another element says again."""
 BREAKS: Final = frozenset("p h tab br cr tc table-cell s line-break".split())
+FORMULA: Final = re.compile(rb"<(?:\w+:)?f[\s>/]")
 WORDS: Final = re.compile(r"[^\W_]+")
 
 
@@ -54,23 +55,55 @@ def left_out(raw: bytes, kind: DocumentKind, text: str) -> str:
     with ZipFile(BytesIO(raw)) as archive:
         for part in archive.infolist():
             for pattern, what in PARTS[kind].items():
-                if re.fullmatch(pattern, part.filename):
-                    for found, words in _count(archive.read(part), is_open=kind is DocumentKind.ODT).items():
+                if not re.fullmatch(pattern, part.filename):
+                    continue
+                if what == UNCALCULATED:
+                    counts[what] += _uncalculated(archive.read(part))
+                else:
+                    for found, words in _count(archive.read(part), is_open=kind in OPEN_DOCUMENTS).items():
                         counts[found or what] += words
-    stored, expected = len(WORDS.findall(text)), counts.pop("", 0)
-    counts[OTHER] = max(0, expected - stored)
-    missing, total = sum(counts.values()), max(stored, expected) + sum(counts.values()) - counts[OTHER]
+    expected = counts.pop("", 0)
+    return words_left_out(text, expected + sum(counts.values()), counts)
+
+
+def words_left_out(text: str, visible: int, counts: Counter[str]) -> str:
+    """Return a warning as `left_out` does; `visible`: words of the original, among them those of `counts`."""
+    stored, named = len(WORDS.findall(text)), sum(counts.values())
+    other = max(0, visible - named - stored)
+    missing, total = named + other, max(stored, visible - named) + named
+    counts = counts + Counter({OTHER: other})
     if missing <= (1 - MIN_SHARE) * total:
         return ""
     kinds = ", ".join(f"{what} ({count:,})" for what, count in counts.most_common() if count)
     return f"{1 - missing / total:.0%} of the words are read; not read: {kinds}"
 
 
+def _uncalculated(raw: bytes) -> int:
+    """Return the number of cells of a sheet that have a formula and no saved value."""
+    if not FORMULA.search(raw):
+        return 0
+    count, formula, value = 0, False, False
+    for _, element in etree.iterparse(
+        BytesIO(raw), resolve_entities=False, no_network=True, recover=True, huge_tree=True
+    ):
+        match etree.QName(element).localname if isinstance(element.tag, str) else "":
+            case "f":
+                formula = True
+            case "v" | "t":
+                value = value or bool(element.text)
+            case "c":
+                count += formula and not value
+                formula = value = False
+            case "row":
+                element.clear()
+    return count
+
+
 def _count(raw: bytes, *, is_open: bool) -> Counter[str]:
     """Return the number of words of a part, by the element that is not read or by the empty name."""
     root = etree.fromstring(raw, etree.XMLParser(resolve_entities=False, no_network=True, recover=True))
     pieces: dict[str, list[str]] = {"": []}
-    if root is not None:
+    if root is not None and etree.QName(root).localname != "math":  # formulas are read
         _collect(root, "", pieces, is_open=is_open)
     return Counter({what: len(WORDS.findall("".join(texts))) for what, texts in pieces.items()})
 

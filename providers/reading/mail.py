@@ -3,6 +3,8 @@
 Attachments are not read, and named. The standard library's parser knows the structure and every character set.
 """
 
+import re
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import replace
 from email import policy
@@ -26,6 +28,15 @@ MAX_PARTS: Final = 500
 """Parts, and mails inside mails; the parser nests as deep as they do."""
 MAX_HEADER_LENGTH: Final = 20_000
 SHOWN_HEADERS: Final = ("Subject", "From", "To", "Cc", "Date")
+MARKED_UP: Final = frozenset(("text/html", "text/enriched", "text/richtext"))
+"""Texts with elements; those of enriched texts have no meaning to the reader of HTML, which writes their words."""
+NO_TEXTS: Final = frozenset(("text/calendar", "text/vcard", "text/x-vcard", "text/directory", "text/rfc822-headers"))
+SIGNATURES: Final = ("application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature")
+ENCODED_FILE: Final = re.compile(r"(?m)^begin [0-7]{3,4} [^\n]+\n(?:[!-`][ -`]{0,84}\n)+`?\n?end[ \t]*$")
+"""A file in the text of a mail, as programs encoded them before there were attachments (uuencode)."""
+HAS_WORD: Final = re.compile(r"(?:^|>)[^<]*[^\W_]")
+QUOTE_MARKS: Final = re.compile(r"(?:>[ ]?)*")
+SIGNATURE_MARK: Final = "-- "
 
 
 def read_mail(raw: bytes, plain_text: MarkdownIt) -> tuple[str, DocumentFacts]:
@@ -65,28 +76,83 @@ class _Reader:
         inner = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else None
         if inner is not None and content_type == "message/rfc822":
             for message in inner:
-                yield from self.mail(message)
+                yield from self.mail(_decoded_mail(part, message))
         elif inner is not None:
             if content_type == "multipart/alternative":
-                inner = [max(inner, key=_preference)] if inner else []
-            elif content_type == "multipart/related":
-                self.attachments += sum(each.get_filename() is not None for each in inner[1:])
-                inner = inner[:1]
+                yield self._best_of(inner)
+                return
+            if content_type == "multipart/related":
+                root = _root_of(part, inner)
+                self.attachments += sum(each.get_filename() is not None for each in inner if each is not root)
+                inner = [root] if root is not None else []
             for each in inner:
                 yield from self._part(each)
-        elif part.get_content_disposition() == "attachment" or content_type not in {"text/plain", "text/html"}:
-            self.attachments += not content_type.startswith(("multipart/", "message/"))
+        elif part.get_content_disposition() != "attachment" and _is_text(content_type):
+            yield self._text(part, is_html=content_type in MARKED_UP)
         else:
-            yield self._text(part, is_html=content_type == "text/html")
+            self.attachments += content_type not in SIGNATURES and not content_type.startswith("message/")
+
+    def _best_of(self, alternatives: list[Message]) -> str:
+        """Return the best of the alternatives that has words."""
+        attachments = self.attachments
+        for each in sorted(alternatives, key=_preference, reverse=True):
+            self.attachments = attachments
+            html = "".join(self._part(each))
+            if HAS_WORD.search(html):
+                return html
+        return ""
 
     def _text(self, part: Message, *, is_html: bool) -> str:
         payload = part.get_payload(decode=True)
         text = decode_declared(payload, _charset(part)) if isinstance(payload, bytes) else ""
         if not is_html:
-            return str(self._plain_text.render(clean(text)))
-        html, facts = read_html(text)
-        self.links += facts.links
-        return html
+            text, files = ENCODED_FILE.subn("", clean(text))
+            self.attachments += files
+            if str(part.get_param("format")).lower() == "flowed":
+                text = _unfolded(text, glue="" if str(part.get_param("delsp")).lower() == "yes" else " ")
+            return str(self._plain_text.render(text))
+        page = read_html(text)
+        self.links += page.facts.links
+        return page.html
+
+
+def _is_text(content_type: str) -> bool:
+    """Return whether a mail program shows a part as text; it does so for parts that are of many parts but have none."""
+    return content_type.startswith(("text/", "multipart/")) and content_type not in NO_TEXTS
+
+
+def _root_of(part: Message, inner: list[Message]) -> Message | None:
+    """Return the part that refers to the others: the one that is named as such, else the first."""
+    start = str(part.get_param("start", "")).strip()
+    named = (each for each in inner if start and str(each.get("Content-ID", "")).strip() == start)
+    return next(named, next(iter(inner), None))
+
+
+def _decoded_mail(part: Message, message: Message) -> Message:
+    """Return a mail inside another one, decoded if a program encoded it against the standard."""
+    payload = message.get_payload()
+    is_encoded = str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64"
+    if not is_encoded or message.keys() or not isinstance(payload, str):
+        return message
+    try:
+        return BytesParser(policy=policy.default).parsebytes(b64decode(payload))
+    except ValueError:
+        return message
+
+
+def _unfolded(text: str, glue: str) -> str:
+    """Join the lines of paragraphs that a program broke: those that end with a space, and have as many quote marks."""
+    lines, broken, level = list[str](), False, 0
+    for line in text.split("\n"):
+        marks = QUOTE_MARKS.match(line)
+        depth = marks[0].count(">") if marks else 0
+        words = line[marks.end() if marks and depth else 0 :].removeprefix("" if depth else " ")
+        if broken and lines and depth == level:
+            lines[-1] = lines[-1].removesuffix(" ") + glue + words
+        else:
+            lines.append(line if depth else words)
+        broken, level = words.endswith(" ") and words != SIGNATURE_MARK, depth
+    return "\n".join(lines)
 
 
 def _preference(part: Message) -> int:

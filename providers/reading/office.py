@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final
 
 import openpyxl  # type: ignore[import-untyped]
 import pptx
+from lxml import etree  # type: ignore[import-untyped]
 from openpyxl.styles.numbers import STRIP_RE  # type: ignore[import-untyped]
 
 from providers.reading.canonical_text import (
@@ -19,17 +21,26 @@ from providers.reading.canonical_text import (
     Page,
     Paragraph,
     TableRow,
+    raised,
     stated_facts,
 )
+from providers.reading.notation import DRAWING, diagram_lines, formula_text, written_number
 
 HEADING_LEVEL: Final = 2
 """Level of the titles of slides and sheets, below the title of the document."""
+COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+DIAGRAM_DATA: Final = ".//*[local-name()='relIds']/@r:dm"
 MAX_EMPTY_CELLS: Final = 64
 """Empty cells between two others that are written; a row may have its next value thousands of columns away."""
 QUOTED: Final = re.compile(r'"[^"]*"|\\.|_.|\*.')
 """Literal text of a number format."""
-ZEROS: Final = re.compile(r"0{2,}")
-PERCENT: Final = re.compile(r"(\s?)%")
+SECTION: Final = re.compile(r'((?:[^;"\\]|"[^"]*"|\\.)*)(?:;|$)')
+FORMAT_PART: Final = re.compile(
+    r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)[^\]]*\]|(?P<ignored>\[[^\]]*\]|\*.)|(?P<filler>_.)'
+    r"|(?P<places>(?i:general)|[eE][+-]|[0#?.,/]+)|(?P<sign>.)",
+    re.DOTALL,
+)
+"""A piece of a number format; colours, conditions, and the sign that fills a cell have no words."""
 SIGNIFICANT: Final = 15
 """Digits that a workbook keeps of a number; the others are noise of its binary form."""
 
@@ -49,36 +60,91 @@ def read_presentation(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
 def _slides(show: Any) -> Iterator[Block]:
     for number, slide in enumerate(show.slides, 1):
         yield Page(number)
+        _choose_alternatives(slide.shapes._spTree)  # noqa: SLF001  the library does not see them
         title = slide.shapes.title
         if title is not None:
-            yield Heading(_without_breaks(title.text_frame.text), HEADING_LEVEL)
+            yield Heading(" ".join(_frame_lines(title.text_frame)), HEADING_LEVEL)
         yield from _shapes(shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id)
         if slide.has_notes_slide and (notes := slide.notes_slide.notes_text_frame) is not None:
             yield from _paragraphs(notes)
 
 
+def _choose_alternatives(tree: Any) -> None:
+    """Put the first choice in the place of alternatives; the fallback is the same for older programs, or a picture."""
+    for alternatives in list(tree.iter(f"{COMPATIBLE}AlternateContent")):
+        choice, parent = alternatives.find(f"{COMPATIBLE}Choice"), alternatives.getparent()
+        if choice is not None and parent is not None:
+            for element in list(choice):
+                alternatives.addprevious(element)
+            parent.remove(alternatives)
+
+
 def _shapes(shapes: Iterable[Any]) -> Iterator[Block]:
     for shape in shapes:
+        if shape._element.xpath("./*/p:cNvPr/@hidden") in (["1"], ["true"]):  # noqa: SLF001  no public name
+            continue
         if hasattr(shape, "shapes"):
             yield from _shapes(shape.shapes)
         elif shape.has_text_frame:
             yield from _paragraphs(shape.text_frame)
         elif getattr(shape, "has_table", False):
             yield from (TableRow([_cell_text(cell) for cell in row.cells]) for row in shape.table.rows)
+        elif (name := shape._element.xpath(DIAGRAM_DATA)) and name[0] in shape.part.rels:  # noqa: SLF001
+            yield from map(Paragraph, diagram_lines(shape.part.related_part(name[0]).blob))
 
 
 def _paragraphs(frame: Any) -> Iterator[Block]:
+    """Yield the paragraphs of a text; those that have numbers with them."""
+    reached: dict[int, tuple[str, int]] = {}
     for paragraph in frame.paragraphs:
-        text = paragraph.text.replace("\v", "\n")
-        yield Item(text, paragraph.level - 1) if paragraph.level else Paragraph(text)
+        text, level = "".join(_words(paragraph._p)), paragraph.level  # noqa: SLF001  no public name
+        numbered = next(iter(paragraph._p.xpath("./a:pPr/a:buAutoNum")), None)  # noqa: SLF001
+        for deeper in [each for each in reached if each > level or (each == level and numbered is None)]:
+            del reached[deeper]
+        if not text.strip():
+            continue
+        if numbered is None:
+            yield Item(text, level - 1) if level else Paragraph(text)
+            continue
+        written, form = numbered.get("startAt", ""), numbered.get("type", "")
+        known, number = reached.get(level, ("", 0))
+        number = number + 1 if known == f"{form} {written}" else int(written) if written.isdecimal() else 1
+        reached[level] = f"{form} {written}", number
+        mark = _number_mark(number, form)
+        yield Item(text, level, mark) if mark[:-1].isdecimal() and mark[-1] in ".)" else Paragraph(f"{mark} {text}")
+
+
+def _number_mark(number: int, form: str) -> str:
+    """Return what stands before a numbered paragraph: `3.`, `(a)`."""
+    kinds = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
+    kind = next((written for name, written in kinds.items() if form.startswith(name)), "decimal")
+    before, after = ("(", ")") if form.endswith("ParenBoth") else ("", ")" if form.endswith("ParenR") else ".")
+    return f"{before}{written_number(number, kind)}{after}"
+
+
+def _words(paragraph: Any) -> Iterator[str]:
+    """Yield the text of a paragraph, with marks of superscripts and subscripts, and formulas as text."""
+    for element in paragraph:
+        name = etree.QName(element).localname if isinstance(element.tag, str) else ""
+        if name == "br":
+            yield "\n"
+        elif name == "r" or (name == "fld" and element.get("type") != "slidenum"):
+            text = (element.findtext(f"{DRAWING}t") or "").replace("\v", "\n")
+            baseline = element.find(f"{DRAWING}rPr")
+            place = "" if baseline is None else baseline.get("baseline", "").rstrip("%")
+            is_moved = place.strip("-0") != "" and text.strip() != ""
+            yield (f"_{text}" if place.startswith("-") else raised(text)) if is_moved else text
+        elif name == "m":
+            yield "".join(formula_text(formula) for formula in element.iter("{*}oMath"))
+
+
+def _frame_lines(frame: Any) -> Iterator[str]:
+    for paragraph in frame.paragraphs:
+        yield " ".join("".join(_words(paragraph._p)).split())  # noqa: SLF001  no public name
 
 
 def _cell_text(cell: Any) -> str:
-    return "" if cell.is_spanned else _without_breaks(cell.text_frame.text)
-
-
-def _without_breaks(text: str) -> str:
-    return text.replace("\v", " ")
+    return "" if cell.is_spanned else " ".join(filter(None, _frame_lines(cell.text_frame)))
 
 
 # --- workbooks -------------------------------------------------------------------------------------------------------
@@ -124,6 +190,8 @@ def cell_text(value: object, number_format: str) -> str:
             return _moment(value, number_format)
         case date():
             return value.isoformat()
+        case time() if not value.hour and {"h", "s"}.isdisjoint(_signs(number_format)):
+            return "0"  # as a date, zero would be the last day of 1899
         case time():
             return value.isoformat("auto" if value.second or value.microsecond else "minutes")
         case timedelta():
@@ -139,36 +207,97 @@ def _signs(number_format: str) -> str:
 
 
 def _moment(value: datetime, number_format: str) -> str:
-    """Write the parts of a moment that the format has: a date, a time, or both."""
+    """Write the parts of a moment that the format has: a date, a month, a year, a time, or a date and a time."""
     signs = _signs(number_format)
     has_date, has_time = not {"y", "d"}.isdisjoint(signs) or "mmm" in signs, not {"h", "s"}.isdisjoint(signs)
     clock = value.time().isoformat("auto" if value.second else "minutes")
     if has_time and not has_date:
         return clock
-    return f"{value.date()} {clock}" if has_time or value.time() != time() else value.date().isoformat()
+    if has_time or value.time() != time():
+        return f"{value.date()} {clock}"
+    if "y" in signs and "d" not in signs:
+        return f"{value:%Y-%m}" if "m" in signs else f"{value:%Y}"
+    return value.date().isoformat()
 
 
 def _duration(value: timedelta, number_format: str) -> str:
-    """Write hours beyond 24 as hours: 37:30."""
-    seconds = round(value.total_seconds())
+    """Write hours beyond 24 as hours, 37:30, or as the minutes or seconds that the format counts."""
+    seconds, signs = round(value.total_seconds()), number_format.lower()
     sign, seconds = "-" if seconds < 0 else "", abs(seconds)
     minutes, rest = divmod(seconds, 60)
-    if "h" not in number_format.lower():
-        return f"{sign}{minutes}:{rest:02}"
+    if "h" not in signs:
+        if "s" not in signs:
+            return f"{sign}{minutes}"
+        return f"{sign}{minutes}:{rest:02}" if "m" in signs else f"{sign}{seconds}"
     clock = f"{sign}{minutes // 60:02}:{minutes % 60:02}"
     return f"{clock}:{rest:02}" if rest or "s" in _signs(number_format) else clock
 
 
 def _number(value: float, number_format: str) -> str:
+    """Write a number with all its digits, and with the words and signs that its format writes around them."""
     number = Decimal(value) if isinstance(value, int) else Decimal(f"{value:.{SIGNIFICANT}g}")
-    signs = _signs(number_format)
-    percent = PERCENT.search(signs)
-    if percent is not None:
-        decimals = len(signs.partition(".")[2].partition("%")[0].strip())
-        written = f"{number * 100:f}"
-        fraction = written.partition(".")[2].rstrip("0")
-        return f"{number * 100:.{max(decimals, len(fraction))}f}{percent[1]}%"
-    if value == number == int(number) and ZEROS.fullmatch(signs):
-        return f"{int(number):0{len(signs)}}"
+    sections = _sections(number_format)
+    tokens = sections[0]
+    if number < 0 and len(sections) > 1 and not any(is_place for is_place, _ in sections[1]):
+        tokens = sections[1]
+    elif number == 0 and len(sections) > 2:
+        tokens = sections[2]
+    places = [index for index, (is_place, _) in enumerate(tokens) if is_place]
+    texts = [text for _, text in tokens]
+    if not places:
+        words = "".join(texts).strip(" @")
+        return words if any(map(str.isalnum, words)) else _plain(number)
+    before, inner, after = texts[: places[0]], tokens[places[0] : places[-1] + 1], texts[places[-1] + 1 :]
+    sign, number = "-" if number < 0 else "", abs(number) * (100 if "%" in texts else 1)
+    return f"{sign}{''.join(before).lstrip()}{_digits(number, inner)}{''.join(after).rstrip()}"
+
+
+@lru_cache(maxsize=1_000)
+def _sections(number_format: str) -> list[list[tuple[bool, str]]]:
+    """Return the sections of a number format: of positive numbers, negative ones, and zero."""
+    return [_tokens(section) for section in SECTION.findall(number_format)]
+
+
+def _tokens(section: str) -> list[tuple[bool, str]]:
+    """Divide a section of a number format into places of digits (true) and text (false)."""
+    tokens = list[tuple[bool, str]]()
+    for match in FORMAT_PART.finditer(section):
+        if match["places"] is not None:
+            tokens.append((True, match["places"].lower()))
+        elif match["filler"] is not None:
+            tokens.append((False, " "))
+        elif match["ignored"] is None:
+            text = next(match[name] for name in ("quoted", "escaped", "currency", "sign") if match[name] is not None)
+            tokens.append((False, text))
+    return tokens
+
+
+def _digits(number: Decimal, tokens: list[tuple[bool, str]]) -> str:
+    """Write a number with at least as many decimals and leading zeros as its format has places."""
+    places = "".join(text for is_place, text in tokens if is_place)
+    if not set(places) <= set("0#.,"):  # as a fraction, or with an exponent
+        return _plain(number)
+    if not all(is_place for is_place, _ in tokens):  # a telephone number
+        return _filled(str(int(number)), tokens) if number == int(number) else _plain(number)
+    number /= Decimal(1000) ** (len(places) - len(places.rstrip(",")))
+    whole, _, fraction = places.partition(".")
+    exact = f"{number:f}".partition(".")[2].rstrip("0")
+    written = f"{number:.{max(fraction.count('0'), len(exact))}f}"
+    length = len(written.partition(".")[0])
+    return "0" * (whole.count("0") - length) + written
+
+
+def _filled(digits: str, tokens: list[tuple[bool, str]]) -> str:
+    """Put digits into the places of a format, from the right; those that are left stand before them."""
+    rest, written = list(digits), ""
+    for is_place, text in reversed(tokens):
+        if not is_place:
+            written = text + written
+        for place in reversed(text if is_place else ""):
+            written = (rest.pop() if rest else "0" if place == "0" else "") + written
+    return "".join(rest) + written
+
+
+def _plain(number: Decimal) -> str:
     written = f"{number:f}"
     return written.rstrip("0").rstrip(".") if "." in written else written

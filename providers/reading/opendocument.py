@@ -1,4 +1,4 @@
-"""Texts of OpenDocument as blocks: one walk over `content.xml`.
+"""Texts, sheets and presentations of OpenDocument as blocks: one walk over `content.xml`.
 
 Notes, annotations, deleted text and the marks of all of them are not read.
 """
@@ -17,17 +17,20 @@ from providers.reading.canonical_text import (
     DocumentFacts,
     Heading,
     Item,
+    Page,
     Paragraph,
     TableRow,
     stated_facts,
 )
-from providers.reading.word import block_text, written_number
+from providers.reading.notation import formula_text, written_number
+from providers.reading.word import block_text, is_page_number
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
 OPEN: Final = "urn:oasis:names:tc:opendocument:xmlns"
 SPACES: Final = {
-    **{name: f"{OPEN}:{name}:1.0" for name in ("office", "text", "table", "style", "meta")},
+    **{name: f"{OPEN}:{name}:1.0" for name in ("office", "text", "table", "style", "meta", "presentation")},
+    "xlink": "http://www.w3.org/1999/xlink",
     "draw": f"{OPEN}:drawing:1.0",
     "svg": f"{OPEN}:svg-compatible:1.0",
     "dc": "http://purl.org/dc/elements/1.1/",
@@ -43,13 +46,19 @@ SKIPPED: Final = frozenset(
     map(
         _name,
         """text:note office:annotation office:annotation-end text:tracked-changes text:ruby-text office:forms
-        text:sequence-decls text:variable-decls text:user-field-decls draw:image draw:object table:table-columns
-        table:table-column table:shapes svg:title svg:desc""".split(),
+        text:sequence-decls text:variable-decls text:user-field-decls draw:image table:table-columns
+        table:table-column table:shapes svg:title svg:desc office:scripts text:page-number text:page-count
+        presentation:date-time-decl presentation:footer-decl presentation:header-decl""".split(),
     )
 )
 SIGNS: Final = {_name("text:tab"): "\t", _name("text:line-break"): "\n"}
 SPACE, HEADING, PARAGRAPH, LIST = (_name(f"text:{name}") for name in ("s", "h", "p", "list"))
 TABLE, ROW = _name("table:table"), _name("table:table-row")
+OBJECT, SLIDE, FRAME, NOTES = (_name(f"draw:{name}") for name in ("object", "page", "frame", "notes"))
+BODIES: Final = tuple(_name(f"office:{name}") for name in ("text", "spreadsheet", "presentation"))
+HEADING_LEVEL: Final = 2
+"""Level of the titles of slides and sheets, below the title of the document."""
+MAX_FORMULA_BYTES: Final = 200_000
 CELLS: Final = frozenset((_name("table:table-cell"), _name("table:covered-table-cell")))
 BOXES: Final = frozenset((_name("draw:text-box"), _name("draw:custom-shape"), _name("draw:rect")))
 ITEMS: Final = frozenset((_name("text:list-item"), _name("text:list-header")))
@@ -66,13 +75,17 @@ def read_opendocument(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
         content, styles, meta = (
             _parsed(archive.read(name)) if name in names else None for name in ("content.xml", "styles.xml", "meta.xml")
         )
+        inner = [part for part in archive.infolist() if part.filename.endswith("/content.xml")]
+        parts = {part.filename: archive.read(part) for part in inner if part.file_size <= MAX_FORMULA_BYTES}
     if content is None:
         raise ValueError("an archive without content")
     roots = [root for root in (styles, content) if root is not None]
-    body = content.find(f".//{_name('office:text')}")
-    reader = _Reader(roots)
+    body = next(content.iter(*BODIES), content)
+    reader = _Reader(roots, parts)
+    if body.tag != BODIES[0] and body is not content:
+        return reader.sheets(body) if body.tag == BODIES[1] else reader.slides(body), _facts(meta)
     headers, footers = (reader.edge(roots, name) for name in ("header", "footer"))
-    return chain(headers, reader.blocks(body if body is not None else content), footers), _facts(meta)
+    return chain(headers, reader.blocks(body), footers), _facts(meta)
 
 
 def _parsed(raw: bytes) -> Element:
@@ -104,7 +117,9 @@ class _Level:
 
 
 class _Reader:
-    def __init__(self, roots: list[Element]) -> None:
+    def __init__(self, roots: list[Element], parts: dict[str, bytes]) -> None:
+        self._parts = parts
+        """Documents inside the document, by the names of their parts."""
         self._lists: dict[str, dict[int, _Level]] = {}
         self._headings: dict[int, _Level] = {}
         self._hidden: set[str] = set()
@@ -133,7 +148,26 @@ class _Reader:
         """Yield the texts of page headers or page footers, equal ones once."""
         names = [_name(f"style:{name}{variant}") for variant in ("", "-left", "-first")]
         texts = (text for root in roots for part in root.iter(*names) for text in block_text(self.blocks(part)))
-        yield from map(Paragraph, dict.fromkeys(filter(None, texts)))
+        yield from map(Paragraph, dict.fromkeys(text for text in texts if not is_page_number(text)))
+
+    def sheets(self, body: Element) -> Iterator[Block]:
+        """Yield each sheet under its name, hidden ones too, with its cells as they are shown."""
+        for sheet in body.iterchildren(TABLE):
+            rows = self._rows(sheet)
+            if rows:
+                yield Heading(sheet.get(_name("table:name"), ""), HEADING_LEVEL)
+                yield from map(TableRow, rows)
+
+    def slides(self, body: Element) -> Iterator[Block]:
+        """Yield each slide under its title, and then its notes."""
+        for number, slide in enumerate(body.iterchildren(SLIDE), 1):
+            yield Page(number)
+            titles = [frame for frame in slide.iterchildren(FRAME) if frame.get(_name("presentation:class")) == "title"]
+            for frame in titles:
+                yield Heading(" ".join(block_text(self.blocks(frame))), HEADING_LEVEL)
+            for element in slide:
+                if element not in titles:
+                    yield from self.blocks([element])
 
     def blocks(self, parent: Element, depth: int = 0) -> Iterator[Block]:
         """Yield the blocks of the text, a section, a cell or a text box."""
@@ -206,19 +240,24 @@ class _Reader:
         return _mark(form, self._numbers[level], "".join(f"{self._numbers.get(each, 1)}." for each in above))
 
     def _table(self, table: Element) -> Iterator[Block]:
-        rows = []
-        for row in _descendants(table, ROW):
-            cells = [text for cell in row if cell.tag in CELLS for text in self._cell(cell)]
-            while cells and not cells[-1]:
-                cells.pop()
-            times = _integer(row, "table:number-rows-repeated", 1)
-            rows += [cells] * (min(times, MAX_REPEATED) if any(cells) else 0)
+        rows = self._rows(table)
         if max(map(len, rows), default=0) > 1:
             yield from map(TableRow, rows)
         else:  # a frame around a text
             for row in _descendants(table, ROW):
                 for cell in (cell for cell in row if cell.tag in CELLS):
                     yield from self.blocks(cell)
+
+    def _rows(self, table: Element) -> list[list[str]]:
+        """Return the rows that have words, without the empty cells at their ends."""
+        rows = list[list[str]]()
+        for row in _descendants(table, ROW):
+            cells = [text for cell in row if cell.tag in CELLS for text in self._cell(cell)]
+            while cells and not cells[-1]:
+                cells.pop()
+            times = _integer(row, "table:number-rows-repeated", 1)
+            rows += [cells] * (min(times, MAX_REPEATED) if any(cells) else 0)
+        return rows
 
     def _cell(self, cell: Element) -> list[str]:
         text = " ".join(filter(None, block_text(self.blocks(cell))))
@@ -235,10 +274,20 @@ class _Reader:
                 yield " " * min(_integer(element, "text:c", 1), MAX_REPEATED)
             elif tag in BOXES:
                 boxes.append(element)
+            elif tag == OBJECT:
+                yield self._formula(element)
             elif isinstance(tag, str) and tag not in SKIPPED and style not in self._hidden:
                 inner = "".join(self._words(element, boxes))
                 yield f"{self._raised[style]}{inner}" if style in self._raised and inner.strip() else inner
             yield _spaced(element.tail)
+
+    def _formula(self, element: Element) -> str:
+        """Return the formula in an object, or the empty text for a chart and the like."""
+        inner = next((child for child in element if isinstance(child.tag, str)), None)
+        place = element.get(_name("xlink:href"), "").removeprefix("./").strip("/")
+        if inner is None and (raw := self._parts.get(f"{place}/content.xml")) is not None:
+            inner = _parsed(raw)
+        return formula_text(inner) if inner is not None and etree.QName(inner).localname == "math" else ""
 
 
 def _spaced(text: str | None) -> str:

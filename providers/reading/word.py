@@ -5,7 +5,7 @@ walk reads the elements. Deleted text, hidden text, comments, footnotes and endn
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
@@ -25,6 +25,7 @@ from providers.reading.canonical_text import (
     raised,
     stated_facts,
 )
+from providers.reading.notation import diagram_lines, formula_text, written_number
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
@@ -49,15 +50,15 @@ SIGNS: Final = {
     qn("w:tab"): "\t", qn("w:ptab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-",
 }  # fmt: skip
 """Elements that stand for one character. The hyphen that does not break is a hyphen to who searches for it."""
-TEXTS: Final = _names("w:t", "m:t")
+TEXT, FORMULA = qn("w:t"), next(iter(_names("m:oMath")))
+DIAGRAM: Final = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 PARAGRAPH, TABLE, ROW, CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 RUN, BOX, SYMBOL, ALTERNATIVES = qn("w:r"), qn("w:txbxContent"), qn("w:sym"), next(iter(_names("mc:AlternateContent")))
 VALUE: Final = qn("w:val")
 PRIVATE_USE: Final = range(0xE000, 0xF900)
 MAX_LEVELS: Final = 9
+MAX_SPAN: Final = 64  # columns of one cell, or before a row
 MAX_STYLES: Final = 20  # styles that a style may be based on, one on another
-ROMAN: Final = ((1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
-                (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))  # fmt: skip
 OFF: Final = frozenset(("0", "false", "off", "none"))
 
 
@@ -78,6 +79,7 @@ class _Style:
     """Level of the headings of this style, or 0."""
     number: Element | None = None
     """`w:numPr` of the style."""
+    is_hidden: bool = False
 
 
 @dataclass(slots=True)
@@ -88,6 +90,8 @@ class _Level:
     text: str = ""
     start: int = 1
     legal: bool = False
+    restarts: bool = True
+    """Whether its numbers begin again below each number of a level above."""
 
 
 @dataclass(slots=True)
@@ -102,6 +106,9 @@ class _Reader:
     def __init__(self, document: Any) -> None:
         self._document = document
         self._styles = _styles(document.styles.element)
+        self._hidden = frozenset(name for name, style in self._styles.items() if style.is_hidden)
+        self._unfinished = ""
+        """Text of a paragraph whose end was deleted: it belongs to the next one."""
         self._default = _find(document.styles.element, "./w:style[@w:type='paragraph'][@w:default='1']/@w:styleId")
         numbering = [
             part.element if hasattr(part, "element") else None
@@ -122,9 +129,12 @@ class _Reader:
             for name, texts in (("header", headers), ("footer", footers)):
                 for part in (getattr(section, kind.format(name)) for kind in kinds):
                     if not part.is_linked_to_previous:
-                        texts.update(dict.fromkeys(block_text(self._blocks(part._element))))  # noqa: SLF001  no public name
+                        found = block_text(self._blocks(part._element))  # noqa: SLF001  no public name
+                        texts.update(dict.fromkeys(text for text in found if not is_page_number(text)))
         yield from map(Paragraph, headers)
         yield from self._blocks(self._document.element.body)
+        if self._unfinished:
+            yield Paragraph(self._unfinished)
         yield from map(Paragraph, footers)
 
     def _blocks(self, parent: Element) -> Iterator[Block]:
@@ -140,11 +150,16 @@ class _Reader:
     def _paragraph(self, paragraph: Element) -> Iterator[Block]:
         """Yield a paragraph, and then the text boxes that are anchored in it."""
         boxes: list[Element] = []
-        text = "".join(_words(paragraph, boxes)).strip()
         properties = paragraph.find(qn("w:pPr"))
+        text = self._unfinished + "".join(_words(paragraph, boxes, self._hidden))
+        self._unfinished = ""
+        if properties is not None and _find(properties, "./w:rPr/w:del"):
+            self._unfinished, text = text, ""
+        text = text.strip()
         named = None if properties is None else properties.find(qn("w:pStyle"))
         name = named.get(VALUE) if named is not None else next(iter(self._default), "")
         style = self._styles.get(name, _Style())
+        text = "" if style.is_hidden else text
         heading, number = style.heading, style.number
         if properties is not None:
             outline, own = properties.find(qn("w:outlineLvl")), properties.find(qn("w:numPr"))
@@ -159,24 +174,32 @@ class _Reader:
             else:
                 yield Paragraph(f"{label} {text}")
         for box in boxes:
-            yield from self._blocks(box)
+            yield from self._diagram(box) if box.tag == DIAGRAM else self._blocks(box)
+
+    def _diagram(self, diagram: Element) -> Iterator[Block]:
+        """Yield the words of a diagram; one in a page header has its data beside that, and is not read."""
+        part = self._document.part.rels.get(diagram.get(qn("r:dm"), ""))
+        if part is not None and not part.is_external:
+            yield from map(Paragraph, diagram_lines(part.target_part.blob))
 
     def _table(self, table: Element) -> Iterator[Block]:
         rows = [row for row in _children(table, ROW) if not _find(row, "./w:trPr/w:del")]
-        cells = [list(_children(row, CELL)) for row in rows]
+        cells = [[cell for cell in _children(row, CELL) if not _find(cell, "./w:tcPr/w:cellDel")] for row in rows]
         if max(map(len, cells), default=0) <= 1:  # a frame around a text
             for cell in (cell for row in cells for cell in row):
                 yield from self._blocks(cell)
             return
-        for row in cells:
-            yield TableRow([text for cell in row for text in self._cell(cell)])
+        for row, inner in zip(rows, cells, strict=True):
+            before = _find(row, "string(./w:trPr/w:gridBefore/@w:val)")
+            gap = [""] * min(int(before), MAX_SPAN) if before.isdecimal() else []
+            yield TableRow([*gap, *(text for cell in inner for text in self._cell(cell))])
 
     def _cell(self, cell: Element) -> list[str]:
         """Return the text of a cell, and empty ones for the other columns that it spans."""
         merged = _find(cell, "./w:tcPr/w:vMerge[not(@w:val) or @w:val='continue']")
         text = "" if merged else " ".join(block_text(self._blocks(cell)))
         span = next(iter(_find(cell, "./w:tcPr/w:gridSpan/@w:val")), "1")
-        return [text, *[""] * (min(int(span), 64) - 1)] if span.isdecimal() else [text]
+        return [text, *[""] * (min(int(span), MAX_SPAN) - 1)] if span.isdecimal() else [text]
 
 
 @cache
@@ -200,6 +223,11 @@ def block_text(blocks: Iterable[Block]) -> Iterator[str]:
                 yield block.text.strip()
 
 
+def is_page_number(text: str) -> bool:
+    """Return whether a page header is empty or a number: that of the page on which a program saved it."""
+    return not text.strip(" -–—|/.").strip() or text.strip(" -–—|/.").isdecimal()
+
+
 def _children(parent: Element, tag: str) -> Iterator[Element]:
     """Yield the rows of a table, or the cells of a row, also those in content controls."""
     for element in parent:
@@ -209,36 +237,40 @@ def _children(parent: Element, tag: str) -> Iterator[Element]:
             yield from _children(element, tag)
 
 
-def _words(parent: Element, boxes: list[Element]) -> Iterator[str]:
-    """Yield the text within a paragraph; note the text boxes on the way."""
+def _words(parent: Element, boxes: list[Element], hidden: frozenset[str]) -> Iterator[str]:
+    """Yield the text within a paragraph, without that of hidden styles; note text boxes and diagrams on the way."""
     for element in parent:
         tag = element.tag
         if tag in SKIPPED or not isinstance(tag, str):
             continue
-        if tag in TEXTS:
+        if tag == TEXT:
             yield (element.text or "").replace("\n", " ")
         elif tag in SIGNS:
             yield SIGNS[tag]
-        elif tag == BOX:
+        elif tag == FORMULA:
+            yield formula_text(element)
+        elif tag in {BOX, DIAGRAM}:
             boxes.append(element)
         elif tag == RUN:
-            yield from _run(element, boxes)
+            yield from _run(element, boxes, hidden)
         elif tag == SYMBOL:
             yield _symbol(element.get(qn("w:char"), ""))
         elif tag == ALTERNATIVES:  # the first choice is what current programs show; the fallback says it again
             choices = [choice for choice in element if choice.tag not in SKIPPED] or list(element)
             for choice in choices[:1]:
-                yield from _words(choice, boxes)
+                yield from _words(choice, boxes, hidden)
         else:
-            yield from _words(element, boxes)
+            yield from _words(element, boxes, hidden)
 
 
-def _run(run: Element, boxes: list[Element]) -> Iterator[str]:
+def _run(run: Element, boxes: list[Element], hidden: frozenset[str]) -> Iterator[str]:
     properties = run.find(qn("w:rPr"))
-    hidden = None if properties is None else properties.find(qn("w:vanish"))
-    if hidden is not None and hidden.get(VALUE) not in OFF:
+    vanish = None if properties is None else properties.find(qn("w:vanish"))
+    style = None if properties is None else properties.find(qn("w:rStyle"))
+    by_style = style is not None and style.get(VALUE) in hidden
+    if by_style if vanish is None else vanish.get(VALUE) not in OFF:
         return
-    text = "".join(_words(run, boxes))
+    text = "".join(_words(run, boxes, hidden))
     place = None if properties is None else properties.find(qn("w:vertAlign"))
     match None if place is None else place.get(VALUE):
         case "superscript":
@@ -264,12 +296,14 @@ def _heading_level(outline: Element) -> int:
 
 
 def _styles(root: Element) -> dict[str, _Style]:
-    """Return the paragraph styles by id."""
-    elements = {style.get(qn("w:styleId")): style for style in _find(root, "./w:style[@w:type='paragraph']")}
+    """Return the styles of paragraphs and of runs by id."""
+    written = _find(root, "./w:style[@w:type='paragraph' or @w:type='character']")
+    elements = {style.get(qn("w:styleId")): style for style in written}
     styles: dict[str, _Style] = {}
     for name, style in elements.items():
-        found, current = _Style(), style
+        found, current, vanish = _Style(), style, None
         for _ in range(MAX_STYLES):
+            vanish = next(iter(_find(current, "./w:rPr/w:vanish")), None) if vanish is None else vanish
             outline, number = _find(current, "./w:pPr/w:outlineLvl"), _find(current, "./w:pPr/w:numPr")
             found.heading = found.heading or (_heading_level(outline[0]) if outline else 0)
             title = (_find(current, "string(./w:name/@w:val)") or "").lower()
@@ -280,6 +314,7 @@ def _styles(root: Element) -> dict[str, _Style]:
             current = elements.get(_find(current, "string(./w:basedOn/@w:val)"))
             if current is None:
                 break
+        found.is_hidden = vanish is not None and vanish.get(VALUE) not in OFF
         styles[name] = found
     return styles
 
@@ -290,6 +325,8 @@ class _Numbering:
     def __init__(self, root: Element | None) -> None:
         self._lists: dict[str, _List] = {}
         self._by_number: dict[str, str] = {}
+        self._own_levels: dict[str, dict[int, _Level]] = {}
+        """Levels that only one number of a list has, by that number."""
         self._restarts: dict[str, dict[int, int]] = {}
         """Numbers that restart a list when they are first used, by the number of the list and the level."""
         if root is None:
@@ -304,6 +341,8 @@ class _Numbering:
                 start, level = _find(override, "string(./w:startOverride/@w:val)"), override.get(qn("w:ilvl"), "0")
                 if start.isdecimal() and level.isdecimal():
                     self._restarts.setdefault(name, {})[int(level)] = int(start)
+                for own in _find(override, "./w:lvl"):
+                    self._own_levels.setdefault(name, {})[int(own.get(qn("w:ilvl"), "0"))] = _level(own)
 
     def next(self, number: Element) -> tuple[int, str]:
         """Return the level of the next paragraph of a list, and what stands before it: `-`, `3.`, `2.1`, or nothing."""
@@ -314,13 +353,19 @@ class _Numbering:
             return 0, ""
         for each, start in self._restarts.pop(name, {}).items():
             shared.reached[each] = start - 1
-            for deeper in range(each + 1, MAX_LEVELS):
-                del shared.reached[deeper]
-        own = shared.levels.get(level, _Level(form="bullet"))
+            _forget_below(shared, each)
+        levels = shared.levels | self._own_levels.get(name, {})
+        own = levels.get(level, _Level(form="bullet"))
         shared.reached[level] = shared.reached[level] + 1 if level in shared.reached else own.start
-        for deeper in range(level + 1, MAX_LEVELS):
+        _forget_below(shared, level)
+        return level, _label(levels, shared.reached, own)
+
+
+def _forget_below(shared: _List, level: int) -> None:
+    """Begin the numbers of the deeper levels again, unless they go through the whole list."""
+    for deeper in range(level + 1, MAX_LEVELS):
+        if shared.levels.get(deeper, _Level()).restarts:
             del shared.reached[deeper]
-        return level, _label(shared, own)
 
 
 def _level(level: Element) -> _Level:
@@ -330,36 +375,18 @@ def _level(level: Element) -> _Level:
         text=_find(level, "string(./w:lvlText/@w:val)"),
         start=int(start) if start.isdecimal() else 1,
         legal=bool(_find(level, "./w:isLgl")),
+        restarts=_find(level, "string(./w:lvlRestart/@w:val)") != "0",
     )
 
 
-def _label(shared: _List, own: _Level) -> str:
-    """Return what stands before a paragraph of a level."""
+def _label(levels: Mapping[int, _Level], reached: Mapping[int, int], own: _Level) -> str:
+    """Return what is written before a paragraph of a level; nothing for a bullet that is a space."""
     if own.form == "bullet":
-        return "-"
+        return "-" if own.text.strip() else ""
     label = own.text
     for place in range(MAX_LEVELS):
         if f"%{place + 1}" in label:
-            level = shared.levels.get(place, _Level())
-            number = shared.reached.get(place, level.start)
+            level = levels.get(place, _Level())
+            number = reached.get(place, level.start)
             label = label.replace(f"%{place + 1}", written_number(number, "decimal" if own.legal else level.form))
     return " ".join(label.split())
-
-
-def written_number(number: int, form: str) -> str:
-    """Write a number in a form of numbering; forms of other scripts become decimal ones."""
-    match form:
-        case "none":
-            return ""
-        case "decimalZero":
-            return f"{number:02}"
-        case "lowerLetter" | "upperLetter" if number > 0:
-            letters = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, 9)
-            return letters.upper() if form.startswith("upper") else letters
-        case "lowerRoman" | "upperRoman" if 0 < number < 4000:
-            written = ""
-            for value, letters in ROMAN:
-                written += letters * (number // value)
-                number %= value
-            return written.upper() if form.startswith("upper") else written
-    return str(number)

@@ -192,7 +192,7 @@ def test_invisible_words_of_a_scan_are_read() -> None:
         (OLE + "EncryptedPackage".encode("utf-16-le"), "a.docx", "encrypted", ""),
         (OLE, "a.doc", "wrong_type", "save it as .docx"),
         (OLE, "a.msg", "wrong_type", "save it as .eml"),
-        (archive_of({"x": "x"}), "a.ods", "wrong_type", "save it as .xlsx"),
+        (archive_of({"x": "x"}), "a.xlsb", "wrong_type", "save it as .xlsx"),
     ],
 )
 def test_what_cannot_be_read_has_a_typed_reason(raw: bytes, name: str, kind: str, reason: str) -> None:
