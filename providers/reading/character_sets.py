@@ -72,6 +72,9 @@ SYSTEMS: Final = 4
 CURRENCY_SIGN: Final = "¤"  # nobody writes it; ISO 8859-15 has the sign of the euro in its place
 CAPITAL_WITHIN: Final = re.compile(r"(?<=[a-zß-ÿ])(?![A-Z])[^\W\d_a-zß-ÿ]")
 """A letter that may be a capital, behind a small one."""
+MIXED: Final = re.compile(rb"[A-Za-z](?=[\x80-\xff])|[\x80-\xff](?=[A-Za-z])")
+MIXED_SHARE: Final = 0.3
+"""Neighbours of a letter of ASCII and another one, for each byte beyond ASCII, from which a text is Latin."""
 SCRIPTS: Final = (
     (("cp1251", "koi8_u", "iso8859_5", "cp866", "mac_cyrillic"), "А-Яа-яЁёІіЇїЄєҐґЎўЈјЉљЊњЋћЏџЂђ", "оеаинтсрвлкмі"),
     (("cp1253", "iso8859_7"), "Ͱ-Ͽ", "αοιετσνηυρπκμλςάόίέή"),
@@ -148,7 +151,9 @@ def _likely_set(sample: bytes) -> str:
     """Return the likely character set of a text that declares none: of another script, or of a Latin one."""
     beyond = sum(byte > 127 for byte in sample)
     letters = beyond + sum(chr(byte).isalpha() for byte in sample if byte < 128)
-    if beyond >= LATIN_SHARE * letters:
+    mixed = len(MIXED.findall(sample))
+    latin = _latin_set(sample)
+    if beyond >= LATIN_SHARE * letters and not (latin and mixed >= MIXED_SHARE * beyond):
         for codec in ("euc_jp", "cp932"):
             if len(KANA.findall(sample.decode(codec, "replace"))) > KANA_SHARE * beyond:
                 return codec
@@ -157,12 +162,17 @@ def _likely_set(sample: bytes) -> str:
             return codec
         guess = from_bytes(sample).best()
         return guess.encoding if guess else "cp1252"
+    return latin or "cp1252"
+
+
+def _latin_set(sample: bytes) -> str | None:
+    """Return the set in which all letters of a text are of the alphabet of one language."""
     for system, (windows, alphabet) in product(range(SYSTEMS), ALPHABETS):
         codec = (windows, *OTHER_SETS[windows])[system]
         text = sample.decode(codec, "replace")
         if _fits(text, alphabet):
             return "iso8859_15" if codec == "cp1252" and CURRENCY_SIGN in text else codec
-    return "cp1252"
+    return None
 
 
 def _shares_of_frequent_letters(sample: bytes) -> Iterator[tuple[float, str]]:

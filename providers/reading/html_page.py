@@ -53,6 +53,7 @@ PARTS: Final = {
     **dict.fromkeys(("select", "textarea", "datalist"), "form fields"),
 }  # fmt: skip
 """Name of a part that is not read, by its element; all others are navigation."""
+BESIDE: Final = "text beside the main part"
 UNCOUNTED: Final = (DROPPED - {*PARTS, "nav", "menu"}) | {"annotation", "annotation-xml"}
 """Elements without words of the page."""
 WORDS: Final = re.compile(r"[^\W_]+")
@@ -137,7 +138,7 @@ class HtmlContent:
     html: str
     facts: DocumentFacts
     visible: int = 0
-    """Words that the page shows, by the simplest extraction; without the links of navigation that is not read."""
+    """Words that the page shows, by the simplest extraction; without links and labels of what is not read."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Number of the words among them that are not read, by the part of the page."""
 
@@ -161,12 +162,12 @@ def read_html(markup: str, *, is_xml: bool = False) -> HtmlContent:
         return HtmlContent("", facts)
     writer = _Writer(_opened(body))
     try:
-        whole = writer.write(body, 0)
+        writer.write(body, 0)
     except RecursionError as error:
         raise SourceUnreadable("too_large", "elements are nested too deep") from error
-    content, links = writer.content(whole)
-    visible = _visible_words(body, writer.opened)[0] - writer.links_left_out
-    return HtmlContent(content, replace(facts, links=links), visible, writer.left_out)
+    content, links = writer.content()
+    visible, counts = writer.left_out(body)
+    return HtmlContent(content, replace(facts, links=links), visible, counts)
 
 
 def _xml_root(data: bytes) -> Element | None:
@@ -222,12 +223,12 @@ class _Writer:
     """Walks a page once, and writes its text and the elements that Markdown supports."""
 
     def __init__(self, opened: frozenset[str]) -> None:
-        self.opened = opened
-        self.left_out: Counter[str] = Counter()
-        self.links_left_out = 0
+        self._opened = opened
+        self._dropped: list[tuple[str, Element]] = []
+        """What is not read of the page, and its name."""
         self._parts: list[str] = []
-        self._main_elements: list[tuple[int, int, int, tuple[int, int]]] = []
-        """First part, last part, number of characters, and words and those of links of each main element."""
+        self._main_elements: list[tuple[int, int, int, Element]] = []
+        """First part, last part and number of characters of each main element, and the element."""
         self._lists: list[_Numbers] = []
         """Numbered lists around the current position."""
         self._characters = self._titles = 0
@@ -238,17 +239,12 @@ class _Writer:
         self._links: list[tuple[int, str]] = []
         """Index among the parts, and address."""
 
-    def content(self, whole: tuple[int, int]) -> tuple[str, list[str]]:
+    def content(self) -> tuple[str, list[str]]:
         """Return the only main element, if it is long enough, else the whole page; and its links.
 
-        Links are in order, each once. `whole`: words of the page, and those of links.
+        Links are in order, each once.
         """
-        nothing = (0, 0, 0, (0, 0))
-        start, end, characters, inside = self._main_elements[0] if len(self._main_elements) == 1 else nothing
-        if characters < MIN_MAIN_CHARACTERS:
-            start, end = 0, len(self._parts)
-        else:
-            self._leave_out("text beside the main part", whole[0] - inside[0], whole[1] - inside[1])
+        start, end, _ = self._main_part()
         links = dict.fromkeys(address for index, address in self._links if start <= index < end)
         return "".join(self._parts[start:end]), list(links)
 
@@ -264,15 +260,35 @@ class _Writer:
             words, linked = words + child_words + self._text(child.tail), linked + child_linked
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
-    def _leave_out(self, part: str, words: int, linked: int) -> None:
-        """Count words that are not read; those of links are navigation."""
-        self.left_out[part] += max(0, words - linked)
-        self.links_left_out += linked
+    def _main_part(self) -> tuple[int, int, Element | None]:
+        """Return the first and last part of the text of the main element, and the element; else of the whole page."""
+        main = self._main_elements[0] if len(self._main_elements) == 1 else None
+        if main is None or main[2] < MIN_MAIN_CHARACTERS:
+            return 0, len(self._parts), None
+        return main[0], main[1], main[3]
+
+    def left_out(self, body: Element) -> tuple[int, Counter[str]]:
+        """Return the words of a page, and those among them that are not read, by the part of the page.
+
+        Links of such parts are none, and where a part has no sentence, its labels are none, either.
+        """
+        main, counts = self._main_part()[2], Counter[str]()
+        total = _size(_visible_text(body, self._opened))[0]
+        parts = [(part, _visible_text(element, self._opened)) for part, element in self._dropped]
+        if main is not None:
+            known = {main, *(element for _, element in self._dropped)}
+            parts.append((BESIDE, _visible_text(body, self._opened, frozenset(known))))
+        for part, text in parts:
+            words, linked = _size(text)
+            unlinked = words - linked if SENTENCE.search(text[0]) else 0
+            counts[part] += unlinked
+            total -= words - unlinked
+        return total, counts
 
     def _child(self, element: Element, depth: int) -> tuple[int, int]:
         """Write an element, unless it is invisible or navigation; return its words and those of links."""
         tag = element.tag
-        if not isinstance(tag, str) or is_hidden(element, self.opened):
+        if not isinstance(tag, str) or is_hidden(element, self._opened):
             return 0, 0
         if tag == "input":
             return 0, self._check_box(element)
@@ -281,7 +297,7 @@ class _Writer:
         is_button = tag == "button" and not _is_content_button(element)
         if tag in DROPPED or is_button or (may_be_dropped and role in NAVIGATION_ROLES):
             if tag not in UNCOUNTED:
-                self._leave_out(PARTS.get(tag, "navigation"), *_visible_words(element, self.opened))
+                self._dropped.append((PARTS.get(tag, "navigation"), element))
             return 0, 0
         if (
             role in BOOK_MARKS
@@ -289,7 +305,7 @@ class _Writer:
             or (tag == "caption" and element.getparent().tag == "table")
         ):
             return 0, 0  # a caption is already written above its table
-        start, characters, titles = len(self._parts), self._characters, self._titles
+        start, characters, titles, dropped = len(self._parts), self._characters, self._titles, len(self._dropped)
         self._titles += tag in HEADINGS
         words, linked = self._element(element, depth, names)
         mostly_links = linked >= max(1, MOSTLY_LINKS * words)
@@ -301,14 +317,13 @@ class _Writer:
             is_navigation = mostly_links or (is_label and not SENTENCE.search("".join(self._parts[start:])))
         if may_be_dropped and is_navigation:
             del self._parts[start:]
-            self._leave_out("navigation", words, linked)
+            self._dropped[dropped:] = [("navigation", element)]
             while self._links and self._links[-1][0] >= start:
                 self._links.pop()
             self._main_elements = [main for main in self._main_elements if main[0] < start]
             return 0, 0
         if tag == "main" or role == "main":
-            main = (start, len(self._parts), self._characters - characters, (words, linked))
-            self._main_elements.append(main)
+            self._main_elements.append((start, len(self._parts), self._characters - characters, element))
         return words, linked
 
     def _check_box(self, box: Element) -> int:
@@ -398,7 +413,7 @@ class _Writer:
         if self._nesting + 4 > MAX_WRITTEN_DEPTH or not _is_data(table):
             self._layout.add(table)
         for caption in table.iterchildren("caption"):
-            if not is_hidden(caption, self.opened):
+            if not is_hidden(caption, self._opened):
                 self._parts.append("<p>")
                 self.write(caption, depth + 1)
                 self._parts.append("</p>")
@@ -478,8 +493,8 @@ def _opened(body: Element) -> frozenset[str]:
     )
 
 
-def _visible_words(root: Element, opened: frozenset[str]) -> tuple[int, int]:
-    """Return the number of words that an element shows, by the simplest extraction, and of those in links."""
+def _visible_text(root: Element, opened: frozenset[str], without: frozenset[Element] = frozenset()) -> tuple[str, str]:
+    """Return the text that an element shows, by the simplest extraction, and that of its links."""
     pieces, linked, links = list[str](), list[str](), 0
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
@@ -487,13 +502,18 @@ def _visible_words(root: Element, opened: frozenset[str]) -> tuple[int, int]:
         gap = " " if tag in BETWEEN_WORDS else ""
         text = element.text if event == "start" else element.tail if element is not root else ""
         is_link = tag == "a" and element.get("href") is not None
-        if event == "start" and (tag in UNCOUNTED or is_hidden(element, opened)):
+        if event == "start" and (tag in UNCOUNTED or element in without or is_hidden(element, opened)):
             walk.skip_subtree()
             text = ""
         links += is_link if event == "start" else -is_link
         for texts in (pieces, linked) if links else (pieces,):
             texts.append(f"{gap}{text or ''}")
-    return len(WORDS.findall(clean("".join(pieces)))), len(WORDS.findall(clean("".join(linked))))
+    return clean("".join(pieces)), clean("".join(linked))
+
+
+def _size(text: tuple[str, str]) -> tuple[int, int]:
+    """Return the number of words of a text, and of those in links."""
+    return len(WORDS.findall(text[0])), len(WORDS.findall(text[1]))
 
 
 def _hides(declaration: str) -> bool:

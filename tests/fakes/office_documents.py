@@ -88,6 +88,18 @@ def odt(body: str, meta: str = "") -> bytes:
     return archive_of({"content.xml": content, "meta.xml": facts}, "application/vnd.oasis.opendocument.text")
 
 
+def open_document(kind: str, body: str) -> bytes:
+    """A spreadsheet or a presentation of OpenDocument."""
+    spaces = "xmlns:draw='urn:oasis:names:tc:opendocument:xmlns:drawing:1.0' "
+    spaces += "xmlns:presentation='urn:oasis:names:tc:opendocument:xmlns:presentation:1.0' "
+    spaces += "xmlns:svg='urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0'"
+    content = (
+        f"<office:document-content {ODT_SPACES} {spaces}><office:body><office:{kind}>{body}</office:{kind}></office:body>"
+        "</office:document-content>"
+    )
+    return archive_of({"content.xml": content}, f"application/vnd.oasis.opendocument.{kind}")
+
+
 def epub(chapters: dict[str, str], *, spine: str = "", facts: str = "", items: str = "") -> bytes:
     """A book of chapters by name."""
     listed = "".join(f'<item id="{name}" href="{name}" media-type="application/xhtml+xml"/>' for name in chapters)

@@ -305,3 +305,18 @@ def test_invisible_characters_go() -> None:
 def test_dates_go_as_far_as_they_are_written(value: str, expected: str | None) -> None:
     """To the day, the month or the year; what the calendar does not have is no date."""
     assert iso_date(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("=====\nTitle\n=====\n\nPart one\n~~~~~~~~\nWords.\n", "# Title\n\n## Part one\n\nWords."),
+        ("[source,python]\n----\nx = 1\ny = 2\n----\n", "[source,python]\n\nx = 1\ny = 2"),
+        ("Soup: 4 euro and bread\n-----\nTotal: 6\n", "Soup: 4 euro and bread\n\nTotal: 6"),
+        ("= Book\n\n== Part ==\nWords.\na == b\n", "# Book\n\n## Part\n\nWords.\na == b"),
+        ("One line.\nTwo lines\n---------\n", "One line.\nTwo lines"),
+    ],
+)
+def test_titles_of_plain_texts_have_a_line_of_signs_as_long_as_they_are(text: str, canonical: str) -> None:
+    """A line of another length divides two parts, or is around a listing, and makes no heading of words above it."""
+    assert extract(text.encode(), "a.txt").text == canonical

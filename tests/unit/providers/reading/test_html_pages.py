@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from contracts.notebooks import MAX_LINKS
 from providers.errors import SourceUnreadable
+from providers.reading import documents
 from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import HTML, PDF
 from providers.reading.documents import read_page, web_addresses
@@ -47,6 +49,20 @@ def read(body: str, head: str = "") -> Extraction:
         ("<h3><button>Question?</button></h3><p>Answer.</p><button>Send</button>", "### Question?\n\nAnswer."),
         ("<p>¹ ² ⁹ ① ፩</p><ol start='²'><li value='①'>x</ol><table><tr><th colspan='²'>a<tr><td rowspan='፩'>b</table>",
          "¹ ² ⁹ ① ፩\n\n1. x\n\n| a |\n| --- |\n| b |"),
+        ("<ol><li value=7>g<li>h</ol><ol reversed><li>two<li>one</ol>", "7. g\n8. h\n2. two\n1. one"),
+        ("<ol type=a start=3><li>c</ol><ol style='list-style-type: upper-roman'><li>x</ol>", "c. c\n\nI. x"),
+        ("<ul><li><input type=checkbox checked>done<li><input type=checkbox>open</ul>", "- [x] done\n- [ ] open"),
+        ("<p>super<wbr>market, co&shy;operate, un<b>do</b>, 5&#8203;0</p>", "supermarket, cooperate, undo, 50"),
+        ("<p><ruby>東<rt>とう</rt>京<rp>(</rp><rt>きょう</rt></ruby>へ</p>", "東京へ"),
+        ("<p>E=m<math><msup><mi>c</mi><mn>2</mn></msup><annotation>c^{2}</annotation></math></p>", "E=mc^2"),
+        ("<p><math><mfrac><mrow><mi>a</mi><mo>+</mo><mi>b</mi></mrow><mi>c</mi></mfrac></math></p>", "(a+b)/c"),
+        ("<p>Press <button>Save</button> to go on.</p><p>It is <del>30</del><ins>40</ins> euro.</p>",
+         "Press Save to go on.\n\nIt is 40 euro."),
+        ("<button aria-controls=fees>Fees</button><div id=fees hidden>40 euro</div><div hidden>no</div>", "Fees\n\n40 euro"),
+        ("<button role=tab>Fees</button><div role=tabpanel style='display:none'>40 euro</div>", "Fees\n\n40 euro"),
+        ("<blockquote><p>one</p><blockquote>two</blockquote></blockquote><p>three</p>", "one\n\ntwo\n\nthree"),
+        ("<p>It says.</p><blockquote>From here on.</blockquote>", "It says.\n\nFrom here on."),
+        ("<p>Note<a role=doc-noteref>1</a>.</p><ol><li>See it.<a role=doc-backlink>↩</a></ol>", "Note.\n\n1. See it."),
     ],
 )  # fmt: skip
 def test_structure_survives(body: str, text: str) -> None:
@@ -206,6 +222,7 @@ def test_the_parser_decides_what_is_a_tag(raw: str) -> None:
         (f"<div class=pagination><p>{WORDS} {WORDS}</p></div>", WORDS, "\0"),
         (f"<div class=pagination><a href=a>one</a> <a href=b>two</a></div>{WORDS}", WORDS, "one"),
         (f"<div class=pagination>Page 2 of 9</div>{WORDS}", WORDS, "of 9"),
+        (f"<div id=toc><p>It has three parts.</p></div>{WORDS}", "It has three parts.", "\0"),
         (f"<article><header><p>Valid from 4 May 2021</p></header>{WORDS}</article>", "4 May 2021", "\0"),
         (f"<header><a href=a>Home</a> <a href=b>News</a></header>{WORDS}", WORDS, "Home"),
         (f"<button aria-expanded=false>Can I bring a dog?</button><div>{WORDS}</div>", "Can I bring a dog?", "\0"),
@@ -218,3 +235,44 @@ def test_content_is_not_dropped_for_its_name(body: str, kept: str, dropped: str)
     found = read(body).text
     assert kept in found
     assert dropped not in found
+
+
+@pytest.mark.parametrize(
+    ("body", "warning"),
+    [
+        (f"{WORDS * 9}<nav><a href=a>Home</a> News</nav><footer>Imprint</footer><select><option>All</select>", ""),
+        (f"{WORDS * 9}<footer>The text may be copied by all.</footer>", "92% of the words are read; not read: footers (7)"),
+        (f"{WORDS * 9}<nav>You are on a page of ours.</nav>", "92% of the words are read; not read: navigation (7)"),
+        (f"<main>{WORDS * 9}</main><p>It closes at five today.</p>",
+         "94% of the words are read; not read: text beside the main part (5)"),
+        (f"{WORDS * 9}<div hidden>nothing of this is seen by anyone</div><script>var x = 1</script>", ""),
+    ],
+)  # fmt: skip
+def test_words_of_a_page_that_are_not_read_are_counted(body: str, warning: str) -> None:
+    """Labels and links of navigation are no words of a page; sentences are, wherever they stand."""
+    assert read(body).warnings == ([warning] if warning else [])
+
+
+def test_a_page_whose_words_are_lost_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The measure is the simplest extraction, so it also finds what the reader loses by mistake."""
+    reader = documents.canonical_text
+
+    def forgetful(markdown: str, *kind: str, **options: Any) -> Extraction:
+        return reader(markdown.partition("**")[0], *kind, **options)
+
+    monkeypatch.setattr(documents, "canonical_text", forgetful)
+    assert read(f"{WORDS} ** The deposit is three hundred euro.").warnings == [
+        "60% of the words are read; not read: other text (6)"
+    ]
+
+
+def test_pages_of_xml_are_read_as_such() -> None:
+    """An empty title is whole in XML; names of letters are those of HTML; a page with an error is read as HTML."""
+    page = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title/></head><body><p>{}</p></body></html>"
+    for inner, text in (("caf&eacute; <a id='x'/>bar", "café bar"), ("caf&eacute; <br>bar", "café\nbar")):
+        assert (
+            read_page(
+                page.format(inner).replace("<title/>", "<title/>" if "/>" in inner else "").encode(), HTML, None, URL
+            ).text
+            == text
+        )

@@ -14,7 +14,7 @@ TEXTS = {
     "iso-2022-jp": "会費は三月に支払う。", "euc-jp": "会費は三月に支払う。", "shift_jis": "会費は三月に支払う。",
     "gb2312": "会费在三月支付。", "gb18030": "会费在三月支付。", "big5": "會費在三月支付。", "euc-kr": "회비는 삼월에 낸다.",
     "iso-2022-kr": "회비는 삼월에 낸다.", "hz-gb-2312": "会费在三月支付。", "koi8-r": "Взнос в марте.", "windows-1256": "رسوم في مارس",
-    "tis-620": "ค่าสมาชิกเดือนมีนาคม", "windows-1252": "It’s €40 – no more.", "utf-8": "Grüße",
+    "tis-620": "ค่าสมาชิกเดือนมีนาคม", "utf-7": "Fee: 40 £ für alle + mehr", "windows-1252": "It’s €40 – no more.", "utf-8": "Grüße",
 }  # fmt: skip
 """A sentence in each declared character set."""
 
@@ -89,6 +89,49 @@ def test_a_mail_inside_keeps_its_subject_and_sender() -> None:
     )
 
 
+PARTS = "Subject: x\nFrom: a@site.test\nMIME-Version: 1.0\nContent-Type: multipart/{}; boundary=B{}\n\n{}--B--\n"
+
+
+def mail_of(kind: str, *parts: str, options: str = "") -> str:
+    """The text of a mail of parts, each written as its headers and its content."""
+    found = read(PARTS.format(kind, options, "".join(f"--B\n{part}\n" for part in parts)).encode())
+    return found.removeprefix("Subject: x\n\nFrom: a@site.test").strip()
+
+
+def test_each_part_that_is_shown_is_read_and_no_other() -> None:
+    """An empty alternative, a root that is not first, a mail in base64, text of another type, signatures."""
+    html, plain = "Content-Type: text/html\n\n<p>{}</p>", "Content-Type: text/plain\n\n{}"
+    assert mail_of("alternative", plain.format("Plain."), html.format(" ")) == "Plain."
+    picture = "Content-Type: image/png\nContent-ID: <1>\n\nAAAA"
+    root = "Content-Type: text/html\nContent-ID: <r>\n\n<p>Root.</p>"
+    assert mail_of("related", picture, root, options='; start="<r>"') == "Root."
+    inner = "Content-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\nU3ViamVjdDogaW4KCldvcmRzLgo="
+    assert mail_of("mixed", inner) == "Subject: in\n\nWords."
+    assert mail_of("mixed", plain.format("Seen."), "Content-Type: text/csv\n\na,b") == "Seen.\n\na,b"
+    assert mail_of("mixed", "Content-Type: text/enriched\n\n<bold>Big</bold> words") == "Big words"
+    signed = PARTS.format(
+        "signed", "", f"--B\n{plain.format('Signed.')}\n--B\nContent-Type: application/pgp-signature\n\nx\n"
+    )
+    assert extract(signed.encode(), "a.eml").warnings == []
+    broken = b"Subject: x\nFrom: a@site.test\nContent-Type: multipart/mixed\n\nJust text.\n"
+    assert read(broken).endswith("Just text.")
+
+
+def test_lines_that_a_mail_program_broke_are_joined() -> None:
+    """In flowed text a line that ends with a space goes on; quoted lines join only quoted ones."""
+    head = b"Subject: x\nFrom: a@site.test\nContent-Type: text/plain; format=flowed\n\n"
+    assert read(head + b"The fee is \ndue in March.\nNew line.\n> is it \n> so?\n").endswith(
+        "The fee is due in March.\nNew line.\n\nis it so?"
+    )
+
+
+def test_a_file_in_the_text_of_a_mail_is_an_attachment() -> None:
+    """Its signs (uuencode) are no words of the mail."""
+    found = extract(b"Subject: x\nFrom: a@site.test\n\nBelow.\nbegin 644 a.txt\n#0V%T\n`\nend\nBye.\n", "a.eml")
+    assert found.text.endswith("Below.\n\nBye.")
+    assert found.warnings == ["1 attachment not read"]
+
+
 def test_a_mail_of_thousands_of_parts_is_refused() -> None:
     """The parser nests as deep as the parts do."""
     nested = b"Subject: x\nContent-Type: message/rfc822\n\n" * 600 + b"Subject: y\n\nWords."
@@ -120,6 +163,21 @@ def test_a_mail_of_thousands_of_parts_is_refused() -> None:
         ("会費は三月に支払う。水門は九時に閉まります。", "cp932"),
         ("会費は三月に支払う。", "iso2022_jp"),
         ("会费在三月支付。水闸九点关闭。", "gb18030"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.", "iso8859-2"),
+        ("Opłata za łódź: źródło, żółty, część, święto.", "iso8859-2"),
+        ("Die Gebühr für größere Boote beträgt 40 €.", "iso8859-15"),
+        ("Die Gebühr für größere Boote, täglich.", "cp850"),
+        ("Le loyer d’été s’élève à 40 francs, où êtes-vous ?", "mac_roman"),
+        ("Взнос платят в марте.", "koi8-r"),
+        ("Внесок платять у березні. Її ціна є сорок гривень.", "koi8-u"),
+        ("Взнос платят в марте. Плата за лодку.", "cp866"),
+        ("Взнос платят в марте. Плата за лодку.", "iso8859-5"),
+        ("דמי חבר משולמים במרץ.", "cp1255"),
+        ("تدفع الشركة رسوم الصيانة في مارس.", "iso8859-6"),
+        ("ค่าสมาชิกจ่ายในเดือนมีนาคม", "cp874"),
+        ("It’s €40.\nNo more.", "utf-16-le"),
+        ("Взнос платят в марте.", "utf-16-be"),
+        ("水闸晚上十点关闭。\n价格是 40 欧元。\n", "utf-16-le"),
     ],
 )  # fmt: skip
 def test_an_undeclared_character_set_is_recognised(text: str, charset: str) -> None:
@@ -150,3 +208,16 @@ def test_a_book_is_recognised_wherever_it_states_its_type() -> None:
     with zipfile.ZipFile(BytesIO(epub({"a.xhtml": chapter("<p>Words.</p>")}))) as archive:
         parts = {name: archive.read(name) for name in reversed(archive.namelist())}
     assert extract(archive_of(parts), "x").text == "Words."
+
+
+def test_books_keep_lists_terms_notes_and_formulas() -> None:
+    """A chapter is read as a page: numbers, terms and captions stay, marks of notes and of printed pages go."""
+    body = (
+        "<ol start='3'><li>three</li></ol><dl><dt>Term</dt><dd>What it is.</dd></dl><p>Use <code>a_b</code> here.</p>"
+        "<p>Noted<a epub:type='noteref'>1</a> on<span epub:type='pagebreak'>12</span> it.</p>"
+        "<table><caption>Fees</caption><tr><th>a</th><th>b</th></tr></table>"
+    )
+    raw = epub({"a.xhtml": chapter(body).replace("<html ", "<html xmlns:epub='http://www.idpf.org/2007/ops' ")})
+    assert extract(raw, "x").text == (
+        "3. three\n\nTerm\nWhat it is.\n\nUse `a_b` here.\n\nNoted on it.\n\nFees\n\n| a | b |\n| --- | --- |"
+    )

@@ -7,18 +7,22 @@ import docx
 import openpyxl
 import pptx
 import pytest
+from docx.enum.style import WD_STYLE_TYPE
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
+from lxml import etree  # type: ignore[import-untyped]
 
 from providers.errors import SourceUnreadable
 from providers.reading.document_kinds import MAX_UNPACKED_BYTES
 from providers.reading.documents import extract
+from providers.reading.notation import DRAWING, diagram_lines
 from providers.reading.office import cell_text
-from tests.fakes.office_documents import changed, odt, presentation, saved, workbook
+from tests.fakes.office_documents import archive_of, changed, odt, open_document, presentation, saved, workbook
 
 W = nsdecls("w")
 BOX_SPACES = (
     'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" xmlns:v="urn:schemas-microsoft-com:vml" '
+    'xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" '
     'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape"'
 )
 
@@ -77,6 +81,8 @@ def read(raw: bytes) -> str:
         ("<w:r><w:sym w:font='Arial' w:char='20AC'/><w:sym w:font='Wingdings' w:char='F04A'/></w:r>" + run(" 5"), "€ 5"),
         ("<w:r><w:t>CO</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='subscript'/></w:rPr><w:t>2</w:t></w:r>", "CO_2"),
         ("<w:r><w:t>1</w:t></w:r><w:r><w:rPr><w:vertAlign w:val='superscript'/></w:rPr><w:t>st</w:t></w:r>", "1st"),
+        (run("E=") + "<m:oMath><m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r></m:sup></m:sSup></m:oMath>", "E=c^2"),
+        ("<m:oMath><m:f><m:num><m:r><m:t>a+b</m:t></m:r></m:num><m:den><m:r><m:t>c</m:t></m:r></m:den></m:f></m:oMath>", "(a+b)/c"),
     ],
 )  # fmt: skip
 def test_each_sign_within_a_word_paragraph_is_read_as_it_is_shown(inner: str, text: str) -> None:
@@ -247,6 +253,20 @@ def test_an_empty_presentation_has_no_text() -> None:
         (0.1 + 0.2, "General", "0.3"),
         (1e15, "0", "1000000000000000"),
         (1234.5, '"$"#,##0.00', "$1234.50"),
+        (-1234.5, "_-* #,##0.00 [$€-407]_-;-* #,##0.00 [$€-407]_-", "-1234.50 €"),
+        (30, '0 "m²"', "30 m²"),
+        (7, '"No. "0', "No. 7"),
+        (5550199, "000-0000", "555-0199"),
+        (2025550199, "(000) 000-0000", "(202) 555-0199"),
+        (1234567, '0.0,"k"', "1234.567k"),
+        (0, '0;-0;"none"', "none"),
+        (0, '"yes";;"no"', "no"),
+        (5, ";;;", "5"),
+        (0.5, "# ?/?", "0.5"),
+        (timedelta(minutes=72), "[m]", "72"),
+        (moment(2026, 3, 15), "mmm yyyy", "2026-03"),
+        (moment(2026, 3, 15), "yyyy", "2026"),
+        (time(0, 0), "yyyy-mm-dd", "0"),
         (3.0, "General", "3"),
         (True, "General", "TRUE"),
         ("01234", "@", "01234"),
@@ -312,3 +332,117 @@ def test_opendocument_lists_and_headings_have_their_numbers() -> None:
         f"<text:list text:style-name='L' text:continue-numbering='true'>{item('two', '')}</text:list>"
     )
     assert read(odt(style + body)) == "# 1 Fees\n\n## 1.1 Due\n\n1. one\n\n(a) in\n\nWait.\n\n2. two"
+
+
+def test_text_of_hidden_styles_is_not_read() -> None:
+    """A style hides as its own mark does, unless the run says that it is shown; a style based on it hides, too."""
+    document = docx.Document()
+    for name, base in (("Ghost", None), ("Heir", "Ghost")):
+        style = document.styles.add_style(name, WD_STYLE_TYPE.CHARACTER)
+        style.font.hidden = None if base else True
+        style.base_style = document.styles[base] if base else None
+    line = document.add_paragraph("seen")
+    line.add_run(" unseen", style="Heir")
+    line.add_run(" again", style="Ghost").font.hidden = False
+    assert read(saved(document)) == "seen again"
+
+
+def test_a_paragraph_whose_end_was_deleted_goes_on_in_the_next() -> None:
+    """The words of both are one paragraph, as they are shown when the change is accepted."""
+    first = paragraph(run("First "), "<w:rPr><w:del w:id='1' w:author='a'/></w:rPr>")
+    assert read(word(first, paragraph(run("and second.")))) == "First and second."
+    assert read(word(paragraph(run("One.")), first)) == "One.\n\nFirst"
+
+
+def test_levels_of_one_use_of_a_list_and_those_that_never_begin_again() -> None:
+    """A use of a list may write a level otherwise, and a level may count through the whole list."""
+    level = '<w:lvl w:ilvl="{}"><w:start w:val="1"/><w:numFmt w:val="{}"/>{}<w:lvlText w:val="{}"/></w:lvl>'.format
+    unbroken = "<w:lvlRestart w:val='0'/>"
+    lists = (
+        f'<w:abstractNum w:abstractNumId="70">{level(0, "decimal", "", "%1.")}{level(1, "decimal", unbroken, "(%2)")}'
+        f"{level(2, 'bullet', '', ' ')}</w:abstractNum>"
+        '<w:num w:numId="70"><w:abstractNumId w:val="70"/></w:num><w:num w:numId="71"><w:abstractNumId w:val="70"/>'
+        f'<w:lvlOverride w:ilvl="0">{level(0, "upperLetter", "", "%1:")}</w:lvlOverride></w:num>'
+    )
+    items = ((70, 0, "a"), (70, 1, "in"), (70, 0, "b"), (70, 1, "in"), (70, 2, "under it"), (71, 0, "c"))
+    body = [numbered(text, number, depth) for number, depth, text in items]
+    assert read(word(*body, numbering=lists)) == "1. a\n\n(1) in\n\n2. b\n\n(2) in\n\nunder it\n\nC: c"
+
+
+def test_slides_have_their_numbers_formulas_and_diagrams() -> None:
+    """Numbers that the program adds, raised letters, alternatives for older programs, diagrams; no invisible shapes."""
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    frame = slide.shapes.add_textbox(0, 0, 9, 9).text_frame
+    for text in ("Open", "Close"):
+        line = frame.add_paragraph()
+        line.text = text
+        numbered = etree.SubElement(line._p.get_or_add_pPr(), f"{DRAWING}buAutoNum")
+        numbered.set("type", "arabicPeriod")
+        numbered.set("startAt", "3")
+    area = frame.add_paragraph()
+    area.text = "30 m"
+    raised = area.add_run()
+    raised.text = "2"
+    raised.font._rPr.set("baseline", "30000")
+    hidden = slide.shapes.add_textbox(0, 0, 9, 9)
+    hidden.text_frame.text = "unseen"
+    hidden._element.nvSpPr.cNvPr.set("hidden", "1")
+    boxed = slide.shapes.add_textbox(0, 0, 9, 9)
+    boxed.text_frame.text = "In a choice"
+    space = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+    both = etree.Element(f"{{{space}}}AlternateContent")
+    boxed._element.addprevious(both)
+    etree.SubElement(both, f"{{{space}}}Choice").append(boxed._element)
+    assert extract(saved(show), "x").text == "3. Open\n4. Close\n\n30 m^2\n\nIn a choice"
+
+
+def test_a_diagram_is_read_in_its_order() -> None:
+    """Its words are beside the slide, in a part of their own."""
+    data = f'<x xmlns:a="{DRAWING[1:-1]}"><a:p><a:r><a:t>Ask</a:t></a:r></a:p><a:p/><a:p><a:r><a:t>An</a:t><a:t>swer</a:t></a:r></a:p></x>'
+    assert list(diagram_lines(data.encode())) == ["Ask", "Answer"]
+
+
+def test_sheets_of_opendocument_are_read_as_they_are_shown() -> None:
+    """Each under its name, with the text that the program shows for a value, hidden ones too; remarks are not read."""
+    cells = (
+        "<table:table-cell office:value='0.075'><text:p>7.5 %</text:p></table:table-cell><table:table-cell/>"
+        "<table:table-cell><office:annotation><text:p>remark</text:p></office:annotation><text:p>x</text:p></table:table-cell>"
+    )
+    sheet = (
+        f"<table:table table:name='Fees' table:display='false'><table:table-row>{cells}</table:table-row></table:table>"
+    )
+    empty = "<table:table table:name='Empty'><table:table-row><table:table-cell/></table:table-row></table:table>"
+    found = extract(open_document("spreadsheet", sheet + empty), "x")
+    assert found.text == "## Fees\n\n| 7.5 % |  | x |\n| --- | --- | --- |"
+
+
+def test_slides_of_opendocument_have_titles_notes_and_pages() -> None:
+    """The title is the heading, wherever it stands; notes follow; fields of the program are not read."""
+    box = "<draw:frame{}><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>".format
+    title = box(" presentation:class='title'", "Goals")
+    notes = f"<presentation:notes>{box('', 'Slowly.')}{box('', '<text:page-number>9</text:page-number>')}</presentation:notes>"
+    slides = "".join(
+        f"<draw:page>{box('', text)}{title}<draw:g>{box('', 'In a group')}</draw:g>{notes}</draw:page>"
+        for text in ("a", "b")
+    )
+    found = extract(open_document("presentation", slides), "x")
+    assert found.text.startswith("## Goals\n\na\n\nIn a group\n\nSlowly.\n\n## Goals\n\nb")
+    assert found.pages == [0, found.text.rindex("## Goals")]
+
+
+def test_formulas_of_opendocument_are_read_from_their_parts() -> None:
+    """A formula is a document inside the document; charts are such, too, and are not read."""
+    formula = "<math xmlns='http://www.w3.org/1998/Math/MathML'><msqrt><mi>x</mi></msqrt></math>"
+    frame = "<text:p>It is <draw:frame><draw:object xlink:href='./{}'/></draw:frame>.</text:p>".format
+    body = frame("Formula") + frame("Chart")
+    spaces = "xmlns:draw='urn:oasis:names:tc:opendocument:xmlns:drawing:1.0' xmlns:xlink='http://www.w3.org/1999/xlink'"
+    raw = changed(odt(f"<text:section {spaces}>{body}</text:section>"), "Formula/content.xml", formula)
+    assert read(changed(raw, "Chart/content.xml", "<chart/>")) == "It is √x.\n\nIt is ."
+
+
+def test_an_archive_of_another_kind_is_refused_with_a_reason() -> None:
+    """The names and types of its parts decide; what none of them names is no document."""
+    with pytest.raises(SourceUnreadable) as caught:
+        extract(archive_of({"content.xml": "<x/>"}, "application/vnd.oasis.opendocument.graphics"), "a.odg")
+    assert caught.value.kind == "wrong_type"

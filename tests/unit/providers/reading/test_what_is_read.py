@@ -14,7 +14,18 @@ from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 
 from providers.reading.documents import extract
-from tests.fakes.office_documents import cell, chapter, epub, mail, notebook, odt, page_pdf, saved, text_at
+from tests.fakes.office_documents import (
+    cell,
+    chapter,
+    epub,
+    mail,
+    notebook,
+    odt,
+    open_document,
+    page_pdf,
+    saved,
+    text_at,
+)
 
 PAGE = Path("docs/corpora.md")
 ROOT = Path(__file__).parents[4]
@@ -71,6 +82,18 @@ def opendocument() -> bytes:
     return odt(f"<text:h>seenheading</text:h><text:p>{WORDS}{note}{remark}</text:p>{header}")
 
 
+def sheet_of(words: str, remark: str) -> str:
+    cell = f"<table:table-cell>{remark}<text:p>{words}</text:p></table:table-cell>"
+    return f"<table:table table:name='seensheet' table:display='false'><table:table-row>{cell}</table:table-row></table:table>"
+
+
+SLIDE = (
+    "<draw:page><draw:frame presentation:class='title'><draw:text-box><text:p>seentitle</text:p></draw:text-box></draw:frame>"
+    "<draw:frame><draw:image/><svg:desc>unseen</svg:desc></draw:frame>"
+    "<presentation:notes><draw:text-box><text:p>seennotes</text:p></draw:text-box></presentation:notes></draw:page>"
+)
+
+
 def message() -> bytes:
     outer, inner = mail("seentext"), mail("seeninside")
     outer.add_attachment("unseenattachment", filename="a.txt")
@@ -82,14 +105,22 @@ MADE: dict[str, Callable[[], bytes]] = {
     "Markdown": lambda: (
         b"# seenheading\n\n*seen* <!-- unseen -->\n\n- seenitem\n\n| seencell | b |\n| - | - |\n| c | d |\n"
     ),
-    "HTML": lambda: page_of("<details><p>seendetails</details><nav>unseen</nav><p hidden>unseen</p><img alt=unseen>"),
-    "plain text": lambda: b"seen __init__ *seenstars*\n",
+    "HTML": lambda: page_of(
+        "<details><p>seendetails</details><nav>unseen</nav><p hidden>unseen</p><img alt=unseen><footer>unseen</footer>"
+        "<dialog>unseen</dialog><select><option>unseen</select><del>unseen</del><ruby>seenbase<rt>unseen</rt></ruby>"
+        "<button aria-controls=a>seentab</button><p id=a hidden>seenpanel</p>"
+    ),
+    "plain text": lambda: b"seentitle\n~~~~~~~~~\nseen __init__ *seenstars*\n",
     ".pdf": lambda: page_pdf(text_at(72, 700, "seen") + b" BT /F1 9 Tf 3 Tr 72 600 Td (unseen) Tj ET"),
     ".docx": word_document,
     ".odt": opendocument,
+    ".ods": lambda: open_document(
+        "spreadsheet", sheet_of("seencell", "<office:annotation><text:p>unseen</text:p></office:annotation>")
+    ),
+    ".odp": lambda: open_document("presentation", SLIDE),
     ".xlsx": workbook,
     ".pptx": show,
-    ".epub": lambda: epub({"a.xhtml": chapter("<h1>seen</h1>")}),
+    ".epub": lambda: epub({"a.xhtml": chapter("<h1>seen</h1><p>seenterm<a role='doc-noteref'>unseen</a></p>")}),
     ".eml": message,
     ".ipynb": lambda: notebook(cell("markdown", "# seen"), cell("code", "seencode")),
     ".csv": lambda: b"seen;seenb\n1;2\n",
