@@ -1,7 +1,6 @@
 """The composition root: builds the activities of each pool from the configuration, and closes them in reverse."""
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -38,17 +37,13 @@ from providers.reading.reader import CachedReader, Visit, WebReader
 from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
-from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
+from providers.search.corpus import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.shared_search import SharedSearch
 from providers.search.web_api import web_client
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
 from providers.shared.run_queue import QueueLimits, RunQueue
-from providers.storage.content import ObstoreContentStore
-from providers.storage.content_archive import RecordArchive
-from providers.storage.sessions import SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import Notebooks
-from providers.storage.stored_records import has_sole_sessions, open_records
+from providers.storage.stored_records import has_sole_sessions
 from workers.dev_server import watch_server
 from workers.pools import DEFAULT_SLOTS, PoolContents
 from workers.resolution_inputs import configuration_of, product_version, search_choices, search_model
@@ -56,13 +51,12 @@ from workers.retention import Retention, open_runs, sweep_periodically
 from workers.settings.loading import Settings
 from workers.settings.sections import APPLICATION
 from workers.shared_state import SharedState, open_shared_state
+from workers.stores import CHILD_PROCESSES, FileStores, open_corpora, open_stores
 from workers.temporal import has_search_attributes
 from workflows.registry import WORKFLOWS
 
 Activity = Callable[..., Any]
 
-CHILD_PROCESSES = max(1, min(4, os.cpu_count() or 1))  # child processes for work on text from outside
-CONTENT_FOLDER = "content"
 NEEDS_INDEXES = frozenset({"search", "reading", "records"})
 """Pools that read the indexes; `records` resolves requests against them."""
 
@@ -118,9 +112,7 @@ class _Stores:
     settings: Settings
     client: Client
     stack: AsyncExitStack
-    content: ObstoreContentStore
-    notebooks: Notebooks
-    archive: RecordArchive
+    files: FileStores
     children: SubprocessPool
     library: CorpusLibrary
     shared: SharedState
@@ -128,19 +120,14 @@ class _Stores:
 
 
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
-    content = ObstoreContentStore(settings.content_url or settings.home / CONTENT_FOLDER)
     children = await stack.enter_async_context(SubprocessPool(CHILD_PROCESSES))
-    corpora = settings.corpus.items()
-    definitions = [CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in corpora]
-    library = open_library(settings.content_url, settings.home, settings.home / "corpora", children, definitions)
+    library = open_corpora(settings, children)
     shared = await stack.enter_async_context(open_shared_state(settings))
     limits = {f"search/{name}": ServiceLimits(rate) for name, rate in settings.search.requests_per_minute.items()}
     for name, endpoint in settings.models.endpoints.items():
         limits[f"model/{name}"] = ServiceLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute)
     limiter = Limiter(shared.store, limits)
-    notebooks = Notebooks(content)
-    archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
-    return _Stores(settings, client, stack, content, notebooks, archive, children, library, shared, limiter)
+    return _Stores(settings, client, stack, open_stores(settings), children, library, shared, limiter)
 
 
 async def _models(stores: _Stores) -> list[Activity]:
@@ -151,7 +138,9 @@ async def _models(stores: _Stores) -> list[Activity]:
     for engine in engines.values():
         stores.stack.push_async_callback(engine.close)
     journal = CallJournal(stores.shared.calls)
-    return RoleActivities(engines, stores.content, journal, stores.notebooks, stores.archive).register()
+    return RoleActivities(
+        engines, stores.files.content, journal, stores.files.notebooks, stores.files.archive
+    ).register()
 
 
 async def _search(stores: _Stores) -> list[Activity]:
@@ -161,7 +150,7 @@ async def _search(stores: _Stores) -> list[Activity]:
     providers: dict[str, SearchProvider] = {library.name: library}
     for name, provider in web.items():
         providers[name] = SharedSearch(provider, f"search/{name}", stores.limiter, cache, prices.get(name))
-    searching = SearchingActivities(providers, partial(find_unreachable, web), stores.notebooks)
+    searching = SearchingActivities(providers, partial(find_unreachable, web), stores.files.notebooks)
     return [searching.check_providers, searching.search]
 
 
@@ -169,7 +158,7 @@ async def _reading(stores: _Stores) -> list[Activity]:
     politeness = Politeness(stores.shared.store)
     web = open_web_reader(stores.settings, stores.children, visit=politeness.visit)
     pages = await stores.stack.enter_async_context(web)
-    reader = CachedReader(stores.library, pages, stores.content, stores.shared.cache)
+    reader = CachedReader(stores.library, pages, stores.files.content, stores.shared.cache)
 
     def authority_of(corpus: str) -> str | None:
         try:  # on each use, as a corpus may be registered while workers run
@@ -178,14 +167,14 @@ async def _reading(stores: _Stores) -> list[Activity]:
             return None
 
     judge = create_judge(authority_of, stores.settings.web.authorities)
-    return [ReadingActivities(reader, stores.content, judge, stores.notebooks).read_source]
+    return [ReadingActivities(reader, stores.files.content, judge, stores.files.notebooks).read_source]
 
 
 async def _records(stores: _Stores) -> list[Activity]:
-    settings, content, notebooks = stores.settings, stores.content, stores.notebooks
-    sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
+    settings, content, notebooks = stores.settings, stores.files.content, stores.files.notebooks
+    sessions = stores.files.sessions
     sole = has_sole_sessions(settings.content_url)
-    retention = Retention(sessions, content, stores.shared.calls, stores.client, stores.archive, sole=sole)
+    retention = Retention(sessions, content, stores.shared.calls, stores.client, stores.files.archive, sole=sole)
     sweeping = partial(sweep_periodically, retention, settings.retention_days, stores.shared.store)
     await stores.stack.enter_async_context(_in_background(sweeping))
     limits = QueueLimits(settings.runs.at_once, settings.runs.at_once_per_tenant)

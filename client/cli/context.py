@@ -1,7 +1,6 @@
 """Context of a command: configuration, stored runs, documents, and the server if one is running."""
 
 import asyncio
-import os
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -25,13 +24,10 @@ from contracts.texts import shorten
 from contracts.vocabulary import Outcome, RunStatus
 from providers.errors import ContentMissing
 from providers.isolation.pool import SubprocessPool
-from providers.storage.content import ObstoreContentStore
-from providers.storage.content_archive import RecordArchive
-from providers.storage.sessions import SAFE_ID, SESSIONS, RecordSessionStore
-from providers.storage.stored_notebooks import Notebooks
-from providers.storage.stored_records import open_records
+from providers.storage.sessions import SAFE_ID
 from workers.dev_server import ServerError, ServerFiles, describe_server, detach_server, ensure_server
 from workers.settings.loading import Flags, Settings, load_settings
+from workers.stores import CHILD_PROCESSES, open_corpora, open_stores
 from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
 
@@ -65,23 +61,16 @@ class Stores:
         self._stack = stack
         self._library: CorpusLibrary | None = None
         self._pool: SubprocessPool | None = None
-        self.sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
-        self.content = ObstoreContentStore(settings.content_url or settings.home / "content")
-        self.notebooks = Notebooks(self.content)
-        self.archive = RecordArchive(settings.content_url, settings.home, settings.tokens.research_archive_dir)
+        stores = open_stores(settings)
+        self.sessions = stores.sessions
+        self.content = stores.content
+        self.notebooks = stores.notebooks
+        self.archive = stores.archive
 
     async def corpora(self) -> "CorpusLibrary":
         """Open the corpora of the configuration and those registered here."""
         if self._library is None:
-            from providers.search.corpus import CorpusDefinition, open_library  # noqa: PLC0415  half a second
-
-            settings, home = self._settings, self._settings.home
-            definitions = [
-                CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True))
-                for name, corpus in settings.corpus.items()
-            ]
-            pool = await self.children()
-            self._library = open_library(settings.content_url, home, home / "corpora", pool, definitions)
+            self._library = open_corpora(self._settings, await self.children())
         return self._library
 
     async def corpus_folders(self) -> dict[str, Path]:
@@ -92,8 +81,7 @@ class Stores:
     async def children(self) -> SubprocessPool:
         """Return the pool of subprocesses for untrusted text, starting it if needed."""
         if self._pool is None:
-            size = max(1, min(4, os.cpu_count() or 1))
-            self._pool = await self._stack.enter_async_context(SubprocessPool(size))
+            self._pool = await self._stack.enter_async_context(SubprocessPool(CHILD_PROCESSES))
         return self._pool
 
 

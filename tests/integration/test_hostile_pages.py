@@ -38,11 +38,12 @@ from tests.integration.conftest import Server
 from tests.integration.runs import QUESTION, start
 from tests.toy.roles import TOY
 from tests.unit.activities.reporting.page import link_targets
-from workers.composition import CONTENT_FOLDER, compose
+from workers.composition import compose
 from workers.pools import run_pools
 from workers.settings.loading import Settings
 from workers.settings.models import ModelsSettings
 from workers.settings.sections import WebSettings
+from workers.stores import CONTENT_FOLDER
 from workers.temporal import DATA_CONVERTER
 
 pytestmark = pytest.mark.integration
