@@ -103,6 +103,8 @@ class Kill:
     """Distinct answers in the endpoint's book that were not in the journal; an upper bound if another worker lives."""
     in_flight: list[str]
     """Requests that the endpoint was working on."""
+    over: float
+    """When the server was there again, if it was away, too."""
 
 
 @dataclass
@@ -122,7 +124,7 @@ class Part:
     ended_alone: int = 0
     """Workers that ended without being killed."""
     made_again: list[float] = field(default_factory=list)
-    """Seconds from a kill until a call under way then was made again."""
+    """Seconds until a call under way during a kill was made again, from the kill or the return of the server on."""
     unlisted: int = 0
 
 
@@ -196,7 +198,7 @@ class Chaos:
         for worker in dying:
             await worker.running.wait()
         unwritten = len(self.delivered()) - await asyncio.to_thread(self.journalled)
-        self.part.kills.append(Kill(at, unwritten, in_flight))
+        self.part.kills.append(Kill(at, unwritten, in_flight, at))
 
     # --- books -----------------------------------------------------------------------------------------------------
     def delivered(self) -> Counter[str]:
@@ -234,7 +236,7 @@ class Chaos:
             for request in kill.in_flight:
                 later = [call.started for call in calls if call.request_hash == request and call.started > kill.at]
                 if later:
-                    part.made_again.append(min(later) - kill.at)
+                    part.made_again.append(min(later) - kill.over)
 
     # --- faults ----------------------------------------------------------------------------------------------------
     async def suffer(self, fault: Fault) -> None:
@@ -276,6 +278,8 @@ class Chaos:
             await ensure_server(self.server_home)
         if store and self.redis is not None:
             await asyncio.to_thread(self.redis.start)
+        if fault.kind == "everything":
+            self.part.kills[-1].over = time.time()
 
     async def _kill_reader(self) -> None:
         for _ in range(200):
@@ -466,7 +470,7 @@ def show(parts: Sequence[Part]) -> bool:
     print(
         f"{sum(part.answered for part in parts)} calls answered; {sum(part.on_their_way for part in parts)} answers on "
         f"their way when their worker was killed, and paid again; {sum(part.ended_alone for part in parts)} workers "
-        "ended without a kill."
+        "ended by themselves, as the server was away or the disk full."
     )
     if again:
         print(

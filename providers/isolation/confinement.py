@@ -19,6 +19,7 @@ from typing import Final
 
 PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 4, 38, 22  # linux/prctl.h
 SECCOMP_MODE_FILTER: Final = 2
+CAPABILITY_VERSION: Final = 0x20080522  # linux/capability.h
 
 # --- files: Landlock (linux/landlock.h) ------------------------------------------------------------------------------
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the numbers of these calls on every architecture
@@ -45,6 +46,7 @@ CLONE_THREAD: Final = 0x00010000
 X32_BIT: Final = 0x40000000
 
 X86_64: Final = {
+    "capset": 126,
     "socket": 41,
     "clone": 56,
     "fork": 57,
@@ -80,8 +82,39 @@ X86_64: Final = {
     "init_module": 175,
     "finit_module": 313,
     "prlimit64": 302,
+    "chmod": 90,
+    "fchmod": 91,
+    "chown": 92,
+    "fchown": 93,
+    "lchown": 94,
+    "fchownat": 260,
+    "fchmodat": 268,
+    "fchmodat2": 452,
+    "utime": 132,
+    "utimes": 235,
+    "futimesat": 261,
+    "utimensat": 280,
+    "setxattr": 188,
+    "lsetxattr": 189,
+    "fsetxattr": 190,
+    "removexattr": 197,
+    "lremovexattr": 198,
+    "fremovexattr": 199,
+    "setxattrat": 463,
+    "removexattrat": 466,
+    "setpriority": 141,
+    "sched_setparam": 142,
+    "sched_setscheduler": 144,
+    "sched_setaffinity": 203,
+    "sched_setattr": 314,
+    "ioprio_set": 251,
+    "shmget": 29,
+    "semget": 64,
+    "msgget": 68,
+    "mq_open": 240,
 }
 AARCH64: Final = {
+    "capset": 91,
     "socket": 198,
     "clone": 220,
     "execve": 221,
@@ -115,11 +148,45 @@ AARCH64: Final = {
     "init_module": 105,
     "finit_module": 273,
     "prlimit64": 261,
+    "fchmod": 52,
+    "fchmodat": 53,
+    "fchownat": 54,
+    "fchown": 55,
+    "fchmodat2": 452,
+    "utimensat": 88,
+    "setxattr": 5,
+    "lsetxattr": 6,
+    "fsetxattr": 7,
+    "removexattr": 14,
+    "lremovexattr": 15,
+    "fremovexattr": 16,
+    "setxattrat": 463,
+    "removexattrat": 466,
+    "setpriority": 140,
+    "sched_setparam": 118,
+    "sched_setscheduler": 119,
+    "sched_setaffinity": 122,
+    "sched_setattr": 274,
+    "ioprio_set": 30,
+    "shmget": 194,
+    "semget": 190,
+    "msgget": 186,
+    "mq_open": 180,
 }
 MACHINES: Final = {"x86_64": (0xC000003E, X86_64), "aarch64": (0xC00000B7, AARCH64)}
 """Audit number and system calls by architecture; others have no filter."""
-FAILING: Final = ("socket", "io_uring_setup", "fork", "vfork", "add_key", "request_key", "keyctl")
-"""Calls that a library may try and do without."""
+OWNERSHIP: Final = (
+    *("chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchown", "lchown", "fchownat", "utime", "utimes"),
+    *("futimesat", "utimensat", "setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr"),
+    *("fremovexattr", "removexattrat"),
+)
+"""Calls that change who may use a file, its times and its attributes, which Landlock leaves to its owner."""
+FAILING: Final = (
+    *("socket", "io_uring_setup", "fork", "vfork", "add_key", "request_key", "keyctl", *OWNERSHIP),
+    *("setpriority", "ioprio_set", "sched_setparam", "sched_setscheduler", "sched_setaffinity", "sched_setattr"),
+    *("shmget", "semget", "msgget", "mq_open"),
+)
+"""Calls that a library may try and do without. They also slow down other processes, or share memory with them."""
 DEADLY: Final = (
     *("execve", "execveat", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_open", "pidfd_getfd"),
     *("pidfd_send_signal", "tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "chroot", "pivot_root", "mount", "umount2"),
@@ -147,9 +214,17 @@ def confine(import_path: Iterable[str], temporary: str) -> None:
     if sys.platform != "linux":
         return
     refuse_inspection()
+    _drop_capabilities()
     if _libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0:
         _restrict_files([*SYSTEM_FOLDERS, *_code_folders(import_path)], temporary)
         _restrict_calls()
+
+
+def _drop_capabilities() -> None:
+    """Give up what root may do beyond other users, such as setting the clock or reading the files of others."""
+    if platform.machine() in MACHINES:
+        header, nothing = struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)
+        _libc.syscall(MACHINES[platform.machine()][1]["capset"], header, nothing)
 
 
 def _code_folders(import_path: Iterable[str]) -> list[str]:
@@ -259,16 +334,27 @@ def _filter(architecture: int, calls: dict[str, int], process: int) -> list[byte
 def probe(paths: list[str], port: int) -> dict[str, bool]:
     """Try what a document that has taken over this process would try, and return by name what was refused.
 
-    `paths` are empty files of the user, at least one; at `port` of the loopback interface something listens.
+    Rights of root count as refused where the process never had any. `paths` are empty files of the user, at least one;
+    at `port` of the loopback interface something listens.
     """
     parent = f"/proc/{os.getppid()}"
     return {
         "keys of its parent": _is_refused(lambda: Path(f"{parent}/environ").read_bytes()),
         "files of the user": all(_is_refused(Path(path).read_bytes) for path in paths),
         "writing files": _is_refused(lambda: Path(paths[0]).write_bytes(b"")),
+        "permissions of files": _is_refused(lambda: Path(paths[0]).chmod(Path(paths[0]).stat().st_mode)),
+        "rights of root": not _has_capabilities(),
         "network": _is_refused(lambda: socket.create_connection(("127.0.0.1", port), 1).close()),
         "processes": _is_refused(lambda: os.waitpid(os.fork() or _leave(), 0)),
     }
+
+
+def _has_capabilities() -> bool:
+    """Return whether this process may do anything that only root may."""
+    if sys.platform != "linux":
+        return os.geteuid() == 0
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return any(int(line.split()[1], 16) for line in lines if line.startswith(("CapEff:", "CapPrm:")))
 
 
 def _is_refused(attempt: Callable[[], object]) -> bool:

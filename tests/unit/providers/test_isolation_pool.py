@@ -239,6 +239,7 @@ async def test_a_child_that_was_taken_over_reaches_nothing(tmp_path: Path) -> No
             refused = await pool.call(PROBE, [str(secret)], port, returns=TypeAdapter(dict[str, bool]))
     assert refused == dict.fromkeys(refused, True)
     assert {"keys of its parent", "files of the user", "network", "writing files", "processes"} <= set(refused)
+    assert {"permissions of files", "rights of root"} <= set(refused)
 
 
 @linux
@@ -249,6 +250,50 @@ async def test_a_call_that_no_reader_makes_ends_the_child(call: str) -> None:
         error = await failure_of(pool, "tests.fakes.killers:enter", call)
         assert isinstance(error, InputUnprocessable)
         assert error.kind == "crash"
+
+
+@linux
+@pytest.mark.parametrize("change", ["os:chmod", "os:utime", "os:chown", "os:setxattr"])
+async def test_a_child_changes_no_file_of_its_user(tmp_path: Path, change: str) -> None:
+    """Not who may read it, nor its owner, times and attributes, which no rule about reading and writing covers."""
+    given = {
+        "os:chmod": (0o777,),
+        "os:utime": ((1, 1),),
+        "os:chown": (os.getuid(), os.getgid()),
+        "os:setxattr": ("user.x", b"1"),
+    }
+    path = tmp_path / "session.json"
+    path.touch(0o600)
+    before = path.stat()
+    async with SubprocessPool(1) as pool:
+        error = await failure_of(pool, change, str(path), *given[change])
+    assert isinstance(error, InputUnprocessable)
+    assert error.defect is not None
+    assert error.defect.error == "PermissionError"
+    assert path.stat() == before
+
+
+@linux
+@pytest.mark.parametrize(
+    ("call", "arguments"), [("os:setpriority", (os.PRIO_PROCESS,)), ("os:sched_setaffinity", ()), ("os:nice", None)]
+)
+async def test_a_child_slows_no_process(call: str, arguments: tuple[int, ...] | None) -> None:
+    """Neither its parent nor itself gets another priority, or other processors."""
+    values = {"os:setpriority": (19,), "os:sched_setaffinity": ([0],), "os:nice": (1,)}[call]
+    about = () if arguments is None else (*arguments, os.getpid())
+    async with SubprocessPool(1) as pool:
+        error = await failure_of(pool, call, *about, *values)
+    assert isinstance(error, InputUnprocessable)
+    assert error.defect is not None
+    assert error.defect.error == "PermissionError"
+
+
+@linux
+async def test_a_child_of_root_has_no_rights_of_root() -> None:
+    """No capability is left, such as those that set the clock or read the files of other users."""
+    async with SubprocessPool(1) as pool:
+        refused = await pool.call(PROBE, [str(Path(__file__))], 1, returns=TypeAdapter(dict[str, bool]))
+    assert refused["rights of root"]
 
 
 @linux
