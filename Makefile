@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock histories configuration requirements bench bench-web overload outages soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint style format lock histories configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -41,6 +41,7 @@ help:
 	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
 	@echo '  make overload                  forty runs where half of them fit (two minutes)'
 	@echo '  make outages                   every service away for a while: what runs lose (an hour)'
+	@echo '  make chaos [SEED=36]           25 runs with 25 faults: processes killed, services away, a full disk (25 minutes)'
 	@echo '  make soak [ROUNDS=10]          the slow proofs, again and again'
 	@echo '  make clean                     remove .venv, caches and the demo folder; reports stay'
 
@@ -180,6 +181,10 @@ overload: setup
 
 outages: setup
 	@$(BIN)/python -m benchmarks.outages
+
+SEED ?= 36
+chaos: setup
+	@$(BIN)/python -m benchmarks.chaos --seed $(SEED)
 
 # Each round kills and restarts real processes, and draws other examples: what fails once in fifty runs fails here.
 ROUNDS ?= 10

@@ -70,6 +70,23 @@ async def test_a_second_answer_that_is_private_is_refused() -> None:
     assert server.asked == [("flip.test", "/robots.txt")]
 
 
+async def test_each_step_of_a_chain_of_redirects_is_looked_up() -> None:
+    """A chain that comes back to its first name, private by then, is refused, and nobody is connected to there."""
+    pages = {
+        "/1": reply(status=302, Location="http://other.test/2", Connection="close"),
+        "/2": reply(status=302, Location="http://flip.test/3", Connection="close"),
+        "/3": page("Words."),
+    }
+    async with WebServer(pages) as server:
+        network = RecordingNetwork({PUBLIC_ADDRESS: server.port, "127.0.0.1": server.port})
+        resolver = FixedResolver({"flip.test": [[PUBLIC_ADDRESS], ["127.0.0.1"]], "other.test": [[PUBLIC_ADDRESS]]})
+        egress = Egress("test", look_up=resolver, network=network)
+        assert await kind_of(egress.fetch("http://flip.test/1", POLICY)) == "refused_address"
+        await egress.close()
+    assert network.connects == [(PUBLIC_ADDRESS, 80)] * 2
+    assert server.asked == [("flip.test", "/1"), ("other.test", "/2")]
+
+
 async def test_a_connection_is_used_again_for_its_own_host_only() -> None:
     """Each name is looked up once and leads to its checked address; two hosts there never share a connection."""
     async with WebServer({"/": page("Words.")}) as server:
