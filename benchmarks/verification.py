@@ -151,7 +151,8 @@ def judge(
              for number, (quote, title) in enumerate(passages)]  # fmt: skip
     remarks = [difference.reason for difference in find_differences(claim, quotes, titles, language)]
     asked = AskedClaim(fingerprint="c-" + long_hash(claim, *quotes), text=claim, passages=shown, remarks=remarks)
-    request = CheckInput(engine=EngineKind.MODEL, language=language, claims=[asked])
+    controls = [control_of(asked)]
+    request = CheckInput(engine=EngineKind.MODEL, language=language, claims=[asked], controls=controls)
     key = label_key(request)
     given = [
         GivenVerdict(
@@ -159,10 +160,16 @@ def judge(
             verdict=says(label, asked) if each.fingerprint == asked.fingerprint else of_control,
             quotes=[_likeliest(claim, quotes)],
         )
-        for each in with_control([asked])
+        for each in with_control([asked], controls)
     ]
     output = ground_verdicts(RoleWork(CHECKER, request, CheckerAnswer(verdicts=given), {}, EngineKind.MODEL))
     return output.verdicts[0], True
+
+
+def control_of(asked: AskedClaim) -> AskedClaim:
+    """A control: the same statement, as if of another part of its text, with a passage about something else."""
+    passage = ShownPassage(evidence_id="ev-0", title="", quote="An entirely unrelated remark.")
+    return asked.model_copy(update={"fingerprint": asked.fingerprint + "0", "passages": [passage], "remarks": []})
 
 
 def _likeliest(claim: str, quotes: Sequence[str]) -> str:

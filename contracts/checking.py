@@ -51,8 +51,11 @@ class AskedClaim(CompactModel):
     """What a comparison of words did not find in the passages, or found otherwise; a question, no verdict."""
 
 
-AskedEntry: TypeAlias = ListEntry[AskedClaim]
-"""The claims of one text for a checker, most important first."""
+class AskedEntry(ListEntry[AskedClaim]):
+    """The claims of one text for a checker, most important first."""
+
+    controls: list[AskedClaim] = []
+    """Statements of the text with a passage that speaks of something else; a call shows one of them."""
 
 
 class ClaimAnswer(CompactModel):

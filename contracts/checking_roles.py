@@ -57,6 +57,8 @@ class CheckInput(ClaimBatchInput):
     """Hand-off to the checker: claims with their passages, without the report or the question."""
 
     claims: list[AskedClaim] = []
+    controls: list[AskedClaim] = []
+    """Statements with a passage that speaks of something else, of which the call shows one."""
 
 
 class GivenVerdict(Contract):

@@ -1,8 +1,8 @@
 """Checker and corrector: the claims of their prompts, and validation of their answers.
 
 `supported` counts only as exactly that word, with a quote from the passages. What rules find is shown to the checker
-as a question; they never overrule its answer. Each call includes a control that no passage supports: if it is called
-supported, no `supported` of the call counts.
+as a question; they never overrule its answer. Each call includes a control: a statement of the same text with a passage
+that speaks of something else. If it is called supported, no `supported` of the call counts.
 """
 
 import re
@@ -19,21 +19,12 @@ from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, Doubtf
 from contracts.evidence import Verdict
 from contracts.lenient import find_member, to_line
 from contracts.roles import RoleInput
-from contracts.texts import shorten
 
 REASON_CHARACTERS: Final = 240
 QUOTE_CHARACTERS: Final = 160  # of a deciding quote in the reason of a verdict
 MAX_QUOTES: Final = 4  # deciding quotes of a verdict
 SENTENCE_CHARACTERS: Final = 600  # of a corrected sentence
 MAX_CITED: Final = 8  # passages that a corrected sentence cites
-CONTROL_STATEMENTS: Final = (
-    "The lighthouse of Ervandsund was painted yellow by its keeper in spring.",
-    "A baker in Tolmsby has kept eleven grey parrots above his shop.",
-    "Snow fell on the harbour of Quellinmar during the midsummer dance.",
-    "The choir of Hasselwyk rehearses beneath an old walnut tree.",
-    "Two ferries named after poets cross Lake Ombrel on Thursdays.",
-)
-"""Control claims, about places that do not exist."""
 TWO_VERDICTS: Final = "The checker gave two verdicts on it."
 NO_VERDICT: Final = "The checker gave no usable verdict on it."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
@@ -43,37 +34,37 @@ Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
 
 # --- claims that are shown --------------------------------------------------------------------------------------------
-def with_control(claims: Sequence[AskedClaim]) -> list[AskedClaim]:
+def with_control(claims: Sequence[AskedClaim], controls: Sequence[AskedClaim]) -> list[AskedClaim]:
     """Insert the control at a pseudo-random place among the claims, the same for the same claims."""
-    control = control_of(claims)
+    control = control_of(claims, controls)
     if control is None:
         return list(claims)
-    index = int(control.fingerprint[10:18], 16) % (len(claims) + 1)
-    return [*claims[:index], control, *claims[index:]]
+    return [*claims[: (place := _number_of(claims) % (len(claims) + 1))], control, *claims[place:]]
 
 
-def control_of(claims: Sequence[AskedClaim]) -> AskedClaim | None:
-    """Return the control of a call, shown with a passage of its claims; None if there is no passage."""
-    passage = next((passage for claim in claims for passage in claim.passages if passage.quote.strip()), None)
-    if passage is None:
-        return None
-    shown = passage.model_copy(update={"before": "", "quote": shorten(passage.quote, 80), "after": ""})
-    name = "c-" + long_hash("control", *(claim.fingerprint for claim in claims))
-    text = CONTROL_STATEMENTS[int(name[2:10], 16) % len(CONTROL_STATEMENTS)]
-    return AskedClaim(fingerprint=name, text=text, passages=[shown])
+def control_of(claims: Sequence[AskedClaim], controls: Sequence[AskedClaim]) -> AskedClaim | None:
+    """Return the control of a call: a statement that it does not show otherwise, if there is one; None without any."""
+    shown = {claim.text for claim in claims}
+    candidates = [control for control in controls if control.text not in shown] or controls
+    return candidates[_number_of(claims) % len(candidates)] if candidates and claims else None
+
+
+def _number_of(claims: Sequence[AskedClaim]) -> int:
+    return int(long_hash("control", *(claim.fingerprint for claim in claims))[:8], 16)
 
 
 # --- verdicts --------------------------------------------------------------------------------------------------------
 def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
     """Return an answer for every claim of the call: the checker's if usable, else one without a verdict."""
     claims = work.request.claims
-    known = label_all((claim.fingerprint for claim in with_control(claims)), work.request)
+    controls = work.request.controls
+    known = label_all((claim.fingerprint for claim in with_control(claims, controls)), work.request)
     verdicts: dict[str, list[checking_roles.GivenVerdict]] = defaultdict(list)
     for verdict in work.answer.verdicts:
         verdicts[known.get(verdict.claim.strip(), "")].append(verdict)
     if verdicts[""]:
         work.warnings.append("a verdict on an unknown statement was ignored")
-    control = control_of(claims)
+    control = control_of(claims, controls)
     credulous = control is not None and any(
         read_verdict(item.verdict) is Verdict.SUPPORTED for item in verdicts[control.fingerprint]
     )

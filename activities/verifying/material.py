@@ -29,6 +29,13 @@ LACKING_WEIGHT: Final = 3.0
 """Weight of a word that the cited passages of a claim lack, in the search for further ones."""
 MAX_REMARKS: Final = 4
 """Differences found by rules that a checker is asked about, of one claim."""
+MAX_CONTROLS: Final = 8
+"""Controls of one text; each call shows one."""
+MIN_CONTROL_STEMS: Final = 3
+"""Different words with a meaning that a control needs."""
+MAX_CONTROL_SHARE: Final = 0.1
+"""Share of the words of a control that its passage may have."""
+CONTROL: Final = "control"
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 NOT_REACHED: Final = "The check did not get to this sentence."
 PASSAGES_SAY: Final = "The passages say: “{}”"
@@ -165,6 +172,31 @@ def select_open(claims: Claims, material: Material, known: Collection[str]) -> l
         if claim.asked and claim.fingerprint not in known
     }
     return [to_asked(claim, material) for claim in unchecked.values()]
+
+
+def draw_controls(claims: Claims, material: Material) -> list[checking.AskedClaim]:
+    """Return statements of a draft, each with the passage of the run that shares least with it, and hardly anything.
+
+    Unlike invented ones they look like any other statement of a call; those that no call shows come first.
+    """
+    language, controls = material.entry.language, list[checking.AskedClaim]()
+    for claim in sorted(claims, key=lambda claim: (claim.asked, claim.fingerprint)):
+        stems = Statement(claim.words, language).stems
+        shares = {
+            key: len(stems & others) / len(stems)
+            for key, others in material.stems.items()
+            if key not in claim.evidence_ids and others and len(stems) >= MIN_CONTROL_STEMS
+        }
+        key = min(shares, key=lambda key: (shares[key], key), default="")
+        if not claim.evidence_ids or not key or shares[key] > MAX_CONTROL_SHARE:
+            continue
+        asked = to_asked(claim, material)
+        fingerprint = claim_id(claim.words, [key, CONTROL])
+        passages = show_passages([key], material)
+        controls.append(asked.model_copy(update={"fingerprint": fingerprint, "passages": passages, "remarks": []}))
+        if len(controls) == MAX_CONTROLS:
+            break
+    return controls
 
 
 def is_judged(answer: checking.ClaimAnswer | None) -> bool:

@@ -18,7 +18,7 @@ from activities.reporting.drafts import MARKDOWN_TYPE, store_draft
 from activities.reporting.render import evidence_texts
 from activities.roles.grounding import load_texts
 from activities.verifying.corrections import best_answers, correct, find_doubtful, to_plain_draft, try_proposals
-from activities.verifying.material import Material, conclude, extract_claims, is_judged, select_open
+from activities.verifying.material import Material, conclude, draw_controls, extract_claims, is_judged, select_open
 from contracts import activities, checking, messages
 from contracts.base import CompactModel
 from contracts.checking import CorrectionAction
@@ -67,7 +67,7 @@ class VerifyingActivities:
             judged = {answer.fingerprint for answer in await self._load_answers(request.answers) if is_judged(answer)}
             claims = await asyncio.to_thread(extract_claims, draft, material)
             stored_entry = await self.notebooks.write(entry.model_copy(update={"claims": claims}))
-            return await self._result(stored_entry, claims, select_open(claims, material, judged))
+            return await self._result(stored_entry, claims, select_open(claims, material, judged), material)
 
     @activity.defn(name=activities.APPLY_CORRECTIONS.name)
     async def apply_corrections(self, request: messages.ApplyRequest) -> messages.ExtractedClaims:
@@ -84,7 +84,8 @@ class VerifyingActivities:
             tried = await asyncio.to_thread(try_proposals, draft, proposals, doubtful, material)
             claims = [claim for proposal in tried for claim in proposal.claims]
             entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
-            return await self._result(await self.notebooks.write(entry), claims, select_open(claims, material, known))
+            stored_entry = await self.notebooks.write(entry)
+            return await self._result(stored_entry, claims, select_open(claims, material, known), material)
 
     @activity.defn(name=activities.FINALIZE_VERIFICATION.name)
     async def finalize_verification(
@@ -139,11 +140,16 @@ class VerifyingActivities:
             )
 
     async def _result(
-        self, entry: str, claims: list[checking.ExtractedClaim], asked: list[checking.AskedClaim]
+        self,
+        entry: str,
+        claims: list[checking.ExtractedClaim],
+        asked: list[checking.AskedClaim],
+        material: Material,
     ) -> messages.ExtractedClaims:
+        controls = await asyncio.to_thread(draw_controls, material.entry.claims or claims, material) if asked else []
         return messages.ExtractedClaims(
             claims_entry=entry,
-            asked_entry=await self._store(checking.AskedEntry(items=asked)),
+            asked_entry=await self._store(checking.AskedEntry(items=asked, controls=controls)),
             sizes=[_size(claim) for claim in asked],
             claims=len(claims),
         )

@@ -106,10 +106,13 @@ class Notebooks:
             update["sources"] = list(await asyncio.gather(*map(self._complete_extract, request.sources)))
         if isinstance(request, roles.GapsInput):
             update["read_sources"] = list(await asyncio.gather(*map(self._complete_extract, request.read_sources)))
-        if isinstance(request, CheckInput | CorrectInput) and request.entry:
-            kind: type[BaseModel] = AskedEntry if isinstance(request, CheckInput) else DoubtfulEntry
-            entry: Any = await self.read(request.entry, kind)
-            update["claims"] = [entry.items[number] for number in request.numbers]
+        if isinstance(request, CheckInput) and request.entry:
+            asked = await self.read(request.entry, AskedEntry)
+            update["claims"] = [asked.items[number] for number in request.numbers]
+            update["controls"] = asked.controls
+        if isinstance(request, CorrectInput) and request.entry:
+            doubtful = await self.read(request.entry, DoubtfulEntry)
+            update["claims"] = [doubtful.items[number] for number in request.numbers]
         if isinstance(request, ReviewInput) and request.claims_entry:
             update |= await self._complete_review(request)
         if isinstance(request, roles.FindingsInput) and request.entries:

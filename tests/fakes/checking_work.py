@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from activities.roles.claim_checking import CONTROL_STATEMENTS
 from tests.fakes.model_work import FINDING_LINE, SENTENCE, question_of, told, without_signs
 
 WORD = re.compile(r"\w+")
-ENOUGH = 0.6
+LONG_WORD = re.compile(r"\w{4,}")
+ENOUGH, A_LITTLE = 0.6, 0.15
 EMBROIDERY = re.compile("It is not true|nobody else would choose")
 """What a checker that can read sees in the sentences of `_embroidered`, and a comparison of words does not."""
 
@@ -117,13 +117,16 @@ lying = _saying("supported")
 
 
 def believing(prompt: str) -> dict[str, Any]:
-    """Everything is supported, but for the control of the call."""
+    """Everything is supported that shares a little with its passages, which a control does not."""
     return {"verdicts": [item | {"verdict": _believed(asked)} for item, asked in zip(
         _each(prompt, "supported"), statements_of(prompt), strict=True)]}  # fmt: skip
 
 
 def _believed(asked: Asked) -> str:
-    return "not_enough_information" if asked.text in CONTROL_STATEMENTS else "supported"
+    wanted, found = (
+        {word.lower() for word in LONG_WORD.findall(text)} for text in (asked.text, " ".join(asked.passages))
+    )
+    return "supported" if not wanted or len(wanted & found) >= A_LITTLE * len(wanted) else "not_enough_information"
 
 
 def correcting(prompt: str) -> dict[str, Any]:

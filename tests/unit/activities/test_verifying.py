@@ -17,7 +17,7 @@ from activities.verifying.corrections import (
     to_plain_draft,
     try_proposals,
 )
-from activities.verifying.material import Material, conclude, extract_claims, select_open
+from activities.verifying.material import Material, conclude, draw_controls, extract_claims, select_open
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import (
@@ -89,6 +89,20 @@ def test_only_what_rules_leave_open_is_asked() -> None:
     assert select_open(claims, MATERIAL, {first.fingerprint, second.fingerprint}) == []
     without_model = extract_claims(DRAFT, Material(MATERIAL.entry, MATERIAL.texts, by_model=False))
     assert not any(each.asked for each in without_model)
+
+
+def test_a_control_is_a_statement_of_the_text_with_a_passage_about_something_else() -> None:
+    """One that is asked about otherwise comes last; where every passage shares words with it, there is none."""
+    claims = extract_claims(DRAFT, MATERIAL)
+    drawn = draw_controls(claims, MATERIAL)
+    assert (drawn[0].text, len(drawn)) == (QUOTE, 3)
+    for control in drawn:
+        (shown,) = control.passages
+        cited = next(claim.evidence_ids for claim in claims if claim.text == control.text)
+        assert shown.evidence_id not in cited
+    assert not {control.fingerprint for control in drawn} & {claim.fingerprint for claim in claims}
+    shared = extract_claims("The operators keep it in memory. [ev-1]", MATERIAL)
+    assert draw_controls(shared, MATERIAL) == []
 
 
 def answers_for(claims: list[ExtractedClaim], verdict: Verdict, *evidence_ids: str) -> dict[str, ClaimAnswer]:

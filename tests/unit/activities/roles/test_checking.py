@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from activities.roles.claim_checking import CONTROL_STATEMENTS, NO_VERDICT, TWO_VERDICTS, ground_verdicts
+from activities.roles.claim_checking import NO_VERDICT, TWO_VERDICTS, control_of, ground_verdicts, with_control
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
@@ -38,10 +38,19 @@ CLAIMS = [
 ]
 
 
+CONTROLS = [
+    asked(text, "Pages are laid out in segments of a gigabyte.").model_copy(update={"fingerprint": f"c-{number:020}"})
+    for number, text in enumerate(("A failed transaction leaves no trace.", "Locks wait without limit."))
+]
+CONTROL_TEXTS = {control.text for control in CONTROLS}
+
+
 def request_of(claims: list[AskedClaim] = CLAIMS) -> CheckInput:
     """What a checker is given, with a question and guidance that it must not see."""
     told = {"preferences": ["SECRET WISH"], "guidance": [Guidance(origin="person", text="SECRET GUIDANCE")]}
-    return CheckInput(**common(query="What is the SECRET QUESTION?", canary=CANARY, claims=claims, **told))
+    return CheckInput(
+        **common(query="What is the SECRET QUESTION?", canary=CANARY, claims=claims, controls=CONTROLS, **told)
+    )
 
 
 def answer_of(text: str, claims: list[AskedClaim] = CLAIMS) -> CheckerResult:
@@ -57,7 +66,7 @@ def prompt_of(claims: list[AskedClaim] = CLAIMS) -> str:
 
 
 def real_ones(prompt: str) -> list[checking_work.Asked]:
-    return [one for one in checking_work.statements_of(prompt) if one.text not in CONTROL_STATEMENTS]
+    return [one for one in checking_work.statements_of(prompt) if one.text not in CONTROL_TEXTS]
 
 
 def test_a_checker_sees_claims_with_their_passages_and_nothing_else() -> None:
@@ -165,8 +174,17 @@ def test_nobody_learns_where_the_control_stands() -> None:
     places = set()
     for number in range(12):
         prompt = prompt_of([asked(f"Store {number} holds it.", f"Store {number} is large."), *CLAIMS])
-        places |= {n for n, one in enumerate(checking_work.statements_of(prompt)) if one.text in CONTROL_STATEMENTS}
+        places |= {n for n, one in enumerate(checking_work.statements_of(prompt)) if one.text in CONTROL_TEXTS}
     assert len(places) > 2
+
+
+def test_a_control_is_a_statement_that_the_call_does_not_show_otherwise() -> None:
+    """Shown twice, with two passages, it would be told from the others; without controls there is none."""
+    claims = [CLAIMS[0], CONTROLS[0].model_copy(update={"fingerprint": "c-1"})]
+    assert control_of(claims, CONTROLS) == CONTROLS[1]
+    assert control_of(claims, CONTROLS[:1]) == CONTROLS[0]
+    assert with_control(claims, []) == claims
+    assert control_of([], CONTROLS) is None
 
 
 def test_a_passage_that_gives_orders_or_answers_stays_data() -> None:
