@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -43,6 +44,42 @@ def is_confidential(address: str) -> bool:
         return parts.scheme == "https" or is_local_name or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+# --- statuses of answers ----------------------------------------------------------------------------------------------
+class StatusKind(StrEnum):
+    """What the status of an HTTP answer says about the call."""
+
+    DONE = "done"
+    MOVED = "moved"
+    BUSY = "busy"
+    """The service asks to wait."""
+    UNAVAILABLE = "unavailable"
+    """The same call may succeed later."""
+    DENIED = "denied"
+    """The key, the account or this client is refused."""
+    UNKNOWN_ADDRESS = "unknown_address"
+    INVALID = "invalid"
+    """The same call gets the same answer."""
+
+
+TRANSIENT_STATUSES: Final = frozenset({408, 409, 425, 499})
+"""Timeout, conflict with another call, too early, and a connection that the service's own proxy gave up."""
+
+
+def classify(status: int) -> StatusKind:
+    """Return what a status says: the one table for models, searches and pages. Statuses from 600 on are no statuses."""
+    if status == 429:
+        return StatusKind.BUSY
+    if status in TRANSIENT_STATUSES or 500 <= status <= 599:
+        return StatusKind.UNAVAILABLE
+    if status in {401, 402, 403, 407, 451}:
+        return StatusKind.DENIED
+    if status in {404, 405, 410}:
+        return StatusKind.UNKNOWN_ADDRESS
+    if 200 <= status <= 299:
+        return StatusKind.DONE
+    return StatusKind.MOVED if 300 <= status <= 399 else StatusKind.INVALID
 
 
 # --- times to wait ----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol, TypedDict
 
 from contracts.outcome import Usage
 from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, Unavailable
-from providers.service_calls import retry_after_seconds
+from providers.service_calls import StatusKind, classify, retry_after_seconds
 
 ANSWER_TOOL = "give_answer"  # name of the tool whose input is the answer of a role without tools of its own
 SILENCE_SECONDS: Final = 25.0
@@ -175,8 +175,6 @@ class UndeterminedChat:
 
 
 # --- error responses --------------------------------------------------------------------------------------------------
-TRANSIENT_STATUSES: Final = {408, 409, 425, 499}
-"""Timeout, conflict, too early, connection closed by the client: a retry may succeed."""
 UNKNOWN: Final = r"(?:not support|unsupported|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|extra)"
 REFUSALS: Final[Mapping[str, str]] = {
     "context_too_long": r"prompt is too long|context (length|window|size|limit)|too many (input )?tokens|too large",
@@ -200,16 +198,17 @@ def error_for_status(
 ) -> ProviderError:
     """Translate an error response; `detail`, the endpoint's own wording, is searched but never repeated."""
     lowered = detail[:4_000].lower()
-    if status == 429:
-        return RateLimited("the model endpoint asks to wait (429)", retry_after=retry_after_seconds(headers))
-    if status in TRANSIENT_STATUSES or status >= 500:
+    kind = classify(status)
+    if kind is StatusKind.BUSY:
+        return RateLimited(f"the model endpoint asks to wait ({status})", retry_after=retry_after_seconds(headers))
+    if kind is StatusKind.UNAVAILABLE:
         wait = retry_after_seconds(headers)
         return Unavailable(f"the model endpoint is not available ({status})", retry_after=wait)
     if status in {401, 403}:
         return NotConfigured(f"the model endpoint refuses the credentials ({status}): set {names.credential}")
     if status == 402 or (status == 400 and any(word in lowered for word in ("credit balance", "billing", "quota"))):
         return NotConfigured(f"the account behind {names.credential} cannot pay for the call ({status})")
-    if 300 <= status < 400:
+    if kind is StatusKind.MOVED:
         return NotConfigured(f"the model endpoint has moved ({status}): set {names.address} to its new address")
     return _invalid_call(status, lowered, safe_name(model), names)
 

@@ -17,7 +17,7 @@ from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimi
 from providers.search.declarations import SearchDeclaration
 from providers.search.filters import Filters, filters_of, unmet
 from providers.search.hits import RawResult, hits_of
-from providers.service_calls import retry_after_seconds
+from providers.service_calls import StatusKind, classify, retry_after_seconds
 
 ANSWER_SECONDS: Final = 10.0  # a slower search fails, and the run tries its next provider
 CONNECT_SECONDS: Final = 5.0
@@ -145,15 +145,16 @@ class WebSearch(ABC):
         """Return the error for a status; the explanation is read but never passed on."""
         service, wait = self.declaration, retry_after_seconds(list(headers))
         reason = explanation[:4_000].decode("utf-8", "replace").lower()
+        kind = classify(status)
         # 432 and 433: Tavily's plan, or its pay-as-you-go limit, is used up.
-        if status in {429, 432, 433} or (status == 403 and QUOTA.search(reason)):
+        if kind is StatusKind.BUSY or status in {432, 433} or (status == 403 and QUOTA.search(reason)):
             return RateLimited(f"{service.label} asks to wait, or its quota is used up ({status})", retry_after=wait)
-        if status in {408, 409, 425, 499} or status >= 500 or status < 300:
+        if kind in (StatusKind.UNAVAILABLE, StatusKind.DONE):
             return Unavailable(f"{service.label} is not available ({status})", retry_after=wait)
         hint = service.refused_hint or f"see {service.address_variable}"
-        if status in {401, 402, 403} or (status in {400, 422} and BAD_KEY.search(reason)):
+        if kind is StatusKind.DENIED or (status in {400, 422} and BAD_KEY.search(reason)):
             remedy = f"see {service.key_variable}" if service.key_variable else hint
             return NotConfigured(f"{service.label} refuses the key, the account or this client ({status}): {remedy}")
-        if status < 400 or status in {404, 405}:
+        if kind in (StatusKind.MOVED, StatusKind.UNKNOWN_ADDRESS):
             return NotConfigured(f"{service.label} is not at this address ({status}): {hint}")
         return InvalidCall(f"{service.label} refuses the search ({status}): {hint}")

@@ -34,7 +34,7 @@ from providers.reading.egress.address_rules import (
     is_public,
     refused,
 )
-from providers.service_calls import retry_after_seconds
+from providers.service_calls import StatusKind, classify, retry_after_seconds
 
 MAX_REDIRECTS: Final = 5
 STEP_TIMEOUTS: Final = {"connect": 5.0, "read": 15.0, "write": 5.0, "pool": 15.0}
@@ -45,8 +45,6 @@ SCHEME_PREFIX: Final = re.compile(r"[^/?#]*:")
 NOT_MODIFIED: Final = 304
 SENDABLE: Final = re.compile(r"[!-~][ -~]{0,199}")
 """A validator that may be sent back: a server may choose it freely."""
-DENIED_STATUSES: Final = {401, 402, 403, 407, 451}
-
 GZIP_OR_ZLIB: Final = 47  # zlib's code for either header and the largest window
 COMPRESSIONS: Final = frozenset(("gzip", "x-gzip", "deflate"))
 CODINGS: Final = COMPRESSIONS | {"compress", "x-compress", "br", "zstd"}
@@ -257,12 +255,14 @@ def _redirection(status: int, headers: httpx2.Headers, *, is_document: bool) -> 
             raise SourceUnreadable("malformed", "a redirect to nowhere")
         return targets[0]
     message, wait = f"the server answered {status}", retry_after_seconds(headers.multi_items())
-    if status == 429:
+    kind = classify(status)
+    if kind is StatusKind.BUSY:
         raise RateLimited("the server asks to wait", retry_after=wait)
-    if 500 <= status <= 599 or status in {408, 425}:
+    if kind is StatusKind.UNAVAILABLE:
         raise Unavailable(message, retry_after=wait)
-    kinds = {204: "empty", 404: "not_found", 410: "not_found", **dict.fromkeys(DENIED_STATUSES, "permission_denied")}
-    raise SourceUnreadable(kinds.get(status, "http_status"), message)
+    if kind is StatusKind.DENIED:
+        raise SourceUnreadable("permission_denied", message)
+    raise SourceUnreadable({204: "empty", 404: "not_found", 410: "not_found"}.get(status, "http_status"), message)
 
 
 async def _document(
