@@ -8,7 +8,6 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from temporalio import client as sdk
@@ -47,6 +46,8 @@ AGENT_ANSWER: Final = timedelta(seconds=2)
 """Timeout for the status of an agent, after which the status in its run is used."""
 TEXT_PAUSES: Final = (0.5, 1.0, 2.0, 4.0, *(8.0,) * 30)
 """Seconds between requests for a text that a run's record does not list yet; the record of a finished run is final."""
+LAST_ATTEMPTS: Final = 3
+"""Unanswered requests for the events of a run that is over."""
 POLLER_SECONDS: Final = 75.0
 """A long poll lasts at most a minute."""
 SAME_MESSAGE_SECONDS: Final = 600
@@ -282,7 +283,8 @@ class ResearchHandle:
         """Yield the seven agent events of a run (`client.agent_events`) from beginning to end, as they come.
 
         A log that lost its beginning starts with the question, the plan in force and the newest text. Fetches reports
-        by their hashes. Waits for a worker. Raises the other errors of `events`.
+        by their hashes. Waits for a worker; if a run is over and its workers ended with it, its latest entries may be
+        missing before the end. Raises the other errors of `events`.
         """
         first, plan = await self._patiently(self.events), await self._patiently(self.plan)
         constraints = plan.constraints.model_dump(include=set(SHOWN_CONSTRAINTS))
@@ -294,7 +296,7 @@ class ResearchHandle:
             yield await self._with_text(agent_event, tenant)
         while not is_over:
             is_over = not await self.is_running()
-            while (page := await self._patiently(partial(self.events, cursor))).events:
+            while (page := await self._next_page(cursor)).events:
                 for event in page.events:
                     for agent_event in translation.read(event):
                         yield await self._with_text(agent_event, tenant)
@@ -305,6 +307,17 @@ class ResearchHandle:
                 await asyncio.sleep(pause_seconds)
         for agent_event in translation.end(await self.result()):
             yield await self._with_text(agent_event, tenant)
+
+    async def _next_page(self, cursor: int) -> EventPage:
+        """Return the next events; none if the run is over and no worker is left to answer for it."""
+        left = LAST_ATTEMPTS
+        while left:
+            try:
+                return await self.events(cursor)
+            except errors.NoWorker:
+                left -= not await self.is_running()
+                await asyncio.sleep(1.0)
+        return EventPage(next=cursor)
 
     async def _patiently(self, query: Callable[[], Awaitable[Answer]]) -> Answer:
         """Make a query, again until a worker answers."""

@@ -1,5 +1,6 @@
 """The seven events: a golden log, the ends of a run, statuses both ways, and what is left of a long log."""
 
+import asyncio
 import json
 from typing import Any, cast
 from unittest.mock import AsyncMock, Mock
@@ -228,6 +229,21 @@ async def test_texts_and_workers_are_waited_for(monkeypatch: pytest.MonkeyPatch)
     assert (run.late, run.silent) == (0, 0)
     gone = await lines_of(Run(logged(*LOG), by_look=100, result=ended(), late=10**6))
     assert [line.rpartition(" | sha256:")[0] or line for line in GOLDEN] == gone
+
+
+async def test_a_stream_ends_with_its_run_though_the_workers_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that brings its own workers takes them with it: open calls are closed, and the last event comes."""
+    monkeypatch.setattr(handles.asyncio, "sleep", AsyncMock())
+    run = Run(logged(*LOG), by_look=8, result=ended())
+    lines = []
+    async with asyncio.timeout(10):
+        async for event in run.agent_events(pause_seconds=0):
+            lines.append(line_of(event))
+            if len(lines) == 4:  # from here on nobody answers
+                run.visible, run.silent = len(run.log), 10**9
+    assert lines[:4] == GOLDEN[:4]
+    assert lines[-1].startswith("StopEvent")
+    assert lines.count(lines[-1]) == 1
 
 
 async def test_a_log_that_lost_its_beginning_starts_with_the_plan_and_the_newest_text() -> None:
