@@ -19,12 +19,14 @@ from contracts.research_trees import ResearchTree, TaskType, TreeLeaf, TreeNode
 from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import Trial, trial_of, undisturbed
-from tests.fakes import library_work
+from tests.fakes import library_work, states
+from tests.fakes.host import InProcessHost
 from tests.fakes.model_work import element, gaps_asked_about, key_words, sources_of
 from tests.unit.workflows.test_agents import turns
 from workflows.run.agents import grace_seconds
-from workflows.run.inbox import CallNotAllowed
-from workflows.run.research_run import DONE_WITHOUT_MODEL
+from workflows.run.inbox import CallNotAllowed, Inbox
+from workflows.run.research_run import DONE_WITHOUT_MODEL, ResearchRun
+from workflows.strategies.orchestrator import agent_strategy
 from workflows.strategies.recursive import executor_strategy, recursive_strategy
 from workflows.strategies.units import carry_out
 
@@ -538,3 +540,55 @@ async def test_a_level_whose_nodes_bring_nothing_costs_itself_alone(level: int, 
     assert any("executor-1" in branch for branch in state.failed_branches)
     assert trial.findings
     assert state.result.outcome in (Outcome.PARTIAL, Outcome.FAILED, Outcome.EMPTY, Outcome.TIMED_OUT)
+
+
+# --- sentences of agents that found nothing ----------------------------------------------------------------------------
+GOAL = "how vacuum freezes rows"
+LEAF = TreeLeaf(id="leaf-1", source_id="src-1", task_type=TaskType.ANSWER_QUESTION, task_detail="When does it run?")
+
+
+@pytest.mark.parametrize(
+    ("done", "fields", "summary", "gaps"),
+    [
+        (
+            ["leaf-1"],
+            {},
+            "1 task, 0 findings: nothing was found",
+            [f"Nothing in the vetted sources answers “{GOAL}”."],
+        ),
+        ([], {}, "0 tasks, 0 findings: nothing was found", ["Not looked into to its end: When does it run?"]),
+        (["leaf-1"], {"gaps": [states.gap("no date")]}, "1 task, 0 findings: nothing was found", ["no date"]),
+        (
+            ["leaf-1"],
+            {"findings": [states.finding("It freezes rows.")]},
+            "1 task, 1 finding: It freezes rows.",
+            [],
+        ),
+    ],
+)
+async def test_an_executor_sums_up_in_whole_sentences(
+    done: list[str], fields: dict[str, Any], summary: str, gaps: list[str]
+) -> None:
+    """With a finding by its first one, without any by saying so; what stays open is said once, word for word (S4-041)."""
+    tree = ResearchTree(nodes=[TreeNode(id="node-1", goal=GOAL, leaves=[LEAF])])
+    position = executor_strategy.ExecutorPosition(strategy="executor", tree=tree, done=done)
+    state = states.state(**({"findings": [], "gaps": []} | fields), draft=None, position=position)
+    run = ResearchRun(state, Inbox(), InProcessHost({}))
+    assert await executor_strategy.ExecutorStrategy().conclude(run) == summary
+    assert [gap.description for gap in state.unaddressed_gaps()] == gaps
+
+
+@pytest.mark.parametrize(
+    ("fields", "summary"),
+    [
+        ({}, "0 pages read, 0 findings: nothing was found"),
+        ({"finished": "it called no tool"}, "0 pages read, 0 findings (it called no tool): nothing was found"),
+        ({"finished": "it has reported", "open_questions": []}, "0 pages read, 0 findings: nothing was found"),
+    ],
+)
+async def test_an_agent_without_findings_says_so(fields: dict[str, Any], summary: str) -> None:
+    """And why it stopped, unless it reported by itself; the orchestrator is shown this sentence."""
+    position = agent_strategy.AgentPosition(strategy="agent", **fields)
+    state = states.state(findings=[], gaps=[], sources={}, draft=None, position=position)
+    run = ResearchRun(state, Inbox(), InProcessHost({}))
+    assert await agent_strategy.AgentStrategy().conclude(run) == summary
