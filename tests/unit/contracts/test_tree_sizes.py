@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from contracts.lenient import UnfitAnswer
 from contracts.parse_request import InvalidRequest, parse_request
-from contracts.plan import APPROVAL_PHRASE, ObjectionKind, PlanNode, Waiting, WaitKind
+from contracts.plan import APPROVAL_PHRASE, ObjectionKind, PlanNode, Waiting, WaitKind, raise_limits
 from contracts.recursive_roles import EXTRACTOR, MANAGER, JudgedQuery, ManagerAnswer, ScopeInput
 from contracts.request import Limits
 from contracts.resolved import ModelPrice
@@ -210,3 +210,11 @@ def test_other_words_approve_nothing(words: object) -> None:
     """A part, a denial, a question, a longer sentence, another language, another type (S4-008, C4-9)."""
     assert not WAITING.is_phrase(words)
     assert not WAITING.model_copy(update={"phrase": None}).is_phrase(APPROVAL_PHRASE)
+
+
+def test_a_limit_that_is_raised_as_advised_is_high_enough() -> None:
+    """Amounts are rounded up, whole ones stay whole, and every limit that is too low is in the one command."""
+    command = raise_limits("r-1", {"max_model_calls": 8.0, "max_cost_usd": 0.123})
+    assert command == (
+        "research cancel r-1 && research resume r-1 --set limits.max_cost_usd=0.13 --set limits.max_model_calls=8"
+    )

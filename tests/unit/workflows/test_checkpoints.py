@@ -145,6 +145,20 @@ def test_a_resumed_run_repeats_only_unfinished_work(stopped: ResearchState, phas
     assert (len(again.findings), len(again.sources)) == (1, 1)
 
 
+def test_a_resumed_run_asks_a_model_again_for_what_is_written_again() -> None:
+    """Roles that work again count no earlier failures; what the others did without the model stays on record. A run that
+    was interrupted keeps all of them.
+    """
+    counts = {"planner": 2, "analyzer": 2, "synthesizer": 1, "checker": 1}
+    stopped = stopped_at(Phase.SYNTHESIS, fallbacks=dict(counts), rule_answers=dict(counts))
+    again = resume_state(stopped, stopped.resolved, "now", SupervisorStrategy().resume)
+    assert (again.fallbacks, again.rule_answers) == ({"planner": 2}, {"planner": 2})
+    killed = stopped_at(Phase.SYNTHESIS, fallbacks=dict(counts), rule_answers=dict(counts))
+    killed.status, killed.ending = RunStatus.RUNNING, None
+    kept = resume_state(killed, killed.resolved, "now", SupervisorStrategy().resume)
+    assert (kept.fallbacks, kept.rule_answers) == (counts, counts)
+
+
 @pytest.mark.parametrize(("iterations", "action"), [(3, Action.COMPLETE), (5, Action.ITERATE)])
 def test_a_finished_run_is_decided_again_under_new_limits(iterations: int, action: Action) -> None:
     """More iterations allowed: it iterates; the same limits: the report is written again, nothing else."""

@@ -12,7 +12,7 @@ from contracts.outcome import PERSON
 from contracts.outlines import MAX_HEADINGS
 from contracts.plan import APPROVAL_PHRASE, Objection, ObjectionKind, WaitKind
 from contracts.state import ResearchState
-from contracts.vocabulary import NodeStatus, Outcome, RunStatus, StopReason
+from contracts.vocabulary import NATURAL_STOPS, NodeStatus, Outcome, RunStatus, StopReason
 from tests.every_strategy.joined import Trial, begin_again, begun
 from tests.fakes import library_work, tool_work
 from tests.toy.outlining import ANOTHER_OUTLINE, outlining_declared
@@ -240,12 +240,31 @@ async def test_a_version_that_is_not_approved_leaves_the_approved_plan(tmp_path:
         state = trial.state
         expected = Outcome.PARTIAL if how == "stop" else Outcome.COMPLETED
         assert state.result.outcome is expected, (state.failed_branches, state.limitations)
+        assert (state.result.stop_reason in NATURAL_STOPS) is (how != "stop")
         assert (state.plan.outline, state.plan.version, state.approved_version) == (headings, 3, 3)
         assert {query.id for query in queries} <= {query.id for query in state.plan.sub_queries}
         assert "Which settings start autovacuum?" not in {query.text for query in state.plan.sub_queries}
         assert headings_of(await trial.report())[: len(headings)] == headings
         kept = next(decision for decision in state.decisions if decision.action == "keep_plan")
         assert (kept.agent == PERSON) is (how == "reject")
+
+
+async def test_a_change_that_comes_too_late_is_named(tmp_path: Path) -> None:
+    """A run that is stopped in the same step writes its report by the plan that it has, and says so (C2-9)."""
+    async with outlined(tmp_path, query=QUESTION) as trial:
+
+        async def revise_and_stop() -> None:
+            trial.inbox.replies.append(inbox.read_revision(trial.state, [], CHANGE, 1))
+            await trial.stop()
+
+        trial.host.acts["turn-4", 1] = revise_and_stop
+        await trial.asked(1)
+        outline = trial.state.plan.outline
+        await trial.answer(inbox.read_approval(trial.state, [], 1))
+        await trial.task
+        state = trial.state
+        assert (state.plan.version, state.plan.outline, list(state.draft.words_by_section)) == (1, outline, outline)
+        assert any("a change of the plan came too late" in line for line in state.degraded)
 
 
 async def test_words_about_an_approved_plan_have_its_planner_make_a_version(tmp_path: Path) -> None:
