@@ -15,6 +15,9 @@ from providers.errors import ContentMissing
 from providers.isolation.child import LENGTH
 from providers.isolation.confinement import MACHINES
 
+FORGED = -4711
+"""No process has this id."""
+
 
 def die_as(process: int) -> str:
     """Kill the process of this id; in any other, return."""
@@ -45,8 +48,9 @@ def enter(call: str) -> None:
 
 
 def chatter() -> str:
-    """Write more than the answer, as a document does that prepares the answer to the next call."""
-    timer = threading.Timer(0.05, os.write, (3, b"more"))
+    """Write more than the answer, as a document does that prepares the answer to the next call: `FORGED`."""
+    answer = b"value\n%d" % FORGED
+    timer = threading.Timer(0.05, os.write, (3, LENGTH.pack(len(answer)) + answer))
     timer.start()
     return str(os.getpid())
 

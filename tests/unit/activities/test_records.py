@@ -247,6 +247,17 @@ async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
     assert resumed.resolved_entry.startswith("sha256:")
 
 
+async def test_a_run_that_is_started_again_has_the_mark_of_before(records: Records) -> None:
+    """Its prompts, and so its paid answers, are the same; a damaged session gives a new one, another run its own."""
+    await records.keep()
+    again = await records.call("prepare_research", prepare())
+    other = await records.call("prepare_research", prepare().model_copy(update={"research_id": "r-2"}))
+    await records.world.sessions.save("r-1", "{}", closed=True)
+    damaged = await records.call("prepare_research", prepare())
+    assert again.resolved.canary == CANARY
+    assert len({CANARY, other.resolved.canary, damaged.resolved.canary}) == 3
+
+
 async def test_only_a_completed_run_is_over(records: Records) -> None:
     """Its result is returned again; any other run goes on from its state."""
     for outcome, over in ((Outcome.COMPLETED, True), (Outcome.PARTIAL, False)):
