@@ -76,7 +76,8 @@ it; `null` if it is no longer stored), its hash `report`, `heading`, `inserted`,
 text unchanged. Each of the last four has the answer as the agent got it in `reason`. Every other tool: `text`.
 
 A run has its last 400 log entries, also after `research resume`. If its log has lost its beginning, the events begin
-with the question, the plan in force, its approval and the newest text.
+with the question, the plan in force, its approval and the newest text. The stream ends with its run; if the workers
+end with it, as those of `research run` do, the last entries before the end may be missing.
 
 The document `session.json` has the rest: `resolved` (the question and the settings), `plan`, `sources` with
 `file_id`, `notes` and `retrieved_at`, and `artifacts[]`; `draft.md` is the newest text. `session_status` maps the
