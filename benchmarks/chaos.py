@@ -206,10 +206,9 @@ class Chaos:
         return Counter(call.request_hash for call in self.model.calls if call.status == 200 and call.delivered)
 
     def journalled(self) -> int:
-        """Answers in the journal. Room that is reserved for an answer is none."""
+        """Answers in the journal."""
         if self.redis is not None:
-            keys = self.redis.command("KEYS", ROWS)
-            return sum(self.redis.command("GETRANGE", key, 0, 0) != b"\0" for key in keys)
+            return len(self.redis.command("KEYS", ROWS))
         with closing(sqlite3.connect(f"file:{self.made.home / SHARED_FILE}?mode=ro", uri=True, timeout=30)) as database:
             rows = database.execute("SELECT count(*) FROM shared WHERE key LIKE 'calls/%/answer/%'")
             return int(rows.fetchone()[0])
@@ -222,16 +221,7 @@ class Chaos:
             if call.status == 200 and call.delivered and call.ended:
                 times.setdefault(call.request_hash, []).append(call.ended)
         part.answered = len(times)
-        excused = 0
-        for ended in times.values():
-            for before in ended[:-1]:
-                if any(kill.at - ON_ITS_WAY <= before <= kill.at + ON_ITS_WAY for kill in part.kills):
-                    excused += 1
-                else:
-                    part.paid_twice += 1
-        allowed = sum(max(0, kill.unwritten) for kill in part.kills)
-        part.on_their_way = min(excused, allowed)
-        part.paid_twice += excused - part.on_their_way
+        part.paid_twice, part.on_their_way = paid_again(list(times.values()), part.kills)
         for kill in part.kills:
             for request in kill.in_flight:
                 later = [call.started for call in calls if call.request_hash == request and call.started > kill.at]
@@ -304,6 +294,17 @@ class Chaos:
         await self.kill_workers(WORKERS)
         await asyncio.sleep(seconds / 2)
         filler.unlink()
+
+
+def paid_again(answers: Sequence[Sequence[float]], kills: Sequence[Kill]) -> tuple[int, int]:
+    """Count the answers that were paid twice, and those that were on their way when a worker was killed.
+
+    `answers` are the times at which each request was answered, in order, in seconds since the epoch.
+    """
+    repeated = [before for times in answers for before in times[:-1]]
+    excused = sum(any(abs(before - kill.at) <= ON_ITS_WAY for kill in kills) for before in repeated)
+    on_their_way = min(excused, sum(max(0, kill.unwritten) for kill in kills))
+    return len(repeated) - on_their_way, on_their_way
 
 
 def _fill(path: Path) -> None:
