@@ -16,6 +16,17 @@ _INVISIBLE: Final = re.compile(f"[{INVISIBLE}]")
 _CONTROL_OR_INVISIBLE: Final = re.compile(f"[{CONTROLS}{INVISIBLE}]")
 
 
+HYPHEN_IN_WORD: Final = re.compile(r"(?<=[^\W\d_])[-\u2010\u2011](?=[^\W\d_])")
+
+
+def without_hyphens(text: str) -> str:
+    """Return a text without the hyphens within its words; ranges of numbers keep theirs.
+
+    A word that a line end divided may have its hyphen in the text of one reader, and none in that of another.
+    """
+    return HYPHEN_IN_WORD.sub("", text)
+
+
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun: `1 gap`, `2 gaps`, `3 sub-queries`, `4 searches`."""
     plural_noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"

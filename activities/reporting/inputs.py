@@ -44,6 +44,7 @@ from contracts.request import Verify
 from contracts.resolved import ResolvedResearch, SkippedFile
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
+from contracts.texts import without_hyphens
 from contracts.tokens import ContentEntry
 from contracts.vocabulary import EngineKind, SourceStatus
 from providers.errors import ContentCorrupt, ContentMissing, InvalidCall
@@ -394,11 +395,16 @@ def judge(
 
 
 def is_verbatim(claim: str, quotes: Iterable[str], registry: KnownAddresses, *, in_part: bool = False) -> bool:
-    """Return whether a claim equals one of the quotes or, with `in_part`, a part of one, ignoring layout."""
-    forms = {without_layout(claim), without_layout(without_lead_in(claim).strip())} - {""}
+    """Return whether a claim equals one of the quotes or, with `in_part`, a part of one.
+
+    Layout and hyphens within words may differ.
+    """
+    written = (without_layout(claim), without_layout(without_lead_in(claim).strip()))
+    forms = set(map(without_hyphens, written)) - {""}
     for quote in quotes:
         shown = registry.strip(clean_characters(quote))
-        variants = (without_layout(read(shown)) for read in (str, lambda text: NUMBER.sub("", text), parse_plain_text))
+        readings = (read(shown) for read in (str, lambda text: NUMBER.sub("", text), parse_plain_text))
+        variants = (without_hyphens(without_layout(reading)) for reading in readings)
         if any(form in quoted if in_part else form == quoted for quoted in variants for form in forms):
             return True
     return False

@@ -16,6 +16,7 @@ from contracts.addresses import digest, evidence_id, normalize
 from contracts.evidence import DocumentRef, Evidence
 from contracts.lenient import to_line
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec
+from contracts.texts import HYPHEN_IN_WORD, without_hyphens
 from contracts.vocabulary import EngineKind
 from providers.interfaces import ContentStore
 
@@ -77,9 +78,9 @@ def _references(value: Any) -> Iterator[DocumentRef]:
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:
     """Return the offsets of a quote in a text; None if it is not there.
 
-    Only white space, backticks, and invisible characters, which a prompt does not contain, may differ. `start` is the
-    offset that the model gave; it counts only if the quote is there. A quote of over 2,000 characters is cut at the end
-    of a sentence, else between words.
+    Only white space, backticks, hyphens within words, and invisible characters, which a prompt does not contain, may
+    differ. `start` is the offset that the model gave; it counts only if the quote is there. A quote of over 2,000
+    characters is cut at the end of a sentence, else between words.
     """
     stripped = quote.strip()
     if len(_flatten(stripped)[0].strip()) < MIN_QUOTE_CHARACTERS:
@@ -94,6 +95,10 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
         index = flat.find(flat_form)
         if index >= 0:
             return _shorten(text, offsets[index], offsets[index + len(flat_form) - 1] + 1)
+    joined_form, (joined, offsets) = without_hyphens(_flatten(stripped)[0].strip()), _join(text)
+    index = joined.find(joined_form)
+    if index >= 0:
+        return _shorten(text, offsets[index], offsets[index + len(joined_form) - 1] + 1)
     return None
 
 
@@ -110,6 +115,19 @@ def _flatten(text: str) -> tuple[str, Sequence[int]]:
         offsets.extend(range(*word.span()))
         end = word.end()
     return "".join(parts), offsets
+
+
+@lru_cache(maxsize=4)
+def _join(text: str) -> tuple[str, Sequence[int]]:
+    """Return what `_flatten` does, without the hyphens within words."""
+    flat, offsets = _flatten(text)
+    places = [match.start() for match in HYPHEN_IN_WORD.finditer(flat)]
+    kept, start = array("L"), 0
+    for place in places:
+        kept.extend(offsets[start:place])
+        start = place + 1
+    kept.extend(offsets[start:])
+    return without_hyphens(flat), kept
 
 
 def _shorten(text: str, start: int, end: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from itertools import chain, islice, pairwise
 from typing import Final
 
 from contracts.evidence import Verdict
-from contracts.texts import shorten
+from contracts.texts import shorten, without_hyphens
 from providers.text import detect_language, language_data, sentence_spans, stem
 from providers.verification.quantities import MODIFIERS, SHARES, UNITS, Comparison, Quantity, compare, find_quantities
 
@@ -371,7 +371,7 @@ def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgemen
 
 
 def _bare(text: str) -> str:
-    return " ".join(["", *re.findall(r"[^\W_]+", text.casefold()), ""])
+    return " ".join(["", *re.findall(r"[^\W_]+", without_hyphens(text).casefold()), ""])
 
 
 def _missing_names(claim: Statement, evidence: _Evidence, pages: Sequence[str]) -> Iterator[ClaimJudgement]:

@@ -214,6 +214,7 @@ SIGNED = "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7
         (f"> {RULE} [{A}][{B}]", True),
         (f"{RULE} [{A}]", True),
         (f"{SIGNED} [{C}]", True),
+        (f"> {RULE.replace('table', 'ta-ble')} [{A}]", True),
         (f"> {RULE.replace('two', 'three')} [{A}]", False),
         (f"> {RULE} And more. [{A}]", False),
         (f"> {RULE.replace('table in every database', 'database in every table')} [{A}]", False),
@@ -221,7 +222,7 @@ SIGNED = "\n".join(f"> {line}".rstrip() for line in AWKWARD.replace("[7]", "\\[7
     ],
 )
 def test_only_the_very_words_of_a_passage_are_its_quotation(draft: str, same: bool) -> None:
-    """Line breaks, signs and addresses may differ; other words or another order are unverified (invariant 15)."""
+    """Line breaks, hyphens in words, signs and addresses may differ; other words or another order are unverified (invariant 15)."""
     claim = numbered(draft)[0][-1]
     found = judge(claim, [CITED[key] for key in claim.evidence_ids], REGISTRY, "en")
     assert (found.verdict, found.method) == (("supported", "verbatim") if same else ("unverified", "none"))

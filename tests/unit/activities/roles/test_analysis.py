@@ -56,11 +56,14 @@ COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Größe und Café steht hie
         (COMPOSED, DECOMPOSED, COMPOSED),
         (DECOMPOSED, COMPOSED, DECOMPOSED),
         ("Some text: auto\u00advacuum runs\u200b often.", "autovacuum runs often", "auto\u00advacuum runs\u200b often"),
+        ("A price-determining long‐term rule.", "pricedetermining longterm rule", "price-determining long‐term rule"),
+        ("A pricedetermining rule.", "price-determining rule", "pricedetermining rule"),
+        ("It runs at 10-20 degrees here.", "It runs at 1020 degrees", None),
         ("Set `wal_level` to `replica` first.", "Set wal_level to replica", "Set `wal_level` to `replica"),
     ],
 )
 def test_a_quote_is_found_word_for_word_or_not_at_all(text: str, quote: str, words: str | None) -> None:
-    """White space, compositions and signs that nobody sees may differ, nothing else; offsets are those of the text."""
+    """White space, compositions, hyphens in words and signs that nobody sees may differ; offsets are of the text."""
     found = find_quote(text, quote)
     assert (None if found is None else text[slice(*found)]) == words
 

@@ -57,6 +57,7 @@ def test_other_differences_are_hints(claim: str, passage: str) -> None:
         ('As "messages are kept for ever" shows, the limit can be raised.', Verdict.UNSUPPORTED),
         ("Es heißt „the limit can be lowered“, und das zählt.", Verdict.UNSUPPORTED),
         ("The limit “can” be raised.", Verdict.SUPPORTED),
+        ("The manual says that “the lim-it can be raised”, which matters.", Verdict.NOT_ENOUGH_INFORMATION),
         ("The chapter «Queues of any size» names the limit.", Verdict.NOT_ENOUGH_INFORMATION),
         ("“Kestrel keeps every message for 72 hours by default.”", Verdict.UNSUPPORTED),
         ("“message for 72 hours by default. The limit can be raised”, wisely.", Verdict.NOT_ENOUGH_INFORMATION),
