@@ -72,7 +72,7 @@ class _Watch(threading.Thread):
         while not self._over.wait(self._interval):
             self._looks += 1
             used, waited = time.process_time() - self._used_at_tick, self._looks * self._interval
-            if used > self._limit or waited > self._limit * IDLE_FACTOR:
+            if stands_still(used, waited, self._limit):
                 signal.setitimer(signal.ITIMER_PROF, 0)  # another program that takes this process's place keeps it
                 faulthandler.dump_traceback(self._log, all_threads=True)
                 self._end(f"its event loop stood still for {waited:.0f} s ({used:.0f} s of processor time)")
@@ -83,6 +83,14 @@ class _Watch(threading.Thread):
         self._over.set()
         signal.setitimer(signal.ITIMER_PROF, 0)
         self.join()
+
+
+def stands_still(used: float, waited: float, limit: float) -> bool:
+    """Return whether a loop that did not tick has stalled; all in seconds.
+
+    `used` is the processor time of its process since the last tick, `waited` what the looks of a thread add up to.
+    """
+    return used > limit or waited > limit * IDLE_FACTOR
 
 
 def _end_with_a_line(what: str) -> None:

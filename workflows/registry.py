@@ -1,6 +1,7 @@
 """The workflows of the pool `workflows`, and the small ones that serve clients which reach only the engine."""
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -109,6 +110,20 @@ class ResearchRefreshWorkflow:
         return PlannedRun(research_id=parsed.continue_from)
 
 
+@workflow.defn(dynamic=True)
+class UnknownWorkflow:
+    """Ends what a client starts under a name that none of ours has.
+
+    Without it the server gives out the first task of such a workflow every ten seconds, for ever.
+    """
+
+    @workflow.run
+    async def run(self, arguments: Sequence[RawValue]) -> None:
+        """Fail. Raises `ApplicationError`."""
+        del arguments
+        raise invalid_request("workflow: there is none of this name here; are the workers older than what started it?")
+
+
 def _parse(request: bytes | str) -> ResearchRequest:
     try:
         return parse_request(request)
@@ -146,4 +161,5 @@ WORKFLOWS: list[type] = [
     ResearchPreviewWorkflow,
     ResearchMetadataWorkflow,
     ResearchRefreshWorkflow,
+    UnknownWorkflow,
 ]

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from temporalio import workflow
+from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.client import Client, WorkflowFailureError
+from temporalio.common import RawValue
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
@@ -79,7 +81,9 @@ async def failure_of(client: Client, name: str, argument: Any) -> ApplicationErr
 
 def test_the_table_names_every_workflow() -> None:
     """A new workflow cannot be registered without a limit, a deadline and an answer to malformed input."""
-    assert {workflow._Definition.must_from_class(kind).name for kind in WORKFLOWS} == set(ENTRIES)
+    defined = [workflow._Definition.must_from_class(kind).name for kind in WORKFLOWS]
+    assert {name for name in defined if name} == set(ENTRIES)
+    assert None in defined, "any other name"
 
 
 @pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if entry.max_bytes])
@@ -106,6 +110,16 @@ async def test_a_preview_has_the_limits_of_a_run(client: Client, tmp_path: Path)
     async with running_workers(client, World(tmp_path), ("workflows",)):
         failure = await failure_of(client, names.RESEARCH_PREVIEW, LARGE_PREVIEW)
     assert failure.message.startswith("request: larger than")
+
+
+@pytest.mark.parametrize("name", ["no-such-workflow", "Deep-Research", "\x1b[2J", "x" * 900])
+async def test_an_unknown_workflow_ends_at_once(client: Client, tmp_path: Path, name: str) -> None:
+    """Whatever its argument is: its first task is done once, in place of every ten seconds for ever."""
+    async with running_workers(client, World(tmp_path), ("workflows",)):
+        for argument in ({"query": "x"}, RawValue(Payload(metadata={"encoding": b"binary/encrypted"}, data=b"x"))):
+            failure = await failure_of(client, name, argument)
+            assert failure.type == failures.INVALID_REQUEST
+            assert failure.message.startswith("workflow: there is none of this name")
 
 
 async def test_a_path_is_no_research_id(client: Client, tmp_path: Path) -> None:

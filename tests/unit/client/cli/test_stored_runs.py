@@ -142,6 +142,10 @@ async def test_a_run_whose_server_restarts_is_not_interrupted() -> None:
     context.find.return_value = RunInfo("r-1", stored(status=RunStatus.RUNNING))
     context.load_run.return_value = waiting
     assert await talk._running(context, "r-1") is waiting.handle
+    context.client_of_runs.assert_awaited_once()
+    context.client_of_runs.return_value = None
+    with pytest.raises(CommandError, match="the run r-1 is interrupted"):  # there never was a server
+        await talk._running(context, "r-1")
     context.server_away = "the server does not answer"
     with pytest.raises(CommandError, match=r"^the server does not answer: send it again when the server answers$"):
         await talk._running(context, "r-1")
