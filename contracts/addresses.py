@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
+from contracts.names import CORPUS_SCHEME
+
 MAX_MARKS: Final = 30
 """Per letter (Unicode's stream-safe format); normalizing a longer run takes quadratic time."""
 POSSIBLE_MARKS: Final = re.compile(f"[^\x00-\u02ff]{{{MAX_MARKS + 1}}}")
@@ -55,6 +57,7 @@ SEPARATORS: Final = "/;=&+$"
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 MAX_PORT: Final = 65_535
 CACHE_SIZE: Final = 8_192
+PLACE_CHARACTERS: Final = 80
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -86,6 +89,22 @@ def url_host(url: str) -> str:
     match = ADDRESS.fullmatch(canonical_url(url))
     host_match = HOST.fullmatch(match[2]) if match else None
     return host_match[1] if host_match else ""
+
+
+def page_place(url: str) -> str:
+    """Return the path of a document in its collection, or the host of a web page; the end of a long one."""
+    if url.startswith(CORPUS_SCHEME):
+        place = unquote(url.removeprefix(CORPUS_SCHEME).partition("/")[2])
+    else:
+        place = url_host(url).removeprefix("www.")
+    place = " ".join(place.split())
+    return place if len(place) <= PLACE_CHARACTERS else f"…{place[-PLACE_CHARACTERS:]}"
+
+
+def name_page(title: str, url: str) -> str:
+    """Return the title of a page with its place in brackets, since “13.1. Introduction” says little by itself."""
+    place = page_place(url)
+    return f"{title} [{place}]" if place else title
 
 
 def belongs_to(host: str, domain: str) -> bool:

@@ -100,6 +100,9 @@ class NodeSummary(CompactModel):
     source_ids: list[str] = []
     """Sources of its own leaves."""
     corrections: int = 0
+    answered_by: list[str] = []
+    """Ids of findings, its own or of its descendants, that answer the gap for which it was started, as their readers
+    judge; empty for a node of the first plan."""
     end: NodeEnd = NodeEnd.SUFFICIENT
     usage: Usage = Usage()
     """Its own usage, without its descendants'."""

@@ -309,13 +309,14 @@ def _living_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]
         living.LIVING_AGENT.name: (5, LIVING_TURNS),
         ANALYZER.name: (1, limits.max_sources),
         REPORTER.name: (1, limits.max_sources),
+        REFINER.name: (0, 1),
     }
 
 
 LIVING_STRATEGY: Final = StrategyDeclaration(
     name="living",
     implementation="workflows.strategies.living.living_strategy:LivingStrategy",
-    roles=(living.DECOMPOSER, living.LIVING_AGENT, ANALYZER, REPORTER),
+    roles=(living.DECOMPOSER, living.LIVING_AGENT, ANALYZER, REPORTER, REFINER),
     presets=LIVING_LIMITS,
     expected_calls=_living_calls,
     gates=Gates(approve=Approve.PLAN),

@@ -22,7 +22,7 @@ from activities.roles.claim_checking import with_control
 from activities.roles.gap_passages import passages_of
 from activities.roles.report_writing import section_of
 from activities.roles.untrusted import break_lines, guard, guard_line, label_key, label_of, seal, wrap
-from contracts.addresses import digest
+from contracts.addresses import digest, name_page
 from contracts.call_sizes import (
     GAP_PASSAGE_CHARACTERS,
     QUOTE_CHARACTERS,
@@ -30,7 +30,7 @@ from contracts.call_sizes import (
     SHOWN_HEADINGS_CHARACTERS,
 )
 from contracts.checking import ShownPassage
-from contracts.evidence import DocumentRef, Evidence, Finding, source_voice
+from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
 from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
@@ -228,6 +228,10 @@ class PromptBlocks:
         if self.request.one_collection or isinstance(self.request, AnalyzeInput):
             return bool(self.request.one_collection)
         return len({source_voice(source.url, source.publisher) for source in self.request.sources}) == 1
+
+    def named(self, hit: SearchHit) -> str:
+        """Return the title of a hit with its place."""
+        return name_page(hit.title, hit.url)
 
     def links(self) -> list[str]:
         """Return the first links of each source."""

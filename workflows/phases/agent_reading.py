@@ -8,12 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
-from urllib.parse import unquote, urlsplit
 
-from contracts.addresses import canonical_url, short_hash
+from contracts.addresses import canonical_url, name_page, short_hash
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, Source
-from contracts.names import CORPUS_SCHEME
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
 from contracts.state import Position, ResearchState
@@ -29,7 +27,6 @@ from workflows.run.research_run import ResearchRun
 
 MAX_LISTED_PAGES: Final = 12
 """Pages listed per search."""
-PLACE_CHARACTERS: Final = 80
 MAX_READINGS: Final = 6
 """Readings of one page, each for a purpose of its own."""
 NOTHING_IN_PAGE: Final = "nothing in it speaks about the task; all of it was read."
@@ -214,19 +211,8 @@ def describe_search(
 
 def describe_hit(page: Candidate) -> str:
     """Return the title of a page with its date, its place, and the snippet of the search that found it."""
-    place, snippet = page_place(page.hit.url), page.hit.snippet
-    located = f"{page_title(page)} [{place}]" if place else page_title(page)
+    located, snippet = name_page(page_title(page), page.hit.url), page.hit.snippet
     return f"{located}: {snippet}" if snippet else located
-
-
-def page_place(url: str) -> str:
-    """Return the path of a document in its collection, or the host of a web page; the end of a long one."""
-    if url.startswith(CORPUS_SCHEME):
-        place = unquote(url.removeprefix(CORPUS_SCHEME).partition("/")[2])
-    else:
-        place = (urlsplit(url).hostname or "").removeprefix("www.")
-    place = " ".join(place.split())
-    return place if len(place) <= PLACE_CHARACTERS else f"…{place[-PLACE_CHARACTERS:]}"
 
 
 def page_title(page: Candidate) -> str:

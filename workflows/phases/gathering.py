@@ -55,11 +55,17 @@ class Gathering:
     """One pass over a set of sub-queries."""
 
     def __init__(
-        self, run: ResearchRun, sub_queries: list[PlanNode], cap: int | None = None, only: frozenset[str] | None = None
+        self,
+        run: ResearchRun,
+        sub_queries: list[PlanNode],
+        cap: int | None = None,
+        only: frozenset[str] | None = None,
+        *,
+        labelled: bool = False,
     ) -> None:
         """Read at most `cap` sources in this pass and, if `only` is given, only these canonical URLs.
 
-        With `only`, a role chooses the pages by the titles of all hits.
+        With `only`, a role chooses the pages by the titles and snippets of all hits; `labelled` if it may choose later.
         """
         limits, state = run.resolved.limits, run.state
         self._run = run
@@ -74,7 +80,7 @@ class Gathering:
         self._budget = left if cap is None else min(left, cap + len(self._protected))
         self._room = {query.id: reads_left(query, limits) if only is None else self._budget for query in sub_queries}
         """Number of sources that each sub-query may still read."""
-        self._searching = Searching(run, sub_queries, titled=only is not None)
+        self._searching = Searching(run, sub_queries, titled=labelled or only is not None)
         self._searches_at_once = asyncio.Semaphore(limits.max_parallel)
         self._reads_at_once = asyncio.Semaphore(limits.max_parallel_reads)
         self._identities = Identities({**self._ledger, **state.sources}, state.aliases)

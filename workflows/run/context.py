@@ -30,6 +30,8 @@ MAX_GUIDANCE: Final = 20
 """Per run."""
 MAX_CALL_REQUESTS: Final = 6
 """Latest requests of people shown to one call."""
+MAX_CALL_ADVICE: Final = 3
+"""Lines of advice of models and hooks in one call."""
 MAX_EVENTS: Final = PACKED_EVENTS
 MAX_PAGE_EVENTS: Final = 200
 EVENT_CHARACTERS: Final = 300
@@ -394,7 +396,8 @@ def newest(known: Sequence[Guidance], limit: int) -> list[Guidance]:
 def guidance_for(known: Sequence[Guidance], role: str, iteration: int) -> list[Guidance]:
     """Return the guidance that a call of a role is shown: what people ask for, and the newest of any other origin.
 
-    A model's guidance is left out if it addresses another role or is older than the last iteration.
+    A model's guidance is left out if it addresses another role or is older than the last iteration; what is not of
+    people is at most `MAX_CALL_ADVICE` lines.
     """
     people = newest([item for item in known if item.origin == PERSON], MAX_CALL_REQUESTS)
     others = {
@@ -402,7 +405,7 @@ def guidance_for(known: Sequence[Guidance], role: str, iteration: int) -> list[G
         for item in known
         if item.origin != PERSON and item.role in ("", role) and not 0 < item.iteration < iteration - 1
     }
-    chosen = [*people, *others.values()]
+    chosen = [*people, *list(others.values())[-MAX_CALL_ADVICE:]]
     return [item for item in known if item in chosen]
 
 

@@ -151,8 +151,8 @@ def skip_steps(state: ResearchState, position: UnitPosition, steps: Sequence[Pla
 
 # --- remaining work --------------------------------------------------------------------------------------------------
 def planned_queries(state: ResearchState) -> list[PlanNode]:
-    """Return the plan's queries that were not added by an agent, in order."""
-    return [query for query in state.plan.sub_queries if query.origin != CHOSEN_BY_AGENT]
+    """Return the plan's queries that were not added by an agent and need a search, in order."""
+    return [query for query in state.plan.sub_queries if query.origin != CHOSEN_BY_AGENT and not query.sections]
 
 
 def is_unfinished(record: AgentRecord | None) -> bool:

@@ -16,11 +16,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
-from urllib.parse import unquote
 
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.addresses import digest, short_hash
+from contracts.addresses import digest, name_page, short_hash
 from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
@@ -170,7 +169,7 @@ class CorpusLibrary:
             research_id="", operation="titles", provider=PROVIDER, corpus=name, text=question, max_results=limit
         )
         hits = (await self.search(request)).hits
-        return [f"{hit.title} [{unquote(split_url(hit.url)[1])}]".strip() for hit in hits]
+        return [name_page(hit.title, hit.url).strip() for hit in hits]
 
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""

@@ -1,5 +1,6 @@
 """The strategy `living`: what its agent is shown and offered, turn by turn, in whole runs by the real driver."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,8 @@ from contracts.plan import Plan, PlanNode
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from tests.every_strategy.joined import Trial, undisturbed
-from tests.fakes import model_work
+from tests.fakes import model_work, tool_work
+from tests.fakes.model_work import element
 from tests.fakes.tool_work import answered, called, offered
 from workflows.strategies.living.turns import unwritten_notes
 
@@ -87,6 +89,42 @@ async def test_without_any_note_of_a_model_rules_still_find_passages(tmp_path: P
     assert trial.state.findings
     assert all(finding.by_rules for finding in trial.state.findings)
     assert trial.state.citations
+
+
+async def test_what_the_agent_left_open_is_looked_for_in_pages_already_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A refiner sees its questions with passages of the pages; their sections are read again and written down, once."""
+    question = "How often must tables be vacuumed?"
+    sensible = tool_work.TOOL_WORK["living_agent"]
+
+    def asking(body: Body) -> list[dict[str, Any]]:
+        blocks = sensible(body)
+        for block in blocks:
+            if block.get("name") == "finish":
+                block["input"]["open_questions"] = [question]
+        return blocks
+
+    def refining(prompt: str) -> dict[str, Any]:
+        listed = element(model_work.unmarked(prompt), "gaps")
+        found = re.findall(r"^(gap-\w+): .*passages (\d+)", listed, re.MULTILINE)
+        judged = [{"gap_id": gap, "read_further": [int(number)]} for gap, number in found]
+        return {"gap_analysis": judged, "iteration_recommendation": {"should_iterate": False}}
+
+    monkeypatch.setitem(tool_work.TOOL_WORK, "living_agent", asking)
+    monkeypatch.setattr(model_work, "refinement", refining)
+    trial, _ = await run_of(tmp_path)
+    prompts = {role: [one.prompt for one in trial.api.requests if one.role == role] for role in ("refiner", "analyzer")}
+    assert len(prompts["refiner"]) == 1
+    assert question in prompts["refiner"][0]
+    assert "Nothing more is searched" in prompts["refiner"][0]
+    further = [prompt for prompt in prompts["analyzer"] if "were chosen because they may answer" in prompt]
+    assert len(further) == 1
+    assert trial.state.result.outcome is Outcome.COMPLETED
+    cited = set(trial.state.draft.evidence_ids)
+    read = {node.id for node in trial.state.plan.nodes if node.sections}
+    noted = [finding for finding in trial.state.findings if finding.sub_query_id in read]
+    assert all(cited & set(finding.evidence_ids) for finding in noted)
 
 
 def test_notes_of_rules_are_not_due_beside_those_of_a_model() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from temporalio.exceptions import ApplicationError
 
 from contracts import failures
+from contracts.addresses import page_place
 from contracts.agents import AT_ONCE
 from contracts.call_sizes import BYTES_PER_TOKEN
 from contracts.canary import STEERED_NOTE
@@ -31,7 +32,6 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.model_work import unmarked
 from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import QUESTION, begin
-from workflows.phases.agent_reading import page_place
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Reply
 from workflows.strategies.orchestrator.orchestrator_strategy import (

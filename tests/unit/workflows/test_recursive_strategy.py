@@ -21,7 +21,7 @@ from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome, StopRe
 from tests.every_strategy.joined import Trial, trial_of, undisturbed
 from tests.fakes import library_work, states
 from tests.fakes.host import InProcessHost
-from tests.fakes.model_work import element, gaps_asked_about, key_words, sources_of
+from tests.fakes.model_work import element, gaps_asked_about, key_words, sources_of, unmarked
 from tests.unit.workflows.test_agents import turns
 from workflows.run.agents import grace_seconds
 from workflows.run.inbox import CallNotAllowed, Inbox
@@ -215,8 +215,11 @@ async def test_the_units_of_an_executor_have_labels_of_their_own(
     assert trial.state.events[-2].data["label"] == "report"
 
 
-def quoting_on() -> Answer:
-    """An extractor that quotes another sentence of its source at each turn, and asks on."""
+def quoting_on(*, answering: bool = True) -> Answer:
+    """An extractor that quotes another sentence of its source at each turn, and asks on.
+
+    Without `answering`, it calls no finding an answer to a gap.
+    """
     turns_taken = count(1)
 
     def answer(prompt: str) -> dict[str, Any]:
@@ -224,11 +227,54 @@ def quoting_on() -> Answer:
         sentences = re.findall(r"[A-Z][^.!?\n|#>`]{30,200}[.]", element(prompt, "source"))
         quote = sentences[turn % len(sentences)]
         finding: dict[str, Any] = {"content": quote, "quotes": [{"source_id": source, "quote": quote}]}
-        finding["answers_gaps"] = gaps_asked_about(prompt)
+        finding["answers_gaps"] = gaps_asked_about(prompt) if answering else []
         question = f"What of turn {turn}, in the {key_words(quote)[0]} of it?"
         return {"findings": [finding], "follow_up_questions": [question]}
 
     return answer
+
+
+async def test_no_gap_is_closed_because_some_finding_came_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaves and executors that were made for a gap bring findings; where no reader calls one an answer, it is open."""
+
+    def delegating(prompt: str) -> dict[str, Any]:
+        goal = element(prompt, "goal")
+        own = [leaf(labels_of(prompt)[-1], f"{goal}, in other words?")]
+        if not goal.startswith("What of turn"):
+            return {"leaves": own, "nodes": []}
+        return {"leaves": [], "nodes": [{"goal": f"Find out: {goal}", "leaves": own, "nodes": []}]}
+
+    answers(monkeypatch, extraction=quoting_on(answering=False), self_check=never_content, tree=delegating)
+    trial = await run_of(tmp_path, limits={"max_nodes": 9})
+    below = [node for node in nodes_of(trial) if node.level == 2]
+    assert below
+    assert any(finding.sub_query_id for finding in trial.state.findings)
+    assert {gap.status for gap in trial.state.gaps if gap.kind is GapKind.QUESTION} == {GapStatus.OPEN}
+    assert not any(node.answered_by for node in below)
+
+
+async def test_a_gap_is_looked_for_in_pages_already_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor that names passages of read pages gets their sections read for the gap, and nothing is searched."""
+    checks, read = list[str](), list[str]()
+
+    def looking_back(prompt: str) -> dict[str, Any]:
+        checks.append(prompt)
+        gaps = re.findall(r"^(gap-[\w-]+): (?:.*)passages (\d+)", element(unmarked(prompt), "gaps"), re.MULTILINE)
+        judged = [{"gap_id": gap, "read_further": [int(number)], "addressable": False} for gap, number in gaps]
+        return {"sufficient": False, "reason": "it lacks something", "gaps": judged}
+
+    def reading(prompt: str) -> dict[str, Any]:
+        read.append(prompt)
+        return extracted(prompt) | {"follow_up_questions": [], "identified_gaps": ["how often tables are vacuumed"]}
+
+    answers(monkeypatch, self_check=looking_back, extraction=reading)
+    trial = await run_of(tmp_path)
+    assert any("passages 1" in prompt for prompt in checks)
+    again = [prompt for prompt in read if "were chosen because they may serve the task" in prompt]
+    assert again
+    assert all("how often tables are vacuumed" in element(unmarked(prompt), "task") for prompt in again)
+    asked = {prompt for request in trial.api.requests if request.role == "librarian" for prompt in [request.prompt]}
+    assert not any("how often tables are vacuumed" in element(unmarked(prompt), "need") for prompt in asked)
 
 
 @pytest.mark.parametrize("nodes", [1, 9])

@@ -316,6 +316,39 @@ async def test_the_reflector_settles_gaps(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(closed) == len(state.gaps)
 
 
+@pytest.mark.parametrize("decision", ["continue", "complete"])
+async def test_the_reflector_has_pages_read_further(
+    decision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sees passages of pages already read beside each open gap; the sections of those that it names are analyzed
+    before the report is written, without a search, and once.
+    """
+    sensible, gap = model_work.analysis, {"description": "How often must tables be vacuumed?", "sub_query": 1}
+
+    def analysis(prompt: str, **_: Any) -> dict[str, Any]:
+        is_further = "were chosen because they may answer" in prompt
+        return sensible(prompt) | {"gaps": [] if is_further else [gap]}
+
+    def reflecting(prompt: str) -> dict[str, Any]:
+        listed = element(model_work.unmarked(prompt), "gaps")
+        further = [
+            {"gap_id": name, "passages": [int(number)]}
+            for name, number in re.findall(r"^(gap-\w+): .*\(passages (\d+)", listed, re.MULTILINE)
+        ]
+        return {"decision": decision, "reasoning": "on", "read_further": further}
+
+    monkeypatch.setattr(model_work, "analysis", analysis)
+    monkeypatch.setattr(reflective_work, "reflection", reflecting)
+    trial, state, roles = await conducted(tmp_path)
+    assert any("How often must tables" in prompt and "(passages 1" in prompt for prompt in prompts(trial, "reflector"))
+    further = [prompt for prompt in prompts(trial, "analyzer") if "were chosen because they may answer" in prompt]
+    assert len(further) == 1
+    assert "How often must tables be vacuumed?" in element(model_work.unmarked(further[0]), "sub_queries")
+    assert roles.index("synthesizer") > len(roles) - 1 - roles[::-1].index("analyzer")
+    assert not any(record.text == gap["description"] for record in state.query_ledger)
+    assert [item.action for item in state.decisions if item.agent == "reflector"].count("read_further") == 1
+
+
 @pytest.mark.parametrize(
     ("found", "known", "shown"), [(1, 0, "1 finding: "), (0, 2, "no new findings: "), (0, 0, "0 findings: ")]
 )

@@ -1,18 +1,23 @@
 """The `living` strategy: plan → a person's approval → turns of an agent that updates the report → completion."""
 
+from typing import Final
+
 from contracts.addresses import sub_query_id
 from contracts.living_roles import DECOMPOSER, LIVING_AGENT, DecomposeInput
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.roles import ProposedGap, SubQuery
 from contracts.state import ResearchState, Unit
+from contracts.supervisor_roles import REFINER, RefineInput
 from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
 from workflows.phases.agent_reading import list_pages, page_source, unanalyzed_sources
+from workflows.phases.analysis import analyze
 from workflows.phases.drafts import follow_outline
 from workflows.phases.gathering import Gathering, read_again, withdraw_sources
-from workflows.rules.gaps import open_gaps, silent_gap, with_gaps
-from workflows.rules.sub_queries import plan_sub_queries
+from workflows.phases.role_inputs import to_extract
+from workflows.rules.gaps import apply_assessments, open_gaps, silent_gap, with_gaps
+from workflows.rules.sub_queries import assign_readings, plan_sub_queries, reading_nodes
 from workflows.run.inbox import Interrupted, with_searched
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.living.turns import (
@@ -31,6 +36,9 @@ from workflows.strategies.living.turns import (
 )
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import UnitStrategy, carry_out, planned_queries, unit_progress, unplanned_requests
+
+MAX_LOOKED_BACK: Final = 8
+"""Gaps for which sections of pages already read are read once more."""
 
 
 class LivingStrategy(UnitStrategy):
@@ -70,7 +78,8 @@ class LivingStrategy(UnitStrategy):
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
         """Move from the plan to the turns, and after the last turn to the completion if anything is left."""
         state, position = run.state, LivingPosition.of(run.state)
-        is_incomplete = not position.has_reported or unasked_queries(state) or unanalyzed_sources(state, position)
+        has_rest = unasked_queries(state) or unanalyzed_sources(state, position) or _may_look_back(run, position)
+        is_incomplete = not position.has_reported or has_rest
         nothing_noted = not state.findings and list_pages(state)
         match position.next_unit:
             case LivingUnit.PLANNING:
@@ -210,6 +219,47 @@ async def _complete(run: ResearchRun) -> None:
             run.degrade("the agent finished without a note: rules chose the pages that were read")
         await Gathering(run, due).carry_out()
     await analyze_files(run, position)
+    await place_notes(run)
+    if _may_look_back(run, position):
+        await _look_back(run, position)
+
+
+def _may_look_back(run: ResearchRun, position: LivingPosition) -> bool:
+    """Return true if the agent left something open that pages already read may answer; asked once."""
+    is_judged = position.has_reported and run.resolved.engine is EngineKind.MODEL and not position.has_looked_back
+    return bool(is_judged and run.state.findings and (position.open_questions or run.state.unaddressed_gaps()))
+
+
+async def _look_back(run: ResearchRun, position: LivingPosition) -> None:
+    """Have a refiner compare what the agent left open with its notes and with passages of the pages read.
+
+    Sections that may answer a gap are read once more, and what they say is written into the report. The agent itself
+    sees no text of a page. Raises `Interrupted`.
+    """
+    state = run.state
+    _state_open_questions(run, position)
+    request = RefineInput(
+        gaps=state.unaddressed_gaps(),
+        remaining_iterations=0,
+        most_queries=MAX_LOOKED_BACK,
+        draft=state.draft.document if state.draft else None,
+        source_count=len(state.readable_sources()),
+        finding_count=len(state.findings),
+        asked=[query.text for query in state.plan.sub_queries],
+        findings=state.findings,
+        read_sources=[to_extract(source, to_search=False) for source in state.readable_sources()],
+    )
+    output = await run.ask(REFINER, "look-back", request)
+    run.settle_gaps(output.gap_analysis, REFINER.name)
+    state.gaps = apply_assessments(state, output.gap_analysis)
+    nodes = reading_nodes(state, output.readings, state.iteration)[:MAX_LOOKED_BACK]
+    state.plan = state.plan.with_nodes(*nodes)
+    assign_readings(state, nodes)
+    for node in nodes:
+        run.decide(REFINER.name, "read_further", node.text, {"gap_id": node.gap_id}, {"sections": len(node.sections)})
+    position.has_looked_back = True
+    await analyze(run)
+    await place_notes(run, None)
     await place_notes(run)
 
 

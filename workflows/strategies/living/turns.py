@@ -102,6 +102,8 @@ class LivingPosition(UnitPosition, ReadingPosition):
     """Ids of the notes in the report of a resumed run: some may have been written by rules, unknown to the agent."""
     has_reported: bool = False
     """True once a `finish` call of the agent was accepted."""
+    has_looked_back: bool = False
+    """True once what it left open was compared with the pages read."""
     open_questions: list[str] = []
     """Questions it left open when it finished."""
     ended: str = ""

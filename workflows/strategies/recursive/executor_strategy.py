@@ -9,9 +9,10 @@ from functools import partial
 from itertools import zip_longest
 from typing import Any, ClassVar, Final, Self, cast
 
+from contracts.addresses import name_page
 from contracts.agents import SUMMARY_CHARACTERS, AgentTask, NodeEnd, NodeSummary, TaskResult
 from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
-from contracts.evidence import Gap, Source
+from contracts.evidence import Gap, SectionRef, Source
 from contracts.gaps import SettledGap
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import OTHER_FORM, PlanNode
@@ -52,7 +53,7 @@ from workflows.phases.role_inputs import (
     write_input,
 )
 from workflows.phases.vetting import Vetting
-from workflows.rules.gaps import open_gaps, settle_gaps, with_gaps
+from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.research_trees import InfeasibleTree, graft
 from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.inbox import CallNotAllowed
@@ -115,6 +116,14 @@ class ExecutorPosition(UnitPosition):
     material: list[str] = []
     """Ids of the gaps that need a correction by the last self-check."""
     corrections: int = 0
+    asked: Gap | None = None
+    """Gap of an executor above, for which this one was started; None for an executor of the first plan."""
+    answered_by: list[str] = []
+    """Ids of the findings that answer it, as their readers judge."""
+    readings: dict[str, list[SectionRef]] = {}
+    """By material gap: sections of pages already read that may answer it."""
+    sections: dict[str, list[SectionRef]] = {}
+    """By leaf of a correction: the sections that it is shown."""
     seen_evidence: int = 0
     """Number of passages before the last correction."""
     seen_closed: int = 0
@@ -130,7 +139,9 @@ class ExecutorPosition(UnitPosition):
             return position
         inputs: dict[str, Any] = state.task.given
         tree = ResearchTree.model_validate(inputs["tree"])
-        return position.model_copy(update={"tree": tree, "most_nodes": int(inputs.get("most_nodes", len(tree.nodes)))})
+        asked = Gap.model_validate(inputs["gap"]) if "gap" in inputs else None
+        most_nodes = int(inputs.get("most_nodes", len(tree.nodes)))
+        return position.model_copy(update={"tree": tree, "most_nodes": most_nodes, "asked": asked})
 
     @property
     def due_leaves(self) -> list[TreeLeaf]:
@@ -201,6 +212,7 @@ class ExecutorStrategy(ScopedStrategy):
             level=root.level,
             source_ids=list(dict.fromkeys(leaf.source_id for leaf in root.leaves)),
             corrections=position.corrections,
+            answered_by=list(dict.fromkeys(position.answered_by)),
             end=NODE_ENDS.get(position.ended, NodeEnd.SUFFICIENT),
         )
 
@@ -258,8 +270,10 @@ async def _check(run: ResearchRun) -> None:
         run.decide(EXECUTOR.name, "end_node", position.ended, {"corrections": position.corrections})
         return
     gaps = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))[:GAPS_SHOWN]
+    is_read = gaps and run.resolved.engine is EngineKind.MODEL
     request = SelfCheckInput(
         goal=goal,
+        read_sources=[to_extract(source, to_search=False) for source in state.readable_sources()] if is_read else [],
         draft=state.draft.document if state.draft else None,
         statements=[]
         if state.draft
@@ -272,6 +286,7 @@ async def _check(run: ResearchRun) -> None:
     evidence, closed = len(state.evidence), sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
     is_idle = position.corrections > 0 and (evidence, closed) == (position.seen_evidence, position.seen_closed)
     position.material = answer.material
+    position.readings = {reading.gap_id: reading.sections for reading in answer.readings}
     if not answer.sufficient:
         own = [ProposedGap(description=text, suggested_queries=[text]) for text in answer.missing]
         position.material += _add_gaps(state, *own)
@@ -317,21 +332,26 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
     if not due:
         return
     parts = {name: position.tree.part(node.id) for name, node in due.items()}
-    tasks = [executor_task(name, part, len(part.nodes)) for name, part in parts.items()]
+    gaps = {gap.id: gap for gap in run.state.gaps}
+    asked = {name: gaps.get(position.gap_of.get(node.id, ""), position.asked) for name, node in due.items()}
+    tasks = [executor_task(name, part, len(part.nodes), asked[name]) for name, part in parts.items()]
     show_executors(run, tasks, run.state.scope, root.level)
-    known = {finding.id for finding in run.state.findings}
     results = await run.spawn(tasks, run.resolved.limits.max_parallel, caller=EXECUTOR.name)
     for node, result in zip(due.values(), results, strict=True):
-        if (gap := position.gap_of.get(node.id)) and (fresh := [one for one in result.finding_ids if one not in known]):
-            # The gap was the goal of this executor, which judges by itself whether its findings reach it.
-            run.state.gaps = settle_gaps(run.state, [SettledGap(gap_id=gap, answered_by=fresh)])
+        answers = result.node.answered_by if result.node else []
+        if gap := position.gap_of.get(node.id):
+            run.settle_gaps([SettledGap(gap_id=gap, answered_by=answers)], EXTRACTOR.name)
+        elif position.asked:
+            position.answered_by += answers
         position.done.append(node.id)
         position.failed += [node.id] if has_failed(result) else []
 
 
-def executor_task(name: str, tree: ResearchTree, most_nodes: int) -> AgentTask:
-    """Return the task of an executor: its goal and its part of the tree, and no other part of the run."""
-    inputs = {"tree": tree.model_dump(mode="json"), "most_nodes": most_nodes}
+def executor_task(name: str, tree: ResearchTree, most_nodes: int, gap: Gap | None = None) -> AgentTask:
+    """Return the task of an executor: goal, part of the tree, the gap that it is started for, no more of the run."""
+    inputs: dict[str, Any] = {"tree": tree.model_dump(mode="json"), "most_nodes": most_nodes}
+    if gap is not None:
+        inputs["gap"] = {"id": gap.id, "description": gap.description}
     return AgentTask(id=name, text=tree.root.goal, strategy=STRATEGY, given=inputs, level=tree.root.level)
 
 
@@ -371,13 +391,15 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     )
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
+        own = [gap for gap in state.gaps if gap.id == position.gap_of.get(leaf.id)]
         request = ExtractInput(
             caller=EXECUTOR.name,
             task_type=leaf.task_type,
             task_detail=leaf.task_detail,
             sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
             sources=[to_extract(state.sources[leaf.source_id])],
-            gaps=gaps_to_answer([gap for gap in state.gaps if gap.id == position.gap_of.get(leaf.id)]),
+            gaps=gaps_to_answer([*own, *([position.asked] if position.asked else [])]),
+            wanted=position.sections.get(leaf.id, []),
             max_findings=_finding_limit(run, state.sources[leaf.source_id]),
             documents_searched=state.documents_searched,
             term_documents=state.term_documents,
@@ -401,6 +423,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
         node = _leaf_node(state, position, leaf).model_copy(update={"status": NodeStatus.COMPLETED})
         state.plan = state.plan.with_nodes(node)
         merge(run, node, result)
+        if asked := position.asked:
+            answers = (one.answered_by for one in result.settled_gaps if one.gap_id == asked.id)
+            position.answered_by += [name for names in answers for name in names]
         position.done.append(leaf.id)
         known = {(work.words, work.address) for work in position.works}
         position.works += [work for work in result.mentioned_works if (work.words, work.address) not in known]
@@ -467,7 +492,10 @@ async def _correct(run: ResearchRun) -> None:
     wanted, root = set(position.material), position.tree.root
     gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MAX_GAPS]
     known_leaves = {leaf.id for leaf in position.tree.leaves}
-    work: dict[str, ResearchTree] = {}
+    # Pages already read come before new searches.
+    work = {gap.id: tree for gap in gaps if (tree := _further_reading(position, gap)) is not None}
+    gaps = [gap for gap in gaps if gap.id not in work]
+    count = len(gaps) + len(work)
     for caller, is_question in (EXECUTOR.name, False), ("planner", True):
         needs = [gap for gap in gaps if (gap.kind is GapKind.QUESTION) is is_question]
         vetting = Vetting(run, position.vetted, caller, MAX_CANDIDATES, position.works)
@@ -493,8 +521,8 @@ async def _correct(run: ResearchRun) -> None:
         _graft(run, position, work)
     fresh = [leaf for leaf in position.tree.leaves if leaf.id not in known_leaves]
     position.corrections += 1
-    text = f"{plural(len(gaps), 'gap')} taken on, {plural(len(fresh), 'new task')}"
-    run.note("node.corrected", text, gaps=len(gaps), leaves=len(fresh))
+    text = f"{plural(count, 'gap')} taken on, {plural(len(fresh), 'new task')}"
+    run.note("node.corrected", text, gaps=count, leaves=len(fresh))
     if not fresh:
         position.ended = NO_SOURCES
 
@@ -502,7 +530,8 @@ async def _correct(run: ResearchRun) -> None:
 async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
     """Have the planner make a tree over vetted sources; `fields` are additional fields of the request."""
     limits = run.resolved.limits
-    titles = {source.source_id: run.state.sources[source.source_id].title for source in vetted.accepted}
+    known = (run.state.sources[source.source_id] for source in vetted.accepted)
+    titles = {source.id: name_page(source.title, source.url) for source in known}
     sources = [
         VettedSource(id=source.source_id, title=titles[source.source_id], quality=source.quality, reason=source.reason)
         for source in vetted.accepted
@@ -510,6 +539,21 @@ async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **
     bounds = {"most_leaves": limits.max_leaves, "most_levels": limits.max_levels}
     request = TreeInput(caller=caller, vetted=sources, **bounds, **fields)
     return (await run.ask(TREE_PLANNER, step, request)).tree(request)
+
+
+def _further_reading(position: ExecutorPosition, gap: Gap) -> ResearchTree | None:
+    """Return leaves that read sections of pages already read for a gap; None if none is left to read for it."""
+    root, detail, task = position.tree.root, gap.description, TaskType.ANSWER_QUESTION
+    known, by_source = {leaf.id for leaf in root.leaves}, dict[str, list[SectionRef]]()
+    for section in position.readings.get(gap.id, []):
+        by_source.setdefault(section.source_id, []).append(section)
+    leaves = [
+        TreeLeaf(id=leaf_id(root.id, source, task, detail), source_id=source, task_type=task, task_detail=detail)
+        for source in by_source
+    ]
+    fresh = [leaf for leaf in leaves if leaf.id not in known]
+    position.sections |= {leaf.id: by_source[leaf.source_id] for leaf in fresh}
+    return ResearchTree(nodes=[root.model_copy(update={"leaves": fresh})]) if fresh else None
 
 
 def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:

@@ -6,7 +6,7 @@ from typing import ClassVar, Final
 
 from pydantic import BaseModel
 
-from contracts.addresses import canonical_url, source_id, sub_query_id
+from contracts.addresses import canonical_url, name_page, source_id, sub_query_id
 from contracts.evidence import Candidate, Finding, Gap, SearchHit, Source
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import WITHOUT_SEARCH, Plan, PlanNode
@@ -35,6 +35,7 @@ from contracts.resolved import EffectiveLimits
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
+from workflows.phases.agent_reading import describe_hit
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import take_draft, write_draft
 from workflows.phases.gathering import Gathering
@@ -436,7 +437,7 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
         steps=[step.model_copy(update={"observations": []}) for step in summarize_steps(state)],
         findings=state.findings,
         pending=[step.text for step in pending_steps(state.plan)],
-        source_titles=[source.title for source in sources],
+        source_titles=[name_page(source.title, source.url) for source in sources],
         gaps=gaps,
         read_sources=[to_extract(source, to_search=False) for source in sources] if gaps and by_model else [],
         completed=len(completed_steps(state.plan)),
@@ -521,11 +522,12 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
         state.plan = state.plan.with_nodes(*nodes)
         position.turns += 1
     room = _reads_left(state, step, limits.max_reads_per_step)
-    await Gathering(run, open_queries(state, step), cap=room).carry_out()
-    await analyze(run)
     # Without a model, at light depth or on the quick route, the researcher gets no turn to react to results.
     by_model = run.resolved.engine is EngineKind.MODEL
-    return by_model and run.resolved.depth is not Depth.LIGHT and position.route is not Mode.QUICK
+    has_turns = by_model and run.resolved.depth is not Depth.LIGHT and position.route is not Mode.QUICK
+    await Gathering(run, open_queries(state, step), cap=room, labelled=has_turns).carry_out()
+    await analyze(run)
+    return has_turns
 
 
 async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
@@ -538,7 +540,8 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
     if position.route is Mode.QUICK:
         return query_nodes(step, [step.text], state.iteration)
     names = {node.id for node in state.plan.children(step)}
-    titles = [source.title for source in state.readable_sources() if names.intersection(source.sub_query_ids)]
+    read = [source for source in state.readable_sources() if names.intersection(source.sub_query_ids)]
+    titles = [name_page(source.title, source.url) for source in read]
     offered = _unread_pages(state, step)
     request = ResearchStepInput(
         step_title=step.text,
@@ -547,7 +550,7 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
         asked=[node.text for node in state.plan.sub_queries],
         observations=[finding.statement for finding in findings_of(state, step)],
         titles=titles[:MAX_TITLES],
-        pages=[hit.title for hit in offered],
+        pages=[describe_hit(Candidate(sub_query_id=step.id, hit=hit)) for hit in offered],
         turn=position.turns + 1,
     )
     output = await run.ask(RESEARCHER, f"research/{step.id}/{position.turns + 1}", request)

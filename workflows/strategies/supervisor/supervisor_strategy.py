@@ -2,6 +2,7 @@
 
 from typing import ClassVar, Final
 
+from contracts.addresses import name_page
 from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, source_voice, supported_confidence
 from contracts.outcome import MODEL, GateIssue, GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
@@ -497,7 +498,9 @@ def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> Re
             for query in state.plan.sub_queries
         ],
         findings=state.findings if has_findings else [],
-        titles=[source.title for source in fresh][:MAX_TITLES] if phase is Phase.GATHERING else [],
+        titles=[name_page(source.title, source.url) for source in fresh][:MAX_TITLES]
+        if phase is Phase.GATHERING
+        else [],
         gaps=[Gap(id=gap.id, description=gap.description, severity=gap.severity) for gap in state.unaddressed_gaps()],
         draft=state.draft.document if state.draft and phase is Phase.SYNTHESIS else None,
         issues=gate.issues,
