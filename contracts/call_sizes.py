@@ -49,7 +49,7 @@ MAX_GAP_PASSAGES: Final = 30
 GAP_PASSAGE_CHARACTERS: Final = 600
 REVIEWED_CHARACTERS: Final = 24_000
 """Of the draft in a reviewer's prompt."""
-REVIEWED_PASSAGE_TOKENS: Final = 260
+REVIEWED_PASSAGE_TOKENS: Final = 320
 """A cited passage in a reviewer's prompt: title, beginning, id, and what the check said of its statement."""
 SECTION_CHARACTERS: Final = 12_000
 """Of a section in a reporter's prompt, which shows only the end of a longer section."""

@@ -130,6 +130,8 @@ class ReviewedClaim(Contract):
     text: str
     verdict: Verdict
     reason: str = ""
+    evidence_ids: list[str] = []
+    """The passages that it cites."""
 
 
 class ReviewInput(RoleInput):

@@ -3,7 +3,7 @@
 Orchestrator, agent and intake call tools, which the workflow executes; the other roles are the supervisor's.
 """
 
-from typing import Annotated, Final, Self
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field
 
@@ -16,6 +16,26 @@ from contracts.tools import NoArguments, ReadingArguments, SearchArguments, Tool
 from contracts.vocabulary import Tier
 
 
+class AnsweredPoint(Contract):
+    """A point that a report left open and that statements of the reports answer."""
+
+    point: int = Field(description="number of the open point")
+    documents: list[int] = Field(
+        default=[], description="numbers of the documents behind the statements that answer it"
+    )
+
+
+ANSWERED: Final[Any] = Field(
+    default=[], description="open points of earlier reports that statements of the reports by now answer; usually none"
+)
+
+
+class ReportArguments(Contract):
+    """The end of the research."""
+
+    answered: list[AnsweredPoint] = ANSWERED
+
+
 class AgentArguments(Contract):
     """A task for an agent."""
 
@@ -26,6 +46,7 @@ class AgentArguments(Contract):
         max_length=4_000,
     )
     steps: list[int] = Field(default=[], description="numbers of the plan's steps that it serves")
+    answered: list[AnsweredPoint] = ANSWERED
 
 
 class ThinkArguments(Contract):
@@ -60,7 +81,7 @@ RESEARCH_AGENT: Final = ToolSpec(
 ORCHESTRATOR_REPORT: Final = ToolSpec(
     "generate_report",
     "End the research. The final report is written from everything the agents found.",
-    NoArguments,
+    ReportArguments,
 )
 THINK: Final = ToolSpec(
     "think_tool", "Think before the next step. Call it alone in its turn; nothing is looked up.", ThinkArguments

@@ -250,7 +250,7 @@ def orchestrate(task: orchestrator.OrchestrateInput, _: Transcript) -> TurnAnswe
         # After a failed agent a model has to think before it sends the next one; this takes the place of its thought.
         thought = orchestrator.ThinkArguments(reasoning=f"{len(tasks)} steps of the plan have no agent.")
         return scripted_turn((orchestrator.THINK, thought))
-    return scripted_turn((orchestrator.ORCHESTRATOR_REPORT, NoArguments()))
+    return scripted_turn((orchestrator.ORCHESTRATOR_REPORT, orchestrator.ReportArguments()))
 
 
 def work(task: orchestrator.WorkInput, _: Transcript) -> TurnAnswer:

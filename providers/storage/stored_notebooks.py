@@ -151,7 +151,10 @@ class Notebooks:
                 answer = answers.get(claim.fingerprint)
                 verdict = answer.verdict if answer else claim.ruled.verdict
                 reason = answer.reason if answer else "; ".join(claim.remarks)
-                claims.append(ReviewedClaim(text=claim.text, verdict=verdict, reason=reason))
+                reviewed = ReviewedClaim(
+                    text=claim.text, verdict=verdict, reason=reason, evidence_ids=claim.evidence_ids
+                )
+                claims.append(reviewed)
         cited = {key for claim in entry.claims for key in claim.evidence_ids}
         evidence = [item for item in entry.evidence if item.id in cited]
         used = {item.source_id for item in evidence}

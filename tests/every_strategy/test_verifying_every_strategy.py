@@ -109,7 +109,7 @@ async def test_the_review_runs_beside_the_check_and_sees_what_is_cited(tmp_path:
     (call,) = [request for request in trial.api.requests if request.role == "reviewer"]
     assert "(cited)" not in call.prompt
     assert re.search(r"ev-[0-9a-f]{10} \(The Autovacuum Daemon[^)]*\): \w+", call.prompt)
-    assert re.search(r"unsupported: .*Zyzzyva Incorporated confirmed.*“Zyzzyva” is named", call.prompt)
+    assert re.search(r"unsupported \[ev-[^]]*\]: .*Zyzzyva Incorporated confirmed.*“Zyzzyva” is named", call.prompt)
 
 
 async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:

@@ -400,11 +400,11 @@ def guidance_for(known: Sequence[Guidance], role: str, iteration: int) -> list[G
     people is at most `MAX_CALL_ADVICE` lines.
     """
     people = newest([item for item in known if item.origin == PERSON], MAX_CALL_REQUESTS)
-    others = {
-        item.origin: item
-        for item in known
-        if item.origin != PERSON and item.role in ("", role) and not 0 < item.iteration < iteration - 1
-    }
+    others = dict[str, Guidance]()
+    for item in known:
+        if item.origin != PERSON and item.role in ("", role) and not 0 < item.iteration < iteration - 1:
+            others.pop(item.origin, None)  # so that the newest are last
+            others[item.origin] = item
     chosen = [*people, *list(others.values())[-MAX_CALL_ADVICE:]]
     return [item for item in known if item in chosen]
 

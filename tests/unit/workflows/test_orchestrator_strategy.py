@@ -23,7 +23,7 @@ from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth
 from contracts.state import ResearchState
-from contracts.vocabulary import AgentStatus, Confidence, NodeKind, NodeStatus, Outcome, StopReason
+from contracts.vocabulary import AgentStatus, Confidence, GapStatus, NodeKind, NodeStatus, Outcome, StopReason
 from tests.every_strategy.joined import begin_trial, begun, trial_of, undisturbed, world_of
 from tests.fakes import model_work, states, tool_work
 from tests.fakes.corpus import MemoryCorpus
@@ -289,6 +289,37 @@ async def test_the_second_cycle_is_reminded_once(tmp_path: Path, monkeypatch: py
     newest = ["compare every part of the question" in json.dumps(body["messages"][-1]) for body in turns]
     assert newest[:2] == [False, True]
     assert not any(newest[2:])
+
+
+async def test_an_open_point_is_closed_by_the_orchestrator_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an agent leaves open is numbered; a later agent's findings close it only where the orchestrator says so, and
+    they are those of the documents that it names.
+    """
+    reporting = tool_work.TOOL_WORK["agent"]
+    left_open = ["How long does it take?", "Which setting disables it?"]
+
+    def leaving(body: Body) -> list[dict[str, Any]]:
+        made = reporting(body)
+        for block in made:
+            if block.get("name") == "generate_report" and TASKS[0] in json.dumps(body["messages"]):
+                block["input"] = {"open_questions": left_open}
+        return made
+
+    works(monkeypatch, "agent", leaving)
+    first, second = (("research_agent", {"task": task, "steps": [1]}) for task in TASKS[:2])
+    report = ("generate_report", {"answered": [{"point": 2, "documents": [1, 99]}, {"point": 7, "documents": [1]}]})
+    state, _, api = await directed(monkeypatch, tmp_path, plays([first], [THOUGHT], [second], [THOUGHT], [report]))
+    answers = json.dumps(requests_of(api, "orchestrator")[-1]["messages"], ensure_ascii=False)
+    assert "Open point 1: How long does it take?" in answers
+    assert "Open point 2: Which setting disables it?" in answers
+    statuses = {gap.description: gap.status for gap in state.gaps}
+    assert [statuses[text] for text in left_open] == [GapStatus.OPEN, GapStatus.ADDRESSED]
+    closed = next(gap for gap in state.gaps if gap.description == left_open[1])
+    assert closed.resolved_by
+    known = {finding.id for finding in state.findings}
+    assert set(closed.resolved_by) <= known
 
 
 async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path) -> None:

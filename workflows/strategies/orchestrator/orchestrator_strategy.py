@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
 from contracts.call_sizes import BYTES_PER_TOKEN
 from contracts.evidence import DocumentRef, Finding
+from contracts.gaps import SettledGap
 from contracts.orchestrator_roles import (
     ORCHESTRATOR,
     ORCHESTRATOR_REPORT,
@@ -16,6 +17,7 @@ from contracts.orchestrator_roles import (
     RESEARCH_AGENT,
     THINK,
     AgentArguments,
+    AnsweredPoint,
     OrchestrateInput,
     OutlineInput,
 )
@@ -133,6 +135,8 @@ class OrchestratorPosition(UnitPosition):
     """Reason why there are no more cycles; empty while there are."""
     documents: list[str] = []
     """Ids of the sources in agents' reports; the number of a document is its position, from 1."""
+    open_points: list[str] = []
+    """Ids of the gaps in agents' reports; the number of an open point is its position, from 1."""
     served: dict[str, list[str]] = {}
     """Agent → ids of the steps it serves."""
 
@@ -416,6 +420,9 @@ def _sort_calls(run: ResearchRun, position: OrchestratorPosition) -> None:
     position.thought = bool(position.direct_answers)
     if position.thought:
         return
+    for call in usable:
+        tool = RESEARCH_AGENT if call.name == RESEARCH_AGENT.name else ORCHESTRATOR_REPORT
+        _settle_points(run, position, tool.read(call).answered)
     for call in sorted(usable, key=lambda call: call.name != RESEARCH_AGENT.name):
         if call.name == ORCHESTRATOR_REPORT.name:
             problem = _end_cycles(run, position)
@@ -510,8 +517,6 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         results = await run.spawn(tasks, _max_parallel_agents(run.resolved.limits))
     finally:
         run.state.plan = with_step_statuses(run.state.plan, position.served)
-        for agent in names:
-            _close_gaps(run.state, position, agent, names)
     by_id = {finding.id: finding for finding in findings_to_report(run.state.findings)}
     texts = {}
     for agent, result in zip(names, results, strict=True):
@@ -522,23 +527,24 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         if remarks:
             inputs = {"agent": agent, "findings": len(findings)}
             run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
-        texts[agent] = _report_text(run.state, agent, result, report, remarks)
+        gaps = [gap for gap in run.state.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN]
+        position.open_points = list(dict.fromkeys([*position.open_points, *(gap.id for gap in gaps[:MAX_SHOWN_GAPS])]))
+        points = {name: number for number, name in enumerate(position.open_points, start=1)}
+        left_open = {points[gap.id]: gap.description for gap in gaps[:MAX_SHOWN_GAPS]}
+        texts[agent] = _report_text(run.state, agent, result, report, remarks, left_open)
     return texts
 
 
-def _close_gaps(state: ResearchState, position: OrchestratorPosition, agent: str, together: Sequence[str]) -> None:
-    """Close gaps of earlier agents for the same steps if this agent found something new."""
-    results = {record.task.id: record.result for record in state.agents if record.result is not None}
-    result, steps = results.get(agent), set(position.served[agent])
-    if result is None:
-        return
-    earlier = {peer for peer, served in position.served.items() if steps.intersection(served)} - set(together)
-    known = {name for peer in earlier if peer in results for name in results[peer].finding_ids}
-    fresh, origins = [name for name in result.finding_ids if name not in known], {f"sub_query:{one}" for one in earlier}
-    for index, gap in enumerate(state.gaps):
-        if fresh and gap.origin in origins and gap.status is GapStatus.OPEN and gap.id not in result.gap_ids:
-            update = {"status": GapStatus.ADDRESSED, "resolved_by": fresh}
-            state.gaps[index] = gap.model_copy(update=update)
+def _settle_points(run: ResearchRun, position: OrchestratorPosition, answered: Sequence[AnsweredPoint]) -> None:
+    """Close the gaps that the orchestrator calls answered by findings from the documents that it names."""
+    points, documents = dict(enumerate(position.open_points, 1)), dict(enumerate(position.documents, 1))
+    settled = []
+    for item in answered:
+        named = {documents[number] for number in item.documents if number in documents}
+        findings = [one.id for one in findings_to_report(run.state.findings) if named.intersection(one.source_ids)]
+        if item.point in points:
+            settled.append(SettledGap(gap_id=points[item.point], answered_by=findings))
+    run.settle_gaps(settled, DECIDER)
 
 
 # --- the report of one agent: statements with document numbers, which are stable across all agents of a run ----------
@@ -557,7 +563,12 @@ class IntermediateReport:
 
 
 def _report_text(
-    state: ResearchState, agent: str, result: TaskResult, report: IntermediateReport, remarks: Sequence[str]
+    state: ResearchState,
+    agent: str,
+    result: TaskResult,
+    report: IntermediateReport,
+    remarks: Sequence[str],
+    left_open: Mapping[int, str],
 ) -> str:
     if result.is_stub:
         return f"{agent} brought nothing: {result.problem or result.stop_reason.value}."
@@ -565,8 +576,7 @@ def _report_text(
     sources = {number: state.sources[report.documents[number - 1]] for number in report.numbers}
     titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
     lines += ["Documents:", *titles] if titles else []
-    open_gaps = [gap for gap in state.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN]
-    lines += [f"Left open: {gap.description}" for gap in open_gaps[:MAX_SHOWN_GAPS]]
+    lines += [f"Open point {number}: {description}" for number, description in left_open.items()]
     if result.problem:
         lines.append(f"Cut short: {result.problem}")
     lines += [f"Remark: {remark}" for remark in remarks]
