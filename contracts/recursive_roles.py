@@ -159,6 +159,11 @@ class ScanInput(AnalyzeInput):
     MAX_CHARACTERS: ClassVar[int | None] = SCANNED_CHARACTERS
     SHOWS_ALL: ClassVar[bool] = True
 
+    @property
+    def fields_left_out(self) -> tuple[str, ...]:
+        """Return the credibility if all sources are of one collection: the operator has vouched for it."""
+        return ("credibility",) if self.one_collection else ()
+
 
 def _decision(word: Any) -> str:
     return "reject" if str(word).strip().casefold() == "reject" else "use"
@@ -169,7 +174,8 @@ class ScannedSource(Contract):
 
     source_id: str = ""
     credibility: Annotated[Quality, member_or(Quality, Quality.UNKNOWN)] = Field(
-        description="high, medium or low: how far to trust its author and publisher in this matter"
+        default=Quality.UNKNOWN,
+        description="high, medium or low: how far to trust its author and publisher in this matter",
     )
     relevance: Annotated[Quality, member_or(Quality, Quality.UNKNOWN)] = Field(
         description="high, medium or low: how well it addresses the need"

@@ -239,7 +239,8 @@ def describe_page(
     if result is None:
         return f"Page {number}, “{title}”, could not be analyzed.", True
     lines = describe_reading(state, source, known, result)
-    return "\n".join([f"Page {number}, “{title}”, quality {source.quality.value}:", *lines]), False
+    quality = "" if state.resolution.one_collection else f", quality {source.quality.value}"
+    return "\n".join([f"Page {number}, “{title}”{quality}:", *lines]), False
 
 
 def describe_reading(state: ResearchState, source: Source, known: Collection[str], result: AnalyzerResult) -> list[str]:

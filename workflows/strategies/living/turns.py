@@ -530,7 +530,9 @@ def _describe_file(
     """Describe a file by the notes of its newest reading, and return true if it could not be analyzed."""
     source = state.sources[reading.source_id]
     about = [source.publisher or "", source.retrieved_at[:10] if source.retrieved_at else ""]
-    head = f"“{source.title}” ({', '.join(filter(None, [*about, f'quality {source.quality.value}']))})"
+    about += [] if state.resolution.one_collection else [f"quality {source.quality.value}"]
+    known_of_it = ", ".join(filter(None, about))
+    head = f"“{source.title}” ({known_of_it})" if known_of_it else f"“{source.title}”"
     if result is None:
         return f"{head} could not be analyzed.", True
     return "\n".join([f"{head}:", *describe_reading(state, source, known, result)]), False
