@@ -227,7 +227,8 @@ class PromptBlocks:
         """
         if self.request.one_collection or isinstance(self.request, AnalyzeInput):
             return bool(self.request.one_collection)
-        return len({source_voice(source.url, source.publisher) for source in self.request.sources}) == 1
+        sources = getattr(self.request, "sources", ())
+        return len({source_voice(source.url, source.publisher) for source in sources}) == 1
 
     def named(self, hit: SearchHit) -> str:
         """Return the title of a hit with its place."""
