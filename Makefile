@@ -17,7 +17,7 @@ export Q CORPUS
 # Each of the hundreds of processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo run test lint style format lock histories configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image clean
+.PHONY: help setup demo run test lint style format lock histories generate configuration requirements bench bench-web overload outages chaos soak cluster sbom audit-dependencies base-image clean
 
 help:
 	@echo 'Durable deep research: a question goes in, a cited report comes out.'
@@ -35,7 +35,8 @@ help:
 	@echo '  make sbom                      sbom.cdx.json: every package of the image, its licence and version'
 	@echo '  make base-image [TAG=…]        pin the base image of deploy/Dockerfile by its digest; needs Docker'
 	@echo '  make histories                 record the workflow histories of the replay tests anew'
-	@echo '  make configuration             generate docs/configuration.md anew'
+	@echo '  make generate                  generate anew all that is written from the code: the two pages below, and what names providers'
+	@echo '  make configuration             generate docs/configuration.md and docs/api.md anew'
 	@echo '  make requirements              generate docs/requirements.md anew'
 	@echo '  make bench [CORPUS=FOLDER]     measurements, on your documents or on those of the demo'
 	@echo '  make bench-web                 whole runs over a web of this machine, with faults; caches; scaling (ten minutes)'
@@ -158,6 +159,10 @@ base-image:
 
 histories: setup
 	@$(BIN)/python -m tests.replay.record
+
+# What is generated: the pages of the configuration, of the interface and of the requirements, and what names providers.
+generate: configuration requirements
+	@$(BIN)/python docs/generate_providers.py
 
 configuration: setup
 	@$(BIN)/python docs/generate_configuration.py

@@ -16,7 +16,7 @@ from contracts.request import (
     ResearchRequest,
 )
 from contracts.strategies import list_selectable
-from providers.search.declarations import search_variables
+from providers.search.declarations import BUILT_IN, search_variables
 from workers.settings.loading import CLUSTER_VARIABLES, CONFIG_VARIABLE, VARIABLES
 from workers.settings.sections import FileSettings
 
@@ -41,22 +41,11 @@ MEANINGS = {
     "RESEARCH_MODEL_SIMPLE": "model of the simple tier (the supervisor's reflections)",
     "RESEARCH_MODEL_ANALYTICAL": "model of the analytical tier (planning, analysis, refinement)",
     "RESEARCH_MODEL_COMPLEX": "model of the complex tier (writing the report)",
-    "TAVILY_API_KEY": "key of Tavily; without it this provider is skipped",
-    "TAVILY_BASE_URL": "another address of Tavily's interface",
-    "GOOGLE_API_KEY": "key of Google's Custom Search; needed together with `GOOGLE_CSE_ID`",
-    "GOOGLE_CSE_ID": "id of your programmable search engine at Google",
-    "GOOGLE_BASE_URL": "another address of Google's interface",
-    "SEMANTIC_SCHOLAR_API_KEY": "key of Semantic Scholar: optional, raises its limits",
-    "SEMANTIC_SCHOLAR_BASE_URL": "another address of Semantic Scholar's interface",
-    "BRAVE_API_KEY": "key of Brave Search; without it this provider is skipped",
-    "BRAVE_BASE_URL": "another address of Brave's interface",
-    "SEARXNG_URL": "address of your SearXNG, whose settings allow the format `json`; without it, it is skipped",
-    "WIKIPEDIA_BASE_URL": "another wiki; `{language}` stands for the language; default `https://{language}.wikipedia.org`",
     "TEMPORAL_ADDRESS": "`host:port` of a Temporal cluster; without it the dev server is used",
     "TEMPORAL_PROFILE": "a profile of Temporal's own client configuration file",
     "TEMPORAL_CONFIG_FILE": "another place of that file",
 }
-"""A variable without a meaning here fails the generation."""
+"""A variable without a meaning, here or in its provider's declaration, fails the generation."""
 
 PRESET_ROWS = (
     "max_iterations",
@@ -101,7 +90,8 @@ def presets() -> str:
 def variables() -> str:
     """One row per environment variable."""
     names = (CONFIG_VARIABLE, *VARIABLES, *search_variables(), *CLUSTER_VARIABLES)
-    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in names]
+    meanings = MEANINGS | {name: text for provider in BUILT_IN for name, text in provider.meanings.items()}
+    rows = [f"| `{name}` | {meanings[name]} |" for name in names]
     return "\n".join(["| variable | meaning |", "|---|---|", *rows])
 
 

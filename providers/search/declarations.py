@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.resources import files
-from typing import Final
+from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
 import httpx2
-from pydantic import TypeAdapter
+from pydantic import ConfigDict
 
+from contracts.base import StrictContract
 from contracts.request import SourceType
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
@@ -26,8 +27,28 @@ BY_MODEL: Final = "anthropic"
 
 
 @dataclass(frozen=True)
+class ProviderPage:
+    """What the documentation says about a provider, in Markdown, each text as a cell of a table."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    needs: str
+    """Variables without which it is skipped."""
+    queries_go_to: str
+    price: str
+    domains_allow: str = "afterwards"
+    domains_deny: str = "afterwards"
+    language: str = "no"
+    dates: str = "no"
+    looks_for: str = ""
+    """Types of sources; empty: those of the declaration."""
+
+
+@dataclass(frozen=True)
 class SearchDeclaration:
     """One search provider: its names, its variables, and the filters that it applies itself."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     name: str
     label: str
@@ -58,6 +79,10 @@ class SearchDeclaration:
     """It is used for web pages only if no provider of the whole web is set up."""
     refused_hint: str = ""
     """Advice shown when the service refuses a call."""
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    """What each of its variables means, in Markdown, for the page of the configuration."""
+    page: ProviderPage | None = None
+    """For the page of search providers; None for providers of packages, which are documented there."""
 
     @property
     def required_variables(self) -> tuple[str, ...]:
@@ -106,9 +131,18 @@ class SearchDeclaration:
         return provider
 
 
-BUILT_IN: Final = TypeAdapter(tuple[SearchDeclaration, ...]).validate_python(
-    tomllib.loads(files("providers.search").joinpath("services.toml").read_text(encoding="utf-8"))["services"]
-)
+class ServicesFile(StrictContract):
+    """The declarations of the product's own providers; a misspelt table or key is refused by name."""
+
+    services: tuple[SearchDeclaration, ...]
+
+
+def read_services(text: str) -> tuple[SearchDeclaration, ...]:
+    """Return the declarations of a file `services.toml`. Raises ValueError for what is no declaration."""
+    return ServicesFile.model_validate(tomllib.loads(text)).services
+
+
+BUILT_IN: Final = read_services(files("providers.search").joinpath("services.toml").read_text(encoding="utf-8"))
 _declared: Final = {provider.name: provider for provider in BUILT_IN}
 
 

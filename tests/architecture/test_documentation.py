@@ -99,6 +99,14 @@ def test_the_configuration_page_is_generated_from_the_code() -> None:
     assert generator.filled(page) == page
 
 
+def test_what_names_search_providers_is_generated_from_their_declarations() -> None:
+    """The tables of the page, the variables of compose and the example of .env are current: run `make generate`."""
+    generator = load_script(ROOT / "docs" / "generate_providers.py")
+    for name, blocks in generator.FILES.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert generator.filled(text, blocks) == text, name
+
+
 def test_the_page_for_programs_is_generated_from_the_code() -> None:
     """docs/api.md has the schemas of the models and the examples as they are: run `make configuration`."""
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")

@@ -11,15 +11,15 @@ import pytest
 from contracts.request import SourceType
 from providers.errors import NotConfigured
 from providers.search.anthropic_search import AnthropicSearch
-from providers.search.declarations import declared_names
-from tests.fakes.search_answers import CSE_ID, KEYS, MODEL
+from providers.search.declarations import BUILT_IN
+from tests.fakes.search_answers import CSE_ID, KEYS, MODEL, PROVIDERS
 from tests.fakes.search_apis import SearchApis, asking
 from workers.composition import find_unreachable, open_search_providers, user_agent
 from workers.resolution_inputs import configuration_of, search_choices, search_model
 from workers.settings.loading import Settings, load_settings
 from workers.settings.models import EndpointSettings
 
-SERVICES = [name for name in declared_names() if name != "anthropic"]
+SERVICES = [name for name in PROVIDERS if name != "anthropic"]
 
 
 def loaded(folder: Path, **environment: str) -> Settings:
@@ -32,11 +32,17 @@ def variables(server: SearchApis) -> dict[str, str]:
     return {**keys, **addresses, "GOOGLE_CSE_ID": CSE_ID, "SEARXNG_URL": server.url("searxng")}
 
 
+def test_every_provider_of_the_product_has_a_fake_service() -> None:
+    """A provider without one is not tested: its path and its answers belong into `tests/fakes/search_answers.py`."""
+    assert [one.name for one in BUILT_IN if one.name not in PROVIDERS] == []
+
+
 async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> None:
     """With their own keys and addresses; each service gets the contact that Wikimedia asks for (S0-102, X-16)."""
     async with SearchApis() as server:
         settings = loaded(tmp_path, RESEARCH_CONTACT="https://example.org/bot", **variables(server))
-        async with open_search_providers(settings) as providers:
+        async with open_search_providers(settings) as opened:
+            providers = {name: provider for name, provider in opened.items() if name in SERVICES}
             assert list(providers) == SERVICES
             for name, provider in providers.items():
                 assert len((await provider.search(asking(name))).hits) == 10
@@ -91,7 +97,8 @@ async def test_a_key_that_cannot_be_one_costs_its_provider_alone(tmp_path: Path,
     async with SearchApis() as server:
         settings = loaded(tmp_path, **{**variables(server), variable: "planted key"})
         async with open_search_providers(settings) as providers:
-            assert list(providers) == [other for other in SERVICES if other != name]
+            made = [other for other in providers if other in SERVICES]
+            assert made == [other for other in SERVICES if other != name]
     choices = {choice.name: choice for choice in search_choices(settings)}
     assert (choices[name].available, choices[name].reason) == (False, f"{variable} holds characters that no key has")
     with pytest.raises(NotConfigured, match=f"{name} cannot be used: {variable} holds"):

@@ -83,6 +83,23 @@ TAVILY = SearchDeclaration("tavily", "Not Tavily", "nowhere:Other", address="htt
 
 
 @pytest.mark.parametrize(
+    ("wrong", "problem"),
+    [
+        ('[mini]\nname = "mini"', "mini\n  Extra inputs are not permitted"),
+        ("needs_key = true", "services.0.needs_key"),
+        ('[services.pages]\nneeds = ""', "services.0.pages"),
+        ('[services.page]\nneeds = ""\nqueries_go_to = ""\nprice = ""\nspeed = ""', "services.0.page.speed"),
+    ],
+)
+def test_a_misspelt_table_or_key_of_a_declaration_is_refused(wrong: str, problem: str) -> None:
+    """By its name; without it the file is read. A provider that is ignored without a word is searched for in vain."""
+    right = '[[services]]\nname = "mini"\nlabel = "Mini"\nimplementation = "mini:Mini"\n'
+    assert [one.name for one in declarations.read_services(right)] == ["mini"]
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        declarations.read_services(right + wrong)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
         ("broken", "no_such_module:X", "the search provider broken of an installed package cannot be loaded"),
