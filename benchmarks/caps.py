@@ -39,7 +39,7 @@ CAPS: Final = (0.3, 1.0, 2.0, 5.0)
 STRATEGIES: Final = ("supervisor", "orchestrator", "reflective")
 RECORDED: Final[Mapping[str, Sizes]] = json.loads(Path(__file__).with_name("call_sizes.json").read_text("utf-8"))
 OTHER_ROLES: Final = ((2_000, 300),)
-"""For roles that were not recorded."""
+"""For roles of which no call was recorded in any run."""
 LEAST_PROMPT: Final = 0.4
 """Of a prompt with shortened content."""
 ESTIMATE_FACTOR: Final = 7 / 6
@@ -51,6 +51,8 @@ PRICES: Final = {
 """List prices of the models whose calls were recorded."""
 CACHE_WRITES: Final = 1.25
 """A reservation counts with the price of input that is written to an endpoint's cache."""
+WRITERS: Final = {"synthesizer": "rewords", "reporter": "embroiders", "checker": "believing"}
+"""Rules settle no statement of these writers, as they settle few of a model's own words."""
 NEW_GAPS: Final = 3
 """Of each analysis."""
 PAGES: Final = 240
@@ -73,7 +75,8 @@ class SizedEngine:
 
     def __init__(self, inner: Engine, sizes: Sizes, prices: Mapping[Tier, ModelPrice]) -> None:
         self._inner, self._prices = inner, prices
-        self._sizes = {role: cycle(calls) for role, calls in sizes.items()}
+        known = {role: calls for recorded in RECORDED.values() for role, calls in recorded.items()}
+        self._sizes = {role: cycle(calls) for role, calls in (known | dict(sizes)).items()}
         self._given: dict[str, tuple[int, int]] = {}
         self._gaps = count(1)
         self.bill = Bill()
@@ -159,7 +162,7 @@ async def spend(
     limits = {"max_cost_usd": cap, "max_iterations": 20, "max_sources": 500, "max_sub_queries": 6}
     request = {"query": many_pages.QUESTION, "strategy": strategy, "gates": {"approve": "none"}, "depth": "extended"}
     with tempfile.TemporaryDirectory() as folder:
-        async with MessagesApi() as api:
+        async with MessagesApi(by_role=WRITERS) as api:
             world = model_world(Path(folder), api.base_url, MemoryCorpus(documents), window=200_000)
             by_name = {f"model-{tier.value}": price for tier, price in prices.items()}
             reserved = {

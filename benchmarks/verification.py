@@ -34,9 +34,7 @@ from contracts.request import ResearchRequest
 from contracts.state import ResearchState
 from contracts.vocabulary import EngineKind
 from providers.verification.rules import check, find_differences
-from tests.fakes import checking_work
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_scenarios import SCENARIOS, reporting
 from workflows.driver import Driver
 from workflows.phases.checking import VERIFICATION
 from workflows.run.inbox import Inbox
@@ -56,22 +54,6 @@ CHECKERS: Final[tuple[tuple[str, Says, str], ...]] = (
     ("everything without a remark", lambda _, asked: "unsupported" if asked.remarks else "supported", "unsupported"),
     ("who knows the label", lambda label, _: label, "unsupported"),
 )
-
-
-def reworded_report(prompt: str) -> str:
-    """A report that says what its passages say, in so many other words that rules cannot tell."""
-    return checking_work.report_with(
-        prompt, *(f"- {_reworded(statement)} {marker}." for statement, marker in checking_work.cited(prompt))
-    )
-
-
-def _reworded(statement: str) -> str:
-    words = enumerate(statement.split())
-    replaced = (word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in words)
-    return "What is put forward here comes down to this: " + " ".join(replaced)
-
-
-SCENARIOS["rewords"] = reporting(reworded_report, checking_work.embroidered_update)
 
 
 # --- whole runs -------------------------------------------------------------------------------------------------------

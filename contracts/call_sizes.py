@@ -25,6 +25,7 @@ from contracts.recursive_roles import (
     SelfCheckInput,
 )
 from contracts.report_updates import REPORTER, UpdateInput
+from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzeInput, BriefedInput, FindingsInput, GapsInput, RoleInput, RoleSpec, WriteInput
 from contracts.summaries import ORIGINAL_CHARACTERS, SummarizeInput
 from contracts.supervisor_roles import REFINER, RefineInput, ReflectInput
@@ -87,6 +88,8 @@ OUTPUT_MARGIN: Final = 0.5
 """Margins on the largest call so far: answers of a role differ more than prompts, whose size is measured. That of the
 output is divided by the number of calls, down to a fifth."""
 MIN_OUTPUT_TOKENS: Final = 400
+RESERVE_MARGIN: Final = 0.1
+"""Margin on the longest answer in what is reserved for a later call; one that needs more may use what is left."""
 CLAIM_TOKENS: Final = 250
 """A statement with its passages, in a checker's prompt."""
 MATERIAL: Final = {
@@ -134,14 +137,27 @@ class CallSizes(CompactModel):
     """Tokens of a prompt divided by its upper bound (`worst_call`): the largest share, which later ones halve."""
     output_share: float = 0.0
     """Tokens of the longest answer, including reasoning, divided by the role's expected output."""
+    input_tokens: int = 0
+    """Of the largest prompt."""
+    usd: float = 0.0
+    """US dollars that the calls cost, all together."""
+    most_usd: float = 0.0
+    """US dollars that calls of these sizes cost at most: their input as estimated, at the price of written caches."""
 
-    def with_call(self, role: RoleSpec[Any, Any], bound: Usage, input_tokens: int, output_tokens: int) -> "CallSizes":
-        """Return the sizes with one more call."""
+    def with_call(
+        self, role: RoleSpec[Any, Any], bound: Usage, estimate: int, used: Usage, price: ModelPrice | None
+    ) -> "CallSizes":
+        """Return the sizes with one more call; `estimate` are the tokens of its prompt as they are estimated."""
+        input_tokens, output_tokens = estimate, used.output_tokens
+        most = Usage(input_tokens=estimate, output_tokens=output_tokens).max_usd(price)
         share = input_tokens / max(1, bound.input_tokens) or self.input_share
         return CallSizes(
             calls=self.calls + 1,
             input_share=round(max(share, (self.input_share + share) / 2), 4),
             output_share=max(self.output_share, round(output_tokens / role.expected_output_tokens, 4)),
+            input_tokens=max(self.input_tokens, input_tokens),
+            usd=round(self.usd + (used.known_cost_usd if most and estimate else 0.0), 6),
+            most_usd=round(self.most_usd + (most or 0.0 if estimate else 0.0), 6),
         )
 
     def merged(self, other: "CallSizes") -> "CallSizes":
@@ -150,6 +166,9 @@ class CallSizes(CompactModel):
             calls=max(self.calls, other.calls),
             input_share=max(self.input_share, other.input_share),
             output_share=max(self.output_share, other.output_share),
+            input_tokens=max(self.input_tokens, other.input_tokens),
+            usd=max(self.usd, other.usd),
+            most_usd=max(self.most_usd, other.most_usd),
         )
 
 
@@ -183,18 +202,44 @@ def likely_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], reaso
 
 
 def likely_report(findings: int, seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
-    """Return a size for writing a report that few exceed, by the number of its findings."""
-    bound = worst_report(findings, reasoning_tokens)
-    return likely_call(roles.SYNTHESIZER, bound, seen, reasoning_tokens)
+    """Return the likely size of a call that will write a report, by the number of its findings."""
+    return _later_call(roles.SYNTHESIZER, worst_report(findings, reasoning_tokens), seen, reasoning_tokens)
 
 
 def likely_check(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
-    """Return a size that few calls of the checker exceed."""
+    """Return the likely size of a later call of the checker."""
     claims = CLAIMS_PER_CALL * CLAIM_TOKENS
     bound = Usage(
         input_tokens=FIXED_INPUT_TOKENS + claims, output_tokens=worst_output(checking_roles.CHECKER, reasoning_tokens)
     )
-    return likely_call(checking_roles.CHECKER, bound, seen, reasoning_tokens)
+    return _later_call(checking_roles.CHECKER, bound, seen, reasoning_tokens)
+
+
+def likely_cost_share(seen: Mapping[str, CallSizes]) -> float:
+    """Return what the run's calls cost, divided by what they could have cost at most; 1 before the first."""
+    most = sum(sizes.most_usd for sizes in seen.values())
+    return min(1.0, sum(sizes.usd for sizes in seen.values()) / most) if most else 1.0
+
+
+def likely_checks(findings: int) -> int:
+    """Return the likely number of calls that check a report, by the number of its findings, each a statement or two.
+
+    One more corrects, and its corrections are checked in another.
+    """
+    return -(-findings // CLAIMS_PER_CALL) + 2
+
+
+def _later_call(
+    role: RoleSpec[Any, Any], bound: Usage, seen: Mapping[str, CallSizes], reasoning_tokens: int | None
+) -> Usage:
+    """Return the likely size of a call to reserve for, with less margin than one that is made now."""
+    likely = likely_call(role, bound, seen, reasoning_tokens)
+    if not seen:
+        return likely
+    own = seen.get(role.name)
+    share = max(sizes.output_share for sizes in seen.values()) if own is None else own.output_share
+    output = math.ceil(role.expected_output_tokens * share * (1 + RESERVE_MARGIN))
+    return likely.model_copy(update={"output_tokens": min(likely.output_tokens, max(MIN_OUTPUT_TOKENS, output))})
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> Usage:

@@ -204,6 +204,17 @@ def _embroidered(number: int, statement: str) -> str:
     return statement
 
 
+def reworded_report(prompt: str) -> str:
+    """A report that says what its passages say, in so many other words that rules cannot tell."""
+    return report_with(prompt, *(f"- {_reworded(statement)} {marker}." for statement, marker in cited(prompt)))
+
+
+def _reworded(statement: str) -> str:
+    words = enumerate(statement.split())
+    replaced = (word if place % 2 or word[:1].isupper() else "ebenbilde" for place, word in words)
+    return "What is put forward here comes down to this: " + " ".join(replaced)
+
+
 def embroidered_update(prompt: str) -> str:
     """An update of which each statement says something else than its passage, and names who confirmed it."""
     found = cited(prompt)

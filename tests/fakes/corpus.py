@@ -1,5 +1,6 @@
 """A corpus in memory: real passages, simple ranking, the same Protocol as the indexed one."""
 
+from collections import Counter
 from collections.abc import Mapping
 
 from contracts.addresses import digest
@@ -68,6 +69,7 @@ class MemoryCorpus:
 
     def __init__(self, documents: Mapping[str, str] = MANUAL) -> None:
         self._documents = dict(documents)
+        self._stems = {path: Counter(stems(text)) for path, text in self._documents.items()}
         self.searches: list[str] = []
         self.reads: list[str] = []
         self.found: dict[str, str] = {}
@@ -77,13 +79,12 @@ class MemoryCorpus:
         self.searches.append(request.text)
         terms = question_stems(request.text)
         scored = []
-        for path, text in self._documents.items():
-            held = stems(text)
-            score = sum(min(held.count(term), 5) for term in terms)
+        for path, held in self._stems.items():
+            score = sum(min(held[term], 5) for term in terms)
             if score and len(set(terms) & set(held)) >= max(1, len(terms) // 3):
                 scored.append((-score, path))
         hits = [self._hit(path, rank) for rank, (_, path) in enumerate(sorted(scored), start=1)]
-        counts = {term: sum(term in set(stems(text)) for text in self._documents.values()) for term in terms}
+        counts = {term: sum(term in held for held in self._stems.values()) for term in terms}
         kept = hits[: request.max_results]
         self.found |= {hit.url: hit.title for hit in kept}
         return SearchResponse(

@@ -49,20 +49,26 @@ BatchCall = Callable[[int, list[int], int], Awaitable[None]]
 """Takes the number of the call from 1, the indexes of its claims, and their size in bytes."""
 
 
-async def check_draft(run: ResearchRun, *, is_reviewed: bool) -> None:
+async def check_draft(run: ResearchRun, *, is_reviewed: bool, side_by_side: bool = True) -> None:
     """Review the draft and verify its claims, side by side; a draft that scores too low is revised and verified again.
 
-    A statement that stays is not judged again.
+    A statement that stays is not judged again. Where a limit was reached, the review is not made `side_by_side` but
+    after the check, from what that has left.
     """
     if not is_reviewed or not _can_be_reviewed(run):
         await verify(run)
         return
+    if not side_by_side:
+        await verify(run)
+        if run.inbox.interruption is not None:
+            return
     weighed = await _weigh(run) if run.resolved.checks.review is JudgeMode.MODEL else None
-    both: list[Callable[[], Awaitable[ReviewerAnswer | None]]] = [
+    calls: list[Callable[[], Awaitable[ReviewerAnswer | None]]] = [
         partial(_review, run, weighed),
         partial(verify, run, weighed),
     ]
-    opinion, _ = [task.result() for task in await run_parallel(run.host, both, at_once=2)]
+    tasks = await run_parallel(run.host, calls if side_by_side else calls[:1], at_once=2)
+    opinion = tasks[0].result()
     if opinion and await _revise(run, opinion):
         await verify(run)
     if run.resolved.checks.review is JudgeMode.RULES:

@@ -39,6 +39,8 @@ LAYOUT_SECONDS = 10.0
 LAYOUT_SHARE = 0.5
 MIN_WRITING_SECONDS = 3.0
 """Below this no model writes the report, because its paid answer would come too late."""
+BUDGETS = (StopReason.BUDGET_COST, StopReason.BUDGET_TOKENS)
+"""Limits of which something may be left once the report is checked."""
 CLOSING = "closing"
 """Name of the phase of analysis and writing if a run ends early."""
 
@@ -165,12 +167,13 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
         return  # the same text was checked before
     # A refresh only follows changes of its sources, so it is not reviewed.
-    is_reviewed = reason in NATURAL_STOPS and run.resolved.checks.review is not JudgeMode.OFF and refresh is None
+    may_review = reason in NATURAL_STOPS or reason in BUDGETS
+    is_reviewed = may_review and run.resolved.checks.review is not JudgeMode.OFF and refresh is None
     if not is_reviewed and not verification_is_due(run):
         return
     remaining = run.clock.remaining_seconds()
     async with run.time_limit(remaining - min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)):
-        await check_draft(run, is_reviewed=is_reviewed)
+        await check_draft(run, is_reviewed=is_reviewed, side_by_side=reason in NATURAL_STOPS)
 
 
 async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, writer: WriteEarly) -> StopReason:

@@ -25,8 +25,7 @@ REPORT_CALLS: Final = 2
 SYNTHESIS_SHARE: Final = 0.35
 """Largest share of a limit reserved for the synthesis, so that small limits leave something for research."""
 CHECKING_CALLS: Final = 3
-CHECKING_BATCHES: Final = 6
-"""Likely calls of a checker for one report, whose corrections are checked too: its tokens and costs are reserved."""
+"""Of a limit of calls, for checking the report."""
 CHECKING_SHARE: Final = 0.15
 """Largest share of each limit reserved for checking the report's claims with a model."""
 MIN_PART: Final = 0.3
@@ -78,13 +77,13 @@ def report_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | Non
     return Reservation(calls, tokens, cost)
 
 
-def check_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None) -> Reservation:
-    """Return the reserve for checking a report's claims in calls of this likely size, within each limit that is set."""
+def check_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None, count: int) -> Reservation:
+    """Return the reserve for checking a report's claims in `count` calls of a likely size, within each limit."""
     calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
     return Reservation(
         min(CHECKING_CALLS, calls),
-        min(CHECKING_BATCHES * size.tokens, int((limits.max_tokens or 0) * CHECKING_SHARE)),
-        min(CHECKING_BATCHES * (size.max_usd(price) or 0.0), (limits.max_cost_usd or 0.0) * CHECKING_SHARE),
+        min(count * size.tokens, int((limits.max_tokens or 0) * CHECKING_SHARE)),
+        min(count * (size.max_usd(price) or 0.0), (limits.max_cost_usd or 0.0) * CHECKING_SHARE),
     )
 
 

@@ -8,7 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -21,6 +21,9 @@ from contracts.call_sizes import (
     CallSizes,
     likely_call,
     likely_check,
+    likely_checks,
+    likely_cost_share,
+    likely_output,
     likely_report,
     worst_call,
 )
@@ -28,10 +31,12 @@ from contracts.canary import STEERED, STEERED_NOTE
 from contracts.checking_roles import CHECKER
 from contracts.notebooks import replace_by_references
 from contracts.outcome import Usage
+from contracts.recursive_roles import EXTRACTOR
 from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
 from contracts.roles import (
+    ANALYZER,
     SYNTHESIZER,
     AnalyzeInput,
     RoleAnswer,
@@ -90,8 +95,11 @@ DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be 
 UNUSABLE_FAILURES = (*REPAIRABLE_FAILURES, failures.ANSWER_REFUSED)
 MAX_EVENT_TEXT: Final = 2_000
 """Characters of a tool call's arguments and of its answer in a run's log."""
-MAX_MEASUREMENTS: Final = 4
-"""A prompt is measured whole, then with its content shortened, then at its least; the last one fits or is refused."""
+READING_PART: Final = 0.5
+"""Of a likely call that reads sources: what a call that chooses them leaves for it."""
+MAX_MEASUREMENTS: Final = 5
+"""A prompt that may not fit is measured, whole, then with its content shortened, then at its least; the last one fits
+or is refused."""
 NAME_DIGITS: Final = 8
 """Digits of a text's hash in the name of a call."""
 
@@ -267,11 +275,11 @@ class ResearchRun(RunContext):
             try:
                 output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
-                spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT)
+                spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT) or self._can_still_read(role)
                 if not role.has_fallback or ((state.fetched_sources() or role.writes_report) and not spared):
                     raise
-                # Either nothing was read yet, so there is nothing to report from, or other shares still have tokens:
-                # the run continues without a model for this call.
+                # Either nothing was read yet, so there is nothing to report from, or there is enough for calls that
+                # read: the run continues without a model for this one.
                 self.degrade(f"{role.name}: done without the model ({refused.words})")
                 state.fallbacks.setdefault(role.name, 0)
                 break
@@ -373,26 +381,24 @@ class ResearchRun(RunContext):
                 raise
             if (tokens := input_needed(error)) is not None:
                 raise _TooSmall(_Measured(tokens, is_least=granted.shortens)) from None
-            self._note_size(role, granted.bound, 0, spent.output_tokens)
+            self._note_size(role, granted.bound, 0, spent)
             problem = self._problem(role, error, request)
             is_short = granted.is_limited and granted.size.output_tokens < granted.bound.output_tokens
             cut = is_short and not request.more and reason_of(error) == failures.ANSWER_CUT
             raise _Unusable(problem, granted.size.output_tokens if cut else 0) from error
         else:
             usage = output.account.usage
-            self._note_size(
-                role, granted.bound, output.account.estimated_input_tokens or usage.input_tokens, usage.output_tokens
-            )
+            self._note_size(role, granted.bound, output.account.estimated_input_tokens or usage.input_tokens, usage)
             self._settle(role, output)
             return output
         finally:
             self.reservations.close(number, left)
 
-    def _note_size(self, role: RoleSpec[I, O], bound: Usage, input_tokens: int, output_tokens: int) -> None:
+    def _note_size(self, role: RoleSpec[I, O], bound: Usage, estimate: int, used: Usage) -> None:
         """Remember the size of a paid call; an answer from the journal that another call paid for has none."""
-        if output_tokens:
+        if used.output_tokens:
             sizes = self.state.call_sizes
-            own = sizes.get(role.name, CallSizes()).with_call(role, bound, input_tokens, output_tokens)
+            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, self._price(role))
             self.state.call_sizes = {**sizes, role.name: own}
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
@@ -512,7 +518,7 @@ class ResearchRun(RunContext):
         reflects_on_report = role.name == AgentRole.SUPERVISOR and self.state.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         while True:
-            reserve = NOTHING if closes else self.reserved_for_report()
+            reserve = NOTHING if closes else self.reserved_for_report() + self._reserved_for_reading(role)
             likely = likely_call(role, bound, self.state.call_sizes, self.resolved.reasoning_tokens)
             likely = Usage(
                 input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
@@ -522,6 +528,12 @@ class ResearchRun(RunContext):
             alone = reservations.unexplained, reservations.unexplained_tokens
             refused = self._refusal(role, *alone, reservation(likely, price), reserve)
             is_part = refused is not None
+            if refused is not None and measured is None and refused.reason is not StopReason.BUDGET_CALLS:
+                # Only a guess of its size does not fit, and measuring a prompt costs nothing.
+                nothing = Usage(output_tokens=likely.output_tokens)
+                return reservations.open(NOTHING, role.share), _Granted(
+                    nothing, bound, NOTHING, is_limited=True, shortens=False
+                )
             if refused is not None:
                 choices = self._parts(role, likely, reserve, whole_input=measured is not None and measured.is_least)
             for chosen in choices:
@@ -588,14 +600,46 @@ class ResearchRun(RunContext):
         resolved, state = self.resolved, self.state
         if state.task is not None and not any(role.writes_report for role in declaration(resolved.strategy).roles):
             return NOTHING
-        sub_queries = len(state.plan.sub_queries) or resolved.limits.max_sub_queries
-        findings = max(len(state.findings), sub_queries * FINDINGS_PER_SUB_QUERY)
+        # An analysis in flight may add as many findings as a sub-query usually has.
+        findings = len(state.findings) + FINDINGS_PER_SUB_QUERY
+        if not state.findings:
+            findings = FINDINGS_PER_SUB_QUERY * (len(state.plan.sub_queries) or resolved.limits.max_sub_queries)
         size = likely_report(findings, state.call_sizes, resolved.reasoning_tokens)
-        reserve = report_reserve(resolved.limits, size, self._price(SYNTHESIZER))
+        report = report_reserve(resolved.limits, size, self._price(SYNTHESIZER))
         if resolved.verify is not Verify.FULL:
-            return reserve
+            return report
         size = likely_check(state.call_sizes, resolved.reasoning_tokens)
-        return reserve + check_reserve(resolved.limits, size, self._price(CHECKER))
+        checks = check_reserve(resolved.limits, size, self._price(CHECKER), likely_checks(findings))
+        # The report is written first: until its real cost is known, it may use what is reserved for the checks.
+        cost = max(report.cost_usd, likely_cost_share(state.call_sizes) * (report + checks).cost_usd)
+        return replace(report + checks, cost_usd=cost)
+
+    def _reserved_for_reading(self, role: RoleSpec[Any, Any]) -> Reservation:
+        """Return what a call that chooses what to read next leaves for reading it; nothing for other roles."""
+        reader, size = self._likely_reading()
+        if role.share is not TokenShare.REFINEMENT or reader is None:
+            return NOTHING
+        least = Usage(
+            input_tokens=math.ceil(size.input_tokens * READING_PART),
+            output_tokens=math.ceil(size.output_tokens * READING_PART),
+        )
+        return reservation(least, self._price(reader))
+
+    def _can_still_read(self, role: RoleSpec[Any, Any]) -> bool:
+        """Return whether a role chooses what to read next, and a call that reads fits without a call of the role."""
+        reader, size = self._likely_reading()
+        if role.share is not TokenShare.REFINEMENT or reader is None:
+            return False
+        return bool(self._parts(reader, size, self.reserved_for_report(), whole_input=False))
+
+    def _likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
+        """Return the role that has read sources in this run, and the size of its largest call."""
+        seen = self.state.call_sizes
+        reader = next((role for role in (ANALYZER, EXTRACTOR) if role.name in seen), None)
+        if reader is None:
+            return None, Usage()
+        output = likely_output(reader, seen, self.resolved.reasoning_tokens)
+        return reader, Usage(input_tokens=seen[reader.name].input_tokens, output_tokens=output)
 
     def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
         prices = self.resolved.model_prices.values()
