@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.likely_use import MEASURED, likely_run, limits_too_low, run_without_gaps
 from contracts import failures, presets
-from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, REASONING_TOKENS, expected_call, minimal_call
 from contracts.outcome import Usage
 from contracts.parse_request import SPECIAL_LIMITS, strategy_problems
-from contracts.presets import with_choice
 from contracts.protected_sources import resolve_protected_sources
-from contracts.recursive_roles import LIBRARIAN, MAX_SEARCHES
 from contracts.request import (
     Approve,
     Checks,
@@ -32,14 +30,11 @@ from contracts.resolved import (
     Hook,
     ModelPrice,
     ProviderChoice,
-    Range,
     ResolvedResearch,
     where_text_goes,
 )
 from contracts.strategies import (
-    MIN_SUB_QUERIES,
     StrategyDeclaration,
-    calls_by_role,
     declaration,
     list_selectable,
 )
@@ -179,7 +174,7 @@ def resolve(
         egress=where_text_goes(host, search_hosts, pages=web),
         advice=advice,
     )
-    return resolved.model_copy(update={"estimate": estimate_run(resolved, configuration)})
+    return with_estimate(resolved, configuration)
 
 
 # --- a resumed run ----------------------------------------------------------------------------------------------------
@@ -215,7 +210,7 @@ def resolve_again(
     if resolved.depth is stored.depth:
         preserved |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
     resolved = resolved.model_copy(update=preserved)
-    return resolved.model_copy(update={"estimate": estimate_run(resolved, configuration)})
+    return with_estimate(resolved, configuration)
 
 
 def _named_settings(request: ResearchRequest) -> dict[str, Any]:
@@ -378,80 +373,45 @@ def _providers(
 
 
 # --- the estimate -----------------------------------------------------------------------------------------------------
+def with_estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> ResolvedResearch:
+    """Return a resolution with its estimate, and with advice where its limits are below it."""
+    estimate = estimate_run(resolved, configuration)
+    advice = [] if estimate is None else limits_too_low(resolved, estimate)
+    return resolved.model_copy(update={"estimate": estimate, "advice": [*resolved.advice, *advice]})
+
+
 def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
-    """Estimate a run across all the limits it may choose for itself; None if it makes no paid call."""
-    possible = [resolved, *(with_choice(resolved, choice) for choice in resolved.choices)]
-    estimates = [item for run in possible if (item := _estimate(run, configuration)) is not None]
-    if not estimates:
-        return None
-    changes: dict[str, Any] = {"unpriced": list(dict.fromkeys(name for item in estimates for name in item.unpriced))}
-    for name in ("calls", "tokens", "searches", "cost_usd"):
-        ranges = [getattr(item, name) for item in estimates]
-        known = None not in ranges
-        changes[name] = (min(low for low, _ in ranges), max(high for _, high in ranges)) if known else None
-    return estimates[0].model_copy(update=changes)
-
-
-def _estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:
-    """Estimate a run between an early stop and full use of its limits; None if it makes no paid call.
-
-    Call sizes come from `contracts.call_sizes`, as in the run's own ledger. Repairs are not counted.
-    """
+    """Return what a run likely uses (`activities.likely_use`), and its limits; None if it makes no paid call."""
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    limits = resolved.limits
-    searches, search_usd = _searches(resolved, configuration)
-    unpriced = [name for name, price in search_usd.items() if price is None]
-    known = [price for price in search_usd.values() if price is not None] or [0.0]
-    findings = FINDINGS_PER_SUB_QUERY * limits.max_sub_queries * limits.max_iterations
-    by_role = calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
-    maximum = {
-        "sources": limits.max_sources_per_query,
-        "findings": findings,
-        "shown_tokens": limits.analysis_tokens,
-    }
-    reasoning = resolved.reasoning_tokens
-    maximum["reasoning_tokens"] = REASONING_TOKENS if reasoning is None else reasoning
-    calls, tokens = [0.0, 0.0], [0.0, 0.0]
-    # Providers share the searches: the dearest gives the upper bound, the cheapest the lower.
-    usd = [searches[0] * min(known), searches[1] * max(known)]
-    for role, counts in by_role.items():
-        model = resolved.models[role.tier.value]
-        sizes = (minimal_call(role), expected_call(role, **maximum))
-        for bound, (count, size) in enumerate(zip(counts, sizes, strict=True)):
-            price = configuration.call_usd(model, size)
-            calls[bound] += count
-            tokens[bound] += count * size.tokens
-            usd[bound] += count * (price or 0.0)
-            if price is None and count and model not in unpriced:
-                unpriced.append(model)
+    limits, likely, least = resolved.limits, likely_run(resolved), run_without_gaps(resolved)
+    (usd, unpriced), (least_usd, _) = (run.usd(resolved.models, configuration.call_usd) for run in (likely, least))
+    prices = _search_prices(resolved, configuration)
+    at_once = len(prices) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(prices))
+    known = [price for price in prices.values() if price is not None] or [0.0]
+    search_usd = at_once * sum(known) / len(known)
+    unpriced += [name for name, price in prices.items() if price is None]
     return Estimate(
-        calls=_cap(calls, limits.max_model_calls),
-        tokens=_cap(tokens, limits.max_tokens),
-        searches=searches,
-        cost_usd=None if unpriced else _cap([round(amount, 4) for amount in usd], limits.max_cost_usd),
+        likely_calls=round(likely.calls),
+        likely_tokens=round(likely.tokens),
+        likely_searches=round(at_once * likely.searches),
+        likely_usd=None if unpriced else round(usd + search_usd * likely.searches, 4),
+        likely_minutes=round(min(likely.seconds, limits.deadline_seconds) / 60, 1),
+        least_calls=round(least.calls),
+        least_usd=round(least_usd + search_usd * least.searches, 4),
+        measured=resolved.strategy in MEASURED,
         unpriced=unpriced,
         cap_usd=limits.max_cost_usd,
+        cap_calls=limits.max_model_calls,
+        cap_tokens=limits.max_tokens,
+        cap_minutes=round(limits.deadline_seconds / 60, 1),
     )
 
 
-def _searches(
-    resolved: ResolvedResearch, configuration: ResearchConfiguration
-) -> tuple[tuple[int, int], Mapping[str, float | None]]:
-    """Return the fewest and the most searches, and US dollars per search by provider; None: unknown price."""
+def _search_prices(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Mapping[str, float | None]:
+    """Return US dollars per search by provider; None: unknown price."""
     available = [choice for choice in resolved.providers if choice.available]
-    usd = {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
-    limits = resolved.limits
-    at_once = len(usd) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(usd))
-    queries = (min(MIN_SUB_QUERIES, limits.max_sub_queries), limits.max_iterations * limits.max_sub_queries)
-    if (needs := calls_by_role(resolved).get(LIBRARIAN)) is not None:  # it names searches for each need
-        queries = needs[0], needs[1] * MAX_SEARCHES
-    return (queries[0] * at_once, queries[1] * len(usd)), usd
-
-
-def _cap(amount: Sequence[float], cap: float | None) -> Range:
-    high = amount[1] if cap is None else min(amount[1], cap)
-    return min(amount[0], high), high
+    return {choice.name: configuration.search_usd(choice.name) if choice.host else 0.0 for choice in available}
 
 
 # --- metadata for front ends ------------------------------------------------------------------------------------------

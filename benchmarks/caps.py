@@ -53,9 +53,9 @@ CACHE_WRITES: Final = 1.25
 """A reservation counts with the price of input that is written to an endpoint's cache."""
 WRITERS: Final = {"synthesizer": "rewords", "reporter": "embroiders", "checker": "believing"}
 """Rules settle no statement of these writers, as they settle few of a model's own words."""
-NEW_GAPS: Final = 3
+NEW_GAPS: Final = 4
 """Of each analysis."""
-PAGES: Final = 240
+PAGES: Final = 400
 
 
 @dataclass
@@ -66,6 +66,13 @@ class Bill:
     calls: int = 0
     cut: int = 0
     shortened: int = 0
+
+
+def new_gap(number: int) -> ProposedGap:
+    """Return a gap that no other number names, so that there is always something to look for."""
+    place, part = (names[number % len(names)] for names in (many_pages.PLACES, many_pages.PARTS))
+    text = f"Which degrees of an ashen glaze does notebook {number} from {place} give for the {part}?"
+    return ProposedGap(description=text, suggested_queries=[text])
 
 
 class SizedEngine:
@@ -108,15 +115,8 @@ class SizedEngine:
         answer = await self._inner.answer(replace(task, input=request.model_copy(update=unlimited)))
         content = answer.content
         if isinstance(content, AnalyzerAnswer):
-            content = content.model_copy(update={"gaps": [self._new_gap() for _ in range(NEW_GAPS)]})
+            content = content.model_copy(update={"gaps": [new_gap(next(self._gaps)) for _ in range(NEW_GAPS)]})
         return replace(answer, content=content, usage=usage, estimate=estimate)
-
-    def _new_gap(self) -> ProposedGap:
-        """Return a gap that no earlier analysis named, so that there is always something to look for."""
-        number = next(self._gaps)
-        place, part = (names[number % len(names)] for names in (many_pages.PLACES, many_pages.PARTS))
-        text = f"Which degrees of an ashen glaze does notebook {number} from {place} give for the {part}?"
-        return ProposedGap(description=text, suggested_queries=[text])
 
     async def close(self) -> None:
         """Close the inner engine."""
@@ -159,7 +159,12 @@ async def spend(
 ) -> Spent:
     """Conduct one run with a limit of costs, and return what it spent."""
     documents = {f"notebook-{number}.html": site.body for number, site in enumerate(many_pages.pages(pages, hosts=1))}
-    limits = {"max_cost_usd": cap, "max_iterations": 20, "max_sources": 500, "max_sub_queries": 6}
+    limits = {
+        "max_cost_usd": cap,
+        "max_iterations": 20,
+        "max_sources": 500,
+        "max_sub_queries": 8,
+    }
     request = {"query": many_pages.QUESTION, "strategy": strategy, "gates": {"approve": "none"}, "depth": "extended"}
     with tempfile.TemporaryDirectory() as folder:
         async with MessagesApi(by_role=WRITERS) as api:

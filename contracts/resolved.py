@@ -178,39 +178,59 @@ class ModelPrice(StrictContract):
     output: Dollars
 
 
-Range = tuple[float, float]
-"""Lowest and highest expected amount."""
-
-
 class Estimate(Contract):
-    """Expected usage of a run; a cost of None is unknown, never 0."""
+    """Likely usage of a run, and its limits; a cost of None is unknown, never 0."""
 
-    calls: Range
-    tokens: Range
-    searches: Range
-    cost_usd: Range | None
-    """Cost of models and searches together."""
+    likely_calls: float = 0.0
+    likely_tokens: float = 0.0
+    likely_searches: float = 0.0
+    likely_usd: float | None = None
+    """Likely cost of models and searches together."""
+    likely_minutes: float = 0.0
+    least_calls: float = 0.0
+    """Calls of a run that leaves no gap."""
+    least_usd: float = 0.0
+    """Cost of a run that leaves no gap, as far as prices are known."""
+    measured: bool = False
+    """True if the figures are those of measured runs of the strategy and depth, else of the calls that it declares."""
     unpriced: list[str] = []
     """Models and search providers without a known price."""
-    cap_usd: float | None
+    cap_usd: float | None = None
+    cap_calls: int | None = None
+    cap_tokens: int | None = None
+    cap_minutes: float = 0.0
 
     def words(self) -> str:
-        """Return the estimate and the cap in one line."""
-        calls = f"{between(self.calls)} model calls, {between(self.tokens)} tokens, " if self.calls[1] else ""
+        """Return the estimate and the limits that end the run in one line."""
+        calls = f"{self.likely_calls:,.0f} model calls, {rounded(self.likely_tokens)} tokens, "
+        amounts = f"{calls if self.likely_calls else ''}{self.likely_searches:,.0f} searches"
+        minutes = f", {self.likely_minutes:.0f} min" if self.likely_minutes >= 1 else ", less than a minute"
         cost = (
             f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])"
-            if self.cost_usd is None
-            else f"{between(self.cost_usd, '.2f')} USD"
+            if self.likely_usd is None
+            else f"{self.likely_usd:.2f} USD"
         )
+        source = "as measured runs of this strategy and depth" if self.measured else "by what the strategy declares"
+        return f"likely about {amounts}, {cost}{minutes if self.likely_calls else ''}, {source}; {self._limits()}"
+
+    def _limits(self) -> str:
+        """Return the limits that end the run, and what has none."""
         known = " as far as prices are known" if self.unpriced else ""
-        cap = "no cap on cost" if self.cap_usd is None else f"the run stops at {self.cap_usd:.2f} USD{known}"
-        return f"about {calls}{between(self.searches)} searches; {cost}; {cap}"
+        caps = {
+            "cost": None if self.cap_usd is None else f"{self.cap_usd:.2f} USD{known}",
+            "calls": None if self.cap_calls is None else f"{self.cap_calls:,} calls",
+            "tokens": None if self.cap_tokens is None else f"{self.cap_tokens:,} tokens",
+            "time": f"{self.cap_minutes:.0f} min" if self.cap_minutes else None,
+        }
+        stops = ", ".join(text for text in caps.values() if text)
+        free = " and ".join(name for name in ("cost", "calls", "tokens") if caps[name] is None)
+        return "; ".join(filter(None, (stops and f"the run stops at {stops}", free and f"no limit of {free}")))
 
 
-def between(amounts: Range, form: str = ",.0f") -> str:
-    """Format a range: `1,200–5,000`."""
-    low, high = (f"{amount:{form}}" for amount in amounts)
-    return low if low == high else f"{low}–{high}"
+def rounded(amount: float) -> str:
+    """Format an amount with two digits that count: `140,000`."""
+    digits = max(0, len(f"{amount:.0f}") - 2)
+    return f"{round(amount, -digits):,.0f}"
 
 
 class ResolvedResearch(SharedSettings):

@@ -15,7 +15,7 @@ from contracts.outcome import HOOK, PERSON, Usage
 from contracts.protected_sources import NAMED
 from contracts.report_updates import REPORTER
 from contracts.request import EARLIER_PROVIDER, Verify
-from contracts.resolved import Estimate, between
+from contracts.resolved import Estimate, rounded
 from contracts.strategies import list_declared, writer_engine
 from contracts.texts import shorten
 from contracts.tokens import LOW_FIDELITY
@@ -462,8 +462,12 @@ def describe_estimate(estimate: Estimate | None, say: ReportMessages) -> str:
     """Return the estimate made before the run; empty if no paid call was expected."""
     if estimate is None:
         return ""
-    amounts = {name: between(getattr(estimate, name)) for name in ("calls", "tokens", "searches")}
-    cost = say("cost_unknown") if estimate.cost_usd is None else f"{between(estimate.cost_usd, '.2f')} USD"
+    amounts = {
+        "calls": f"{estimate.likely_calls:,.0f}",
+        "tokens": rounded(estimate.likely_tokens),
+        "searches": f"{estimate.likely_searches:,.0f}",
+    }
+    cost = say("cost_unknown") if estimate.likely_usd is None else f"{estimate.likely_usd:.2f} USD"
     cap = "–" if estimate.cap_usd is None else f"{estimate.cap_usd:.2f} USD"
     return say("expected_words", **amounts, cost=cost, cap=cap)
 

@@ -172,7 +172,7 @@ def _lines(resolved: ResolvedResearch) -> list[str]:
     if resolved.web or any(not choice.available for choice in resolved.providers):
         lines.append(f"searching {providers_text(resolved.providers)}")
     limits = highest_limits([resolved.limits, *resolved.choices.values()])
-    text = limits_text(limits, paid=estimate is not None and any(estimate.cost_usd or ()))
+    text = limits_text(limits, paid=estimate is not None and bool(estimate.likely_usd))
     lines.append(f"limits: {'at most, as the question needs, ' if resolved.choices else ''}{text}")
     lines += [] if estimate is None else [estimate.words()]
     return [*lines, *resolved.advice]

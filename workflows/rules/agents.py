@@ -45,6 +45,8 @@ from workflows.rules.endings import may_be_read_later
 from workflows.rules.gaps import open_gaps, reopen_stated, silent_gap, with_gaps
 from workflows.rules.sub_queries import pass_over, queries_to_analyze, unread_hits
 
+READING_FACTOR: Final = 1.3
+"""What an agent needs for its first call that reads and the turns before it, divided by that call alone."""
 MIN_SECONDS: Final = 1.0
 REPORT_SHARE: Final = 0.2
 """Largest share of an agent's time for its report, if its run has little time left."""
@@ -172,6 +174,19 @@ def divide_shares(left: AgentShare, number: int) -> list[AgentShare]:
         )
         for index in range(number)
     ]
+
+
+def agents_at_once(left: AgentShare, reading: Usage, usd: float | None, number: int) -> int:
+    """Return how many of a number of agents can work at once, so that each can have a call that reads and its turns.
+
+    `reading` is the likely size of such a call, and `usd` its likely price. One agent always works.
+    """
+    counts = [number]
+    if left.tokens is not None:
+        counts.append(int(left.tokens / (READING_FACTOR * max(1, reading.tokens))))
+    if left.cost_usd is not None and usd:
+        counts.append(int(left.cost_usd / (READING_FACTOR * usd)))
+    return max(1, min(counts))
 
 
 # --- the ledger ----------------------------------------------------------------------------------------------------

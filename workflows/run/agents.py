@@ -15,7 +15,7 @@ from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, NodeStatus, StopReason
-from workflows.rules.agents import agent_request, divide_shares, merge_agent
+from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import NOTHING, Reservation, account
 from workflows.run.inbox import Interrupted
@@ -80,7 +80,7 @@ class Agents:
         If the run must end, working agents are stopped, and their partial results merged in the same order.
         """
         run = self._run
-        self._share_out(todo)
+        at_once = self._share_out(todo, at_once)
         queued = max(0, len(todo) - at_once)
         outputs = {"agents": todo, "at_once": at_once, "queued": queued}
         text = f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once"
@@ -140,6 +140,7 @@ class Agents:
         """Run one agent when there is a free slot; return its result or a stub."""
         run = self._run
         async with turns:
+            self._share_out([agent], 1)
             record = self._find(agent)
             share = record.share or AgentShare()
             if run.contains_canary(record.task.text):
@@ -238,11 +239,15 @@ class Agents:
         state.agents = [changed if record.task.id == agent else record for record in state.agents]
         return changed
 
-    def _share_out(self, todo: list[str]) -> None:
-        """Fix the share of each agent without reserving it; new agents divide the rest of the budget."""
+    def _share_out(self, todo: list[str], at_once: int) -> int:
+        """Fix the shares of agents without reserving them; new agents divide the rest of the budget.
+
+        Where that is too little for all of them, the others get theirs when one of the first is done, from what it has
+        left. Returns how many may work at once.
+        """
         fresh = [agent for agent in todo if self._find(agent).share is None]
         if not fresh:
-            return
+            return at_once
         run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
         taken = [share for agent in todo if (share := self._find(agent).share)]
         protected = sum(self._find(agent).task.protects for agent in todo)
@@ -258,8 +263,14 @@ class Agents:
             tokens=tokens,
             cost_usd=None if cost is None else max(0.0, cost - used.known_cost_usd - reserved.cost_usd),
         )
-        for agent, share in zip(fresh, divide_shares(left, len(fresh)), strict=True):
+        count = len(fresh)
+        if run.resolved.engine is EngineKind.MODEL:
+            reader, size = run.likely_reading()
+            usd = None if reader is None else size.max_usd(run.price(reader))
+            count = agents_at_once(left, size, usd, len(fresh))
+        for agent, share in zip(fresh, divide_shares(left, count), strict=False):
             self._update(agent, share=share)
+        return at_once if count == len(fresh) else min(at_once, count)
 
     def _mark_unfinished(self, task: AgentTask) -> None:
         """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""

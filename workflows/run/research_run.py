@@ -25,6 +25,7 @@ from contracts.call_sizes import (
     likely_cost_share,
     likely_output,
     likely_report,
+    minimal_call,
     worst_call,
 )
 from contracts.canary import STEERED, STEERED_NOTE
@@ -398,7 +399,7 @@ class ResearchRun(RunContext):
         """Remember the size of a paid call; an answer from the journal that another call paid for has none."""
         if used.output_tokens:
             sizes = self.state.call_sizes
-            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, self._price(role))
+            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, self.price(role))
             self.state.call_sizes = {**sizes, role.name: own}
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
@@ -512,7 +513,7 @@ class ResearchRun(RunContext):
 
         Raises `CallRefused`, or `Interrupted` if the run must end.
         """
-        limits, reservations, price = self.resolved.limits, self.reservations, self._price(role)
+        limits, reservations, price = self.resolved.limits, self.reservations, self.price(role)
         bound = worst_call(role, request, self.resolved.reasoning_tokens)
         is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
         reflects_on_report = role.name == AgentRole.SUPERVISOR and self.state.phase == Phase.SYNTHESIS
@@ -556,7 +557,7 @@ class ResearchRun(RunContext):
 
     def _parts(self, role: RoleSpec[I, O], likely: Usage, reserve: Reservation, *, whole_input: bool) -> list[Usage]:
         """Return the part of a call's likely size that fits without calls in flight; empty if it is too small."""
-        limits, used, price = self.resolved.limits, self.state.usage, self._price(role)
+        limits, used, price = self.resolved.limits, self.state.usage, self.price(role)
         taken = self.reservations.unexplained + reserve
         tokens = cost = math.inf
         if limits.max_tokens is not None:
@@ -605,43 +606,47 @@ class ResearchRun(RunContext):
         if not state.findings:
             findings = FINDINGS_PER_SUB_QUERY * (len(state.plan.sub_queries) or resolved.limits.max_sub_queries)
         size = likely_report(findings, state.call_sizes, resolved.reasoning_tokens)
-        report = report_reserve(resolved.limits, size, self._price(SYNTHESIZER))
+        report = report_reserve(resolved.limits, size, self.price(SYNTHESIZER))
         if resolved.verify is not Verify.FULL:
             return report
         size = likely_check(state.call_sizes, resolved.reasoning_tokens)
-        checks = check_reserve(resolved.limits, size, self._price(CHECKER), likely_checks(findings))
+        checks = check_reserve(resolved.limits, size, self.price(CHECKER), likely_checks(findings))
         # The report is written first: until its real cost is known, it may use what is reserved for the checks.
         cost = max(report.cost_usd, likely_cost_share(state.call_sizes) * (report + checks).cost_usd)
         return replace(report + checks, cost_usd=cost)
 
     def _reserved_for_reading(self, role: RoleSpec[Any, Any]) -> Reservation:
         """Return what a call that chooses what to read next leaves for reading it; nothing for other roles."""
-        reader, size = self._likely_reading()
-        if role.share is not TokenShare.REFINEMENT or reader is None:
+        reader, size = self.likely_reading()
+        if role.share is not TokenShare.REFINEMENT or reader is None or reader.name not in self.state.call_sizes:
             return NOTHING
         least = Usage(
             input_tokens=math.ceil(size.input_tokens * READING_PART),
             output_tokens=math.ceil(size.output_tokens * READING_PART),
         )
-        return reservation(least, self._price(reader))
+        return reservation(least, self.price(reader))
 
     def _can_still_read(self, role: RoleSpec[Any, Any]) -> bool:
         """Return whether a role chooses what to read next, and a call that reads fits without a call of the role."""
-        reader, size = self._likely_reading()
+        reader, size = self.likely_reading()
         if role.share is not TokenShare.REFINEMENT or reader is None:
             return False
         return bool(self._parts(reader, size, self.reserved_for_report(), whole_input=False))
 
-    def _likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
-        """Return the role that has read sources in this run, and the size of its largest call."""
+    def likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
+        """Return the role that reads sources in this run, and the size of its largest call, or a small one's."""
         seen = self.state.call_sizes
         reader = next((role for role in (ANALYZER, EXTRACTOR) if role.name in seen), None)
-        if reader is None:
-            return None, Usage()
-        output = likely_output(reader, seen, self.resolved.reasoning_tokens)
-        return reader, Usage(input_tokens=seen[reader.name].input_tokens, output_tokens=output)
+        if reader is not None:
+            output = likely_output(reader, seen, self.resolved.reasoning_tokens)
+            return reader, Usage(input_tokens=seen[reader.name].input_tokens, output_tokens=output)
+        reader = next(
+            (role for role in declaration(self.resolved.strategy).roles if role in (ANALYZER, EXTRACTOR)), None
+        )
+        return reader, Usage() if reader is None else minimal_call(reader)
 
-    def _price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+    def price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        """Return the price of a role's model; None if it is not known."""
         prices = self.resolved.model_prices.values()
         if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
             return ModelPrice(input=max(price.input for price in prices), output=max(price.output for price in prices))

@@ -100,7 +100,7 @@ class AgentStrategy(ScopedStrategy):
         state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed_sources(state, position) and may_read_by_rules(run, position):
             await analyze_pages(run, EngineKind.EXTRACTIVE)
-            run.degrade("what was read last was analyzed without the model: the time for work was over")
+            run.degrade("what was read last was analyzed without the model, for which nothing was left")
         if position.open_questions is not None:
             # The agent's open questions replace gaps from the analyses of its pages.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
