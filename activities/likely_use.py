@@ -31,6 +31,9 @@ BY_PAGE: Final = frozenset(role.name for role in (ANALYZER, EXTRACTOR, SCANNER, 
 UNCOUNTED_FILES: Final = 1
 """Of a corpus that is not indexed yet."""
 
+LIMITS_ADVICE: Final = "limits."
+"""How advice on limits begins."""
+
 CallUsd = Callable[[str, Usage], float | None]
 
 
@@ -191,5 +194,7 @@ def limits_too_low(resolved: ResolvedResearch, estimate: Estimate) -> list[str]:
         end = "the report will be partial" if is_below else "the report may be partial"
         value = f"{need.likely:{need.form}}".replace(",", "")
         remedy = f"--set limits.{need.limit}={value}"
-        lines.append(f"limits.{need.limit} is {need.allowed:{need.form}} {need.unit}, and {taken}: {end} ({remedy})")
+        lines.append(
+            f"{LIMITS_ADVICE}{need.limit} is {need.allowed:{need.form}} {need.unit}, and {taken}: {end} ({remedy})"
+        )
     return lines

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.likely_use import MEASURED, likely_run, limits_too_low, run_without_gaps
+from activities.likely_use import LIMITS_ADVICE, MEASURED, likely_run, limits_too_low, run_without_gaps
 from contracts import failures, presets
 from contracts.outcome import Usage
 from contracts.parse_request import SPECIAL_LIMITS, strategy_problems
@@ -376,8 +376,9 @@ def _providers(
 def with_estimate(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> ResolvedResearch:
     """Return a resolution with its estimate, and with advice where its limits are below it."""
     estimate = estimate_run(resolved, configuration)
+    others = [line for line in resolved.advice if not line.startswith(LIMITS_ADVICE)]
     advice = [] if estimate is None else limits_too_low(resolved, estimate)
-    return resolved.model_copy(update={"estimate": estimate, "advice": [*resolved.advice, *advice]})
+    return resolved.model_copy(update={"estimate": estimate, "advice": [*others, *advice]})
 
 
 def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any, Final
 from contracts.outcome import Usage
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzerAnswer, ProposedGap
+from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind, Outcome, StopReason, Tier
 from providers.errors import AnswerCut, ReservationTooSmall
 from providers.interfaces import Engine, EngineAnswer, EngineTask
@@ -35,7 +36,7 @@ from workflows.strategies import load_strategy
 Sizes = Mapping[str, Sequence[tuple[int, int]]]
 """Input and output tokens of calls in order, by role."""
 
-CAPS: Final = (0.3, 1.0, 2.0, 5.0)
+CAPS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 5.0)
 STRATEGIES: Final = ("supervisor", "orchestrator", "reflective")
 RECORDED: Final[Mapping[str, Sizes]] = json.loads(Path(__file__).with_name("call_sizes.json").read_text("utf-8"))
 OTHER_ROLES: Final = ((2_000, 300),)
@@ -51,8 +52,10 @@ PRICES: Final = {
 """List prices of the models whose calls were recorded."""
 CACHE_WRITES: Final = 1.25
 """A reservation counts with the price of input that is written to an endpoint's cache."""
-WRITERS: Final = {"synthesizer": "rewords", "reporter": "embroiders", "checker": "believing"}
+WRITERS: Final = {"synthesizer": "rewords", "checker": "believing"}
 """Rules settle no statement of these writers, as they settle few of a model's own words."""
+REASONING_TOKENS: Final = 4_000
+"""That the models may use besides their answers."""
 NEW_GAPS: Final = 4
 """Of each analysis."""
 PAGES: Final = 400
@@ -60,12 +63,15 @@ PAGES: Final = 400
 
 @dataclass
 class Bill:
-    """What the calls of one run cost, and the most that calls in flight could cost at any time besides."""
+    """What the calls of one run cost."""
 
     spent: float = 0.0
-    calls: int = 0
-    cut: int = 0
+    roles: list[str] = field(default_factory=list)
+    """Roles that were called, in order."""
+    cut: list[str] = field(default_factory=list)
+    """Roles whose answers were cut, in order."""
     shortened: int = 0
+    """Calls that showed less, or were to answer more briefly."""
 
 
 def new_gap(number: int) -> ProposedGap:
@@ -80,8 +86,11 @@ class SizedEngine:
 
     kind, paid = EngineKind.MODEL, True
 
-    def __init__(self, inner: Engine, sizes: Sizes, prices: Mapping[Tier, ModelPrice]) -> None:
-        self._inner, self._prices = inner, prices
+    def __init__(
+        self, inner: Engine, sizes: Sizes, prices: Mapping[Tier, ModelPrice], *, cuts_first: bool = False
+    ) -> None:
+        """With `cuts_first`, the first answer of each role that its reservation bounds is cut by it."""
+        self._inner, self._prices, self._cuts_first = inner, prices, cuts_first
         known = {role: calls for recorded in RECORDED.values() for role, calls in recorded.items()}
         self._sizes = {role: cycle(calls) for role, calls in (known | dict(sizes)).items()}
         self._given: dict[str, tuple[int, int]] = {}
@@ -106,10 +115,10 @@ class SizedEngine:
         if request.shorten and most is not None:
             tokens_out = min(tokens_out, most)  # a shorter answer was asked for
         self.bill.shortened += request.shorten
-        is_cut = most is not None and tokens_out > most
+        is_cut = most is not None and (tokens_out > most or self._is_to_be_cut(task, most))
         usage = self._billed(task, tokens_in, most if is_cut and most is not None else tokens_out)
         if is_cut:
-            self.bill.cut += 1
+            self.bill.cut.append(task.role.name)
             raise AnswerCut("the answer was cut off before its end", usage=usage, model="test-model")
         unlimited = {"reserved_input_tokens": None, "reserved_output_tokens": None, "shorten": False}
         answer = await self._inner.answer(replace(task, input=request.model_copy(update=unlimited)))
@@ -118,6 +127,10 @@ class SizedEngine:
             content = content.model_copy(update={"gaps": [new_gap(next(self._gaps)) for _ in range(NEW_GAPS)]})
         return replace(answer, content=content, usage=usage, estimate=estimate)
 
+    def _is_to_be_cut(self, task: EngineTask, most: int) -> bool:
+        is_bound = most < task.role.output_tokens + REASONING_TOKENS and not task.input.more
+        return self._cuts_first and is_bound and task.role.name not in self.bill.cut
+
     async def close(self) -> None:
         """Close the inner engine."""
         await self._inner.close()
@@ -125,7 +138,7 @@ class SizedEngine:
     def _billed(self, task: EngineTask, tokens_in: int, tokens_out: int) -> Usage:
         price = self._prices[task.role.tier]
         cost = (tokens_in * price.input + tokens_out * price.output) / 1e6
-        self.bill.calls += 1
+        self.bill.roles.append(task.role.name)
         self.bill.spent += cost
         return Usage(model_calls=1, input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost)
 
@@ -139,8 +152,15 @@ class Spent:
     share: float
     """Of its limit."""
     bill: Bill
-    without_model: int
-    """Calls that were done without the model."""
+    notes: list[str]
+    """What the run says of work that was done otherwise than asked for."""
+    by_model: bool
+    """True if a model wrote the report."""
+
+    @property
+    def without_model(self) -> int:
+        """Return how many calls were done without the model."""
+        return sum("without the model" in note for note in self.notes)
 
     @property
     def says_limit(self) -> bool:
@@ -155,10 +175,11 @@ async def spend(
     prices: Mapping[Tier, ModelPrice] = PRICES,
     *,
     pages: int = PAGES,
+    cuts_first: bool = False,
     **fields: Any,
 ) -> Spent:
     """Conduct one run with a limit of costs, and return what it spent."""
-    documents = {f"notebook-{number}.html": site.body for number, site in enumerate(many_pages.pages(pages, hosts=1))}
+    documents = many_pages.files(pages)
     limits = {
         "max_cost_usd": cap,
         "max_iterations": 20,
@@ -178,9 +199,9 @@ async def spend(
                 models={tier.value: [f"model-{tier.value}"] for tier in Tier},
                 model_price=reserved.get,
                 call_usd=partial(_cost, by_name),
-                reasoning_tokens=lambda _: 4_000,
+                reasoning_tokens=lambda _: REASONING_TOKENS,
             )
-            engine = SizedEngine(world.engines[EngineKind.MODEL], sizes, prices)
+            engine = SizedEngine(world.engines[EngineKind.MODEL], sizes, prices, cuts_first=cuts_first)
             world.engines[EngineKind.MODEL] = engine
             state = await begin(world, **(request | fields | {"limits": limits | fields.get("limits", {})}))
             run = ResearchRun(state, Inbox(), world.host())
@@ -192,7 +213,8 @@ async def spend(
         state.result.stop_reason,
         engine.bill.spent / cap,
         engine.bill,
-        sum("without the model" in note for note in state.degraded),
+        [*state.degraded, *state.failed_branches],
+        writer_engine(state.engine_by_role) is EngineKind.MODEL,
     )
 
 
@@ -219,7 +241,7 @@ async def main() -> None:
                 bill, said = run.bill, "yes" if run.says_limit else f"no ({run.reason.value})"
                 print(
                     f"| {strategy} | {recorded} | {cap} | {run.share:.1%} | {said} "
-                    f"| {bill.calls} | {bill.cut} | {bill.shortened} |",
+                    f"| {len(bill.roles)} | {len(bill.cut)} | {bill.shortened} |",
                     flush=True,
                 )
 

@@ -108,8 +108,7 @@ class MeasuringEngine:
 
 async def run_once(strategy: str, depth: Depth, *, with_gaps: bool, **fields: Any) -> dict[str, Any]:
     """Conduct one run without limits of costs, and return what it used."""
-    sites = many_pages.pages(PAGES, hosts=1, paragraphs=PARAGRAPHS)
-    documents = {f"notebook-{number}.html": site.body for number, site in enumerate(sites)}
+    documents = many_pages.files(PAGES, paragraphs=PARAGRAPHS)
     request = {"query": many_pages.QUESTION, "strategy": strategy, "depth": depth.value, "gates": {"approve": "none"}}
     with tempfile.TemporaryDirectory() as folder:
         async with MessagesApi(by_role=WRITERS) as api:

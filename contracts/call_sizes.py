@@ -88,6 +88,8 @@ OUTPUT_MARGIN: Final = 0.5
 """Margins on the largest call so far: answers of a role differ more than prompts, whose size is measured. That of the
 output is divided by the number of calls, down to a fifth."""
 MIN_OUTPUT_TOKENS: Final = 400
+LAST_UPDATES: Final = 3
+"""Sections of a live report that get notes at its end."""
 RESERVE_MARGIN: Final = 0.1
 """Margin on the longest answer in what is reserved for a later call; one that needs more may use what is left."""
 CLAIM_TOKENS: Final = 250
@@ -139,6 +141,8 @@ class CallSizes(CompactModel):
     """Tokens of the longest answer, including reasoning, divided by the role's expected output."""
     input_tokens: int = 0
     """Of the largest prompt."""
+    excess_tokens: int = 0
+    """Tokens of the longest answer beyond the role's expected output, as of a model that reasons first."""
     usd: float = 0.0
     """US dollars that the calls cost, all together."""
     most_usd: float = 0.0
@@ -156,6 +160,7 @@ class CallSizes(CompactModel):
             input_share=round(max(share, (self.input_share + share) / 2), 4),
             output_share=max(self.output_share, round(output_tokens / role.expected_output_tokens, 4)),
             input_tokens=max(self.input_tokens, input_tokens),
+            excess_tokens=max(self.excess_tokens, output_tokens - role.expected_output_tokens),
             usd=round(self.usd + (used.known_cost_usd if most and estimate else 0.0), 6),
             most_usd=round(self.most_usd + (most or 0.0 if estimate else 0.0), 6),
         )
@@ -167,6 +172,7 @@ class CallSizes(CompactModel):
             input_share=max(self.input_share, other.input_share),
             output_share=max(self.output_share, other.output_share),
             input_tokens=max(self.input_tokens, other.input_tokens),
+            excess_tokens=max(self.excess_tokens, other.excess_tokens),
             usd=max(self.usd, other.usd),
             most_usd=max(self.most_usd, other.most_usd),
         )
@@ -177,8 +183,7 @@ def likely_call(
 ) -> Usage:
     """Return a size that few calls exceed, from the sizes of the run's calls by role and a call's upper bound.
 
-    The output of a role without calls follows that of the other roles: a model that reasons, or is brief, does so in
-    all of them.
+    The output of a role without calls follows that of the other roles.
     """
     own = seen.get(role.name)
     share = FIRST_INPUT_SHARE if own is None or not own.input_share else own.input_share * INPUT_MARGIN
@@ -194,16 +199,37 @@ def likely_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], reaso
     if own is None and not seen:
         reasoning = REASONING_TOKENS if reasoning_tokens is None else reasoning_tokens
         return 2 * role.expected_output_tokens + reasoning
-    share = max(sizes.output_share for sizes in seen.values()) if own is None else own.output_share
     margin = OUTPUT_MARGIN / (1 if own is None else min(5, max(1, own.calls)))
     # Answers that were kept short by small reservations must not make the next ones smaller still.
     least = max(MIN_OUTPUT_TOKENS, role.expected_output_tokens // 2)
-    return max(least, math.ceil(role.expected_output_tokens * share * (1 + margin)))
+    return max(least, math.ceil(_usual_output(role, seen) * (1 + margin)))
+
+
+def _usual_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes]) -> float:
+    """Return the longest answer of a role so far; for a role without calls its expected one, as brief as others were.
+
+    What others wrote beyond what was expected of them is added: a model that reasons does so for every role.
+    """
+    own = seen.get(role.name)
+    if own is not None:
+        return role.expected_output_tokens * own.output_share
+    share = min(1.0, max(sizes.output_share for sizes in seen.values()))
+    return role.expected_output_tokens * share + max(sizes.excess_tokens for sizes in seen.values())
 
 
 def likely_report(findings: int, seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
     """Return the likely size of a call that will write a report, by the number of its findings."""
     return _later_call(roles.SYNTHESIZER, worst_report(findings, reasoning_tokens), seen, reasoning_tokens)
+
+
+def likely_updates(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
+    """Return the likely size of the calls that will put the last notes into a live report, together."""
+    expected = expected_call(REPORTER, findings=FINDINGS_PER_SUB_QUERY)
+    bound = Usage(input_tokens=expected.input_tokens, output_tokens=worst_output(REPORTER, reasoning_tokens))
+    size = _later_call(REPORTER, bound, seen, reasoning_tokens)
+    own = seen.get(REPORTER.name)
+    tokens_in = own.input_tokens if own is not None and own.input_tokens else size.input_tokens
+    return Usage(input_tokens=LAST_UPDATES * tokens_in, output_tokens=LAST_UPDATES * size.output_tokens)
 
 
 def likely_check(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
@@ -236,9 +262,7 @@ def _later_call(
     likely = likely_call(role, bound, seen, reasoning_tokens)
     if not seen:
         return likely
-    own = seen.get(role.name)
-    share = max(sizes.output_share for sizes in seen.values()) if own is None else own.output_share
-    output = math.ceil(role.expected_output_tokens * share * (1 + RESERVE_MARGIN))
+    output = math.ceil(_usual_output(role, seen) * (1 + RESERVE_MARGIN))
     return likely.model_copy(update={"output_tokens": min(likely.output_tokens, max(MIN_OUTPUT_TOKENS, output))})
 
 

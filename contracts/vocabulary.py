@@ -110,6 +110,8 @@ class StopReason(StrEnum):
     INTERNAL_ERROR = "internal_error", "an internal error ended the run"
 
 
+SPENDING_LIMITS: Final = frozenset({StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST})
+"""Limits of which a reserve for the report is left when they are reached."""
 NATURAL_STOPS: Final = (
     StopReason.NO_OPEN_GAPS,
     StopReason.NO_ACTIONABLE_GAPS,

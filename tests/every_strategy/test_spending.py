@@ -1,11 +1,13 @@
 """What is spent of a limit of costs: never more, and nearly all of it where a run says that it was reached."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.caps import RECORDED, spend
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import Tier
+from workflows.run.research_run import DONE_WITHOUT_MODEL
 
 PAGES = 40
 ROLES = ("planner", "supervisor", "analyzer", "synthesizer", "refiner", "checker", "agent", "orchestrator", "reviewer")
@@ -18,11 +20,45 @@ SIZES = st.fixed_dictionaries(
 COSTS = st.builds(ModelPrice, input=st.floats(0.1, 20), output=st.floats(0.1, 80))
 
 
-async def test_a_run_that_says_that_its_limit_was_reached_has_spent_it() -> None:
+@pytest.mark.parametrize(
+    ("strategy", "cap", "verify"),
+    [
+        ("supervisor", 0.1, "full"),
+        ("supervisor", 0.3, "light"),
+        ("supervisor", 0.5, "full"),
+        ("orchestrator", 0.15, "full"),
+        ("orchestrator", 0.4, "full"),
+        ("reflective", 0.15, "full"),
+    ],
+)
+async def test_a_run_that_says_that_its_limit_was_reached_has_spent_it(strategy: str, cap: float, verify: str) -> None:
     """At least 85 % of it, over the sizes of recorded calls, though each is reserved before it is made."""
-    run = await spend(0.3, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="off")
+    recorded = RECORDED.get(strategy, RECORDED["supervisor"])
+    run = await spend(cap, strategy, recorded, pages=PAGES, verify=verify)
     assert run.says_limit
     assert 0.85 <= run.share <= 1
+
+
+async def test_a_prompt_that_may_not_fit_is_measured_before_its_call_is_refused() -> None:
+    """The first analysis is guessed at many times its size, so a small limit would forbid what it has room for."""
+    run = await spend(0.12, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="off")
+    assert "analyzer" in run.bill.roles
+    assert run.by_model
+
+
+async def test_what_a_reached_limit_leaves_pays_for_the_review() -> None:
+    """The claims are checked first; then the report is reviewed, which a run that ends by itself has done beside it."""
+    run = await spend(0.4, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="full")
+    assert run.says_limit
+    assert "checker" in run.bill.roles
+    assert run.bill.roles[-1] == "reviewer"
+
+
+async def test_agents_for_whom_a_budget_is_too_small_together_work_one_after_another() -> None:
+    """With a third of it none of them could pay for an analysis."""
+    run = await spend(0.2, "orchestrator", RECORDED["orchestrator"], pages=PAGES, verify="full")
+    assert "analyzer" in run.bill.roles
+    assert run.by_model
 
 
 @settings(max_examples=6)
@@ -39,3 +75,11 @@ async def test_an_answer_that_its_reservation_cuts_is_asked_for_once_more() -> N
     run = await spend(0.35, "supervisor", sizes, pages=PAGES, verify="off")
     assert run.bill.cut
     assert run.without_model == 0
+
+
+@pytest.mark.parametrize("strategy", ["supervisor", "reflective", "orchestrator", "living", "recursive"])
+async def test_each_role_whose_first_answer_is_cut_answers_the_second_time(strategy: str) -> None:
+    """Where the reservation has cut it; the second call has more room, and no role is replaced by rules for it."""
+    run = await spend(0.4, strategy, {}, pages=PAGES, verify="full", cuts_first=True)
+    assert len(set(run.bill.cut)) >= 2
+    assert not [note for note in run.notes if DONE_WITHOUT_MODEL in note]

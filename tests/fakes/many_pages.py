@@ -50,16 +50,27 @@ SHAPES: Final = (
 
 def pages(count: int, *, hosts: int, paragraphs: int = 12, seed: int = 0) -> list[Site]:
     """So many pages, one family after the other, spread over the hosts; about 100 words to a paragraph."""
+    return [
+        Site(number % hosts, f"/notebooks/{number + 1}", title, page(title, text))
+        for number, (title, text) in enumerate(_texts(count, paragraphs, seed))
+    ]
+
+
+def files(count: int, *, paragraphs: int = 12, seed: int = 0) -> dict[str, str]:
+    """The same as Markdown by name, for a corpus that reads no HTML."""
+    return {f"notebook-{n}.md": text for n, (_, text) in enumerate(_texts(count, paragraphs, seed), start=1)}
+
+
+def _texts(count: int, paragraphs: int, seed: int) -> list[tuple[str, str]]:
     each = -(-count // len(FAMILIES))
-    return [_page(number, FAMILIES[number // each], hosts, paragraphs, seed) for number in range(count)]
+    return [_text(number, FAMILIES[number // each], paragraphs, seed) for number in range(count)]
 
 
-def _page(number: int, family: str, hosts: int, paragraphs: int, seed: int) -> Site:
+def _text(number: int, family: str, paragraphs: int, seed: int) -> tuple[str, str]:
     chance = random.Random(f"{seed}/{number}")
     title = f"{chance.choice(PLACES)} notebook {number + 1}"
     stated = family.format(degrees=700 + 3 * number, share=5 + number % 60)
-    text = [f"# {title}", stated, *(paragraph(chance) for _ in range(paragraphs))]
-    return Site(number % hosts, f"/notebooks/{number + 1}", title, page(title, "\n\n".join(text)))
+    return title, "\n\n".join([f"# {title}", stated, *(paragraph(chance) for _ in range(paragraphs))])
 
 
 def paragraph(chance: random.Random) -> str:

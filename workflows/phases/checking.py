@@ -64,7 +64,7 @@ async def check_draft(run: ResearchRun, *, is_reviewed: bool, side_by_side: bool
             return
     weighed = await _weigh(run) if run.resolved.checks.review is JudgeMode.MODEL else None
     calls: list[Callable[[], Awaitable[ReviewerAnswer | None]]] = [
-        partial(_review, run, weighed),
+        partial(_review, run, weighed, is_extra=not side_by_side),
         partial(verify, run, weighed),
     ]
     tasks = await run_parallel(run.host, calls if side_by_side else calls[:1], at_once=2)
@@ -84,15 +84,18 @@ def _can_be_reviewed(run: ResearchRun) -> bool:
     return not (is_off or is_short or draft is None or draft.empty or draft.direct)
 
 
-async def _review(run: ResearchRun, weighed: ExtractedClaims | None) -> ReviewerAnswer | None:
-    """Score the draft against question and brief; None if the call was interrupted."""
+async def _review(
+    run: ResearchRun, weighed: ExtractedClaims | None, *, is_extra: bool = False
+) -> ReviewerAnswer | None:
+    """Score the draft against question and brief; None if the call was interrupted, or `is_extra` and has no room."""
     draft = run.state.draft
     if draft is None:
         return None
     try:
         answer = await run.ask(REVIEWER, "review", _review_input(run.state, draft, weighed), _reviewing_engine(run))
     except Interrupted:
-        run.degrade("the draft was not reviewed to the end")
+        if not is_extra:
+            run.degrade("the draft was not reviewed to the end")
         return None
     _record_review(run, answer)
     run.note("review.finished", f"the draft scores {answer.scores.overall:g} of 10", score=answer.scores.overall)

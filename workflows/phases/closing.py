@@ -11,7 +11,16 @@ from contracts.request import Verify
 from contracts.roles import SYNTHESIZER
 from contracts.strategies import writer_engine
 from contracts.texts import plural
-from contracts.vocabulary import NATURAL_STOPS, EngineKind, JudgeMode, Outcome, ReportKind, RunStatus, StopReason
+from contracts.vocabulary import (
+    NATURAL_STOPS,
+    SPENDING_LIMITS,
+    EngineKind,
+    JudgeMode,
+    Outcome,
+    ReportKind,
+    RunStatus,
+    StopReason,
+)
 from workflows.phases.analysis import analyze_without_model
 from workflows.phases.checking import check_draft, note_verdicts, verification_is_due
 from workflows.phases.drafts import run_ids, take_draft
@@ -39,8 +48,6 @@ LAYOUT_SECONDS = 10.0
 LAYOUT_SHARE = 0.5
 MIN_WRITING_SECONDS = 3.0
 """Below this no model writes the report, because its paid answer would come too late."""
-BUDGETS = (StopReason.BUDGET_COST, StopReason.BUDGET_TOKENS)
-"""Limits of which something may be left once the report is checked."""
 CLOSING = "closing"
 """Name of the phase of analysis and writing if a run ends early."""
 
@@ -167,7 +174,7 @@ async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
         return  # the same text was checked before
     # A refresh only follows changes of its sources, so it is not reviewed.
-    may_review = reason in NATURAL_STOPS or reason in BUDGETS
+    may_review = reason in NATURAL_STOPS or reason in SPENDING_LIMITS
     is_reviewed = may_review and run.resolved.checks.review is not JudgeMode.OFF and refresh is None
     if not is_reviewed and not verification_is_due(run):
         return

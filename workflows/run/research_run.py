@@ -25,6 +25,7 @@ from contracts.call_sizes import (
     likely_cost_share,
     likely_output,
     likely_report,
+    likely_updates,
     minimal_call,
     worst_call,
 )
@@ -605,8 +606,11 @@ class ResearchRun(RunContext):
         findings = len(state.findings) + FINDINGS_PER_SUB_QUERY
         if not state.findings:
             findings = FINDINGS_PER_SUB_QUERY * (len(state.plan.sub_queries) or resolved.limits.max_sub_queries)
+        writer: RoleSpec[Any, Any] = SYNTHESIZER
         size = likely_report(findings, state.call_sizes, resolved.reasoning_tokens)
-        report = report_reserve(resolved.limits, size, self.price(SYNTHESIZER))
+        if declaration(resolved.strategy).live_report:
+            writer, size = REPORTER, likely_updates(state.call_sizes, resolved.reasoning_tokens)
+        report = report_reserve(resolved.limits, size, self.price(writer))
         if resolved.verify is not Verify.FULL:
             return report
         size = likely_check(state.call_sizes, resolved.reasoning_tokens)

@@ -240,7 +240,10 @@ def test_a_resumed_run_takes_what_its_request_names() -> None:
     assert again(without, models={"simple": "mine"}).engine is EngineKind.MODEL
     limits = stored.limits.model_copy(update={"deadline_seconds": 77})
     chosen = stored.model_copy(update={"limits": limits, "choices": {}, "canary": "8fbddb3160f16a89af97bab4"})
-    assert again(chosen) == chosen
+    resumed = again(chosen)
+    assert resumed.estimate is not None
+    assert resumed.estimate.cap_minutes == pytest.approx(1.3)
+    assert resumed.model_copy(update={"estimate": chosen.estimate}) == chosen
     with pytest.raises(RunRefused, match="another question"):
         again(stored, query="y")
 

@@ -1,5 +1,6 @@
 """The `living` strategy: plan → a person's approval → turns of an agent that updates the report → completion."""
 
+from contextlib import suppress
 from typing import Final
 
 from contracts.addresses import sub_query_id
@@ -10,7 +11,7 @@ from contracts.roles import ProposedGap, SubQuery
 from contracts.state import ResearchState, Unit
 from contracts.supervisor_roles import REFINER, RefineInput
 from contracts.texts import plural, shorten
-from contracts.vocabulary import Action, AgentRole, EngineKind, GapKind, StopReason
+from contracts.vocabulary import SPENDING_LIMITS, Action, AgentRole, EngineKind, GapKind, StopReason
 from workflows.phases.agent_reading import list_pages, page_source, unanalyzed_sources
 from workflows.phases.analysis import analyze
 from workflows.phases.drafts import follow_outline
@@ -125,11 +126,19 @@ class LivingStrategy(UnitStrategy):
     async def write_early(
         self, run: ResearchRun, reason: StopReason, *, changed: bool, engine: EngineKind | None
     ) -> None:
-        """Add the notes so far to the report by rules, as no other writer rewrites it; without any, read by rules."""
-        del reason, changed, engine
+        """Add the notes so far to the report by rules, as no other writer rewrites it; without any, read by rules.
+
+        Where a limit of spending was reached, the model writes its notes first, from what is reserved for them.
+        """
+        del changed
         state = run.state
         if not state.plan.outline:
             return
+        if reason in SPENDING_LIMITS and engine is None and any(not finding.by_rules for finding in state.findings):
+            with suppress(Interrupted):
+                await follow_outline(run)
+                await place_notes(run, None)
+            run.inbox.clear()
         try:
             await follow_outline(run)
             await analyze_last_pages(run, LivingPosition.of(state))
