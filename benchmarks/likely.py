@@ -155,6 +155,18 @@ def longest_chain(calls: Sequence[Call]) -> list[Call]:
     return chain[::-1]
 
 
+def as_text(table: dict[str, Any]) -> str:
+    """Write a table as JSON with a line for each run."""
+    strategies = []
+    for name, depths in table["runs"].items():
+        lines = []
+        for depth, both in depths.items():
+            least, most = (json.dumps(both[which]) for which in ("least", "most"))
+            lines.append(f'   {json.dumps(depth)}: {{\n    "least": {least},\n    "most": {most}\n   }}')
+        strategies.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n  }")
+    return f'{{\n "source": {json.dumps(table["source"])},\n "runs": {{\n' + ",\n".join(strategies) + "\n }\n}\n"
+
+
 def _mean(numbers: Sequence[int]) -> int:
     return round(statistics.mean(numbers))
 
@@ -188,7 +200,7 @@ async def main() -> None:
             row = (name, depth.value, *(f"{low}, {high}" for low, high in (calls, chains, minutes, tokens)))
             print(f"| {' | '.join(row)} |", flush=True)
             if given.write:
-                TABLE.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
+                TABLE.write_text(as_text(table), "utf-8")
 
 
 if __name__ == "__main__":
