@@ -9,11 +9,12 @@ text still holds, the share of lines that occur on more than a fifth of all page
 content), and the processor time of a document by its suffix, in this process and in child processes.
 
 By suffix, too: *kept*, the share of the words of the simplest extraction that are read; *false*, the share of the words
-read that it does not have; *order*, the share of the runs of five words read that a second reader has. Of a PDF the
-second reader is `pdftotext` (Debian's `poppler-utils`), which the product does not use; words of a PDF are those that
-both it and `pdfium` read, and false are those that neither does. Hyphens, forms of letters and marks of direction are
-no difference. `--save` writes the figures of each file, `--against` compares them with those of another version: run
-this file with the other version's interpreter and `PYTHONPATH`.
+read that it does not have; *order*, the share of the runs of five words read that it has, too. A PDF is compared with
+two readings: of `pdftotext` (Debian's `poppler-utils`), which the product does not use and which orders lines by its
+own layout, and of `pdfium` in the order in which the page is drawn. Words are those that both read, false are those
+that neither does, and in order are runs that one of them has. Hyphens, forms of letters, marks of direction and of
+raised letters are no difference. `--save` writes the figures of each file, `--against` compares them with those of
+another version, for the suffixes of the folder: run this file with the other version's interpreter and `PYTHONPATH`.
 """
 
 import argparse
@@ -47,7 +48,7 @@ from providers.reading.reader import extract_in_child
 
 WORD = re.compile(r"[^\W_]+")
 HYPHEN = re.compile("(?<=\\w)[-\u2010\u00ad\ufffe\x02]\\s*(?=\\w)")
-UNSEEN = re.compile("[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+UNSEEN = re.compile("[\\^\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 PARTS = {
     ".docx": re.compile(r"word/document\.xml"),
     ".pptx": re.compile(r"ppt/slides/slide\d+\.xml"),
@@ -178,7 +179,8 @@ def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
         return None
     ours, drawn, shown = words_of(text), Counter(first), Counter(second)
     both, either, read = drawn & shown, drawn | shown, Counter(ours)
-    runs, known = ({tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (ours, second))
+    runs, *others = ({tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (ours, first, second))
+    known = set[tuple[str, ...]]().union(*others)
     return Figures(
         pages_of(path),
         seconds,
@@ -215,7 +217,10 @@ def by_suffix(measured: dict[str, Figures]) -> dict[str, list[str]]:
 def worse(before: dict[str, Figures], now: dict[str, Figures]) -> list[tuple[float, str, Figures, Figures]]:
     """The files of which a share is worse by more than `ALLOWED`, the worst first."""
     found = []
+    suffixes = {Path(name).suffix for name in now}
     for name, then in before.items():
+        if Path(name).suffix not in suffixes:
+            continue
         new = now.get(name) or Figures(then.pages, 0.0, 0, 0.0, 0.0, 0.0)
         loss = max(then.kept - new.kept, new.false - then.false, then.order - new.order)
         if loss > ALLOWED:

@@ -177,7 +177,11 @@ def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, usual: float) 
     members = _members(upright, boxes)
     if any(word.line is not None for word in upright) or not is_drawn_as_read(upright):
         for place in sorted(members):
-            yield from _block(members[place], areas[place] if place >= 0 else None, hyphens, usual)
+            area = areas[place] if place >= 0 else None
+            if area is not None and area.kind == "table" and _is_prose(members[place], area):
+                yield from _paragraphs(members[place], hyphens, usual)
+            else:
+                yield from _block(members[place], area, hyphens, usual)
     else:
         yield from _drawn_blocks(members, areas, hyphens, usual)
     if upright is not words:
@@ -312,6 +316,13 @@ def _is_mixed(words: list[Word], area: Any) -> bool:
     lines = [cell for row in _cells(words, area) for cell in row] if is_table else lines_of(words)
     read = [word.order for line in lines for word in line]
     return sum(before - after > NEAR for before, after in pairwise(read)) > MIN_CONTINUED * len(lines)
+
+
+def _is_prose(words: list[Word], area: Any) -> bool:
+    """Return whether the cells of a table mix lines that are drawn one below the other."""
+    lines = _drawn_lines(words)
+    is_falling = all(line[0].box[3] >= before[0].middle[1] for before, line in pairwise(lines))
+    return is_falling and all(word.line is None for word in words) and _is_mixed(words, area)
 
 
 def _paragraphs(words: list[Word], hyphens: Hyphens, usual: float) -> Iterator[Block]:

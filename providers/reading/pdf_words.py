@@ -211,11 +211,19 @@ class _Shown:
                 place += 1
         return whole
 
-    def origin(self, text: Any, place: int) -> float:
-        """Return where a character begins, from the left edge of the page."""
-        x, y = c_double(), c_double()
+    def sides(self, text: Any, place: int, letter: str) -> tuple[float, float] | None:
+        """Return the left and the right side of a letter: from its origin, since some fonts state no widths.
+
+        A mark over a letter is where its ink is.
+        """
+        x, y, right, top = c_double(), c_double(), c_double(), c_double()
+        if unicodedata.category(letter) == "Mn":
+            pdfium.FPDFText_GetCharBox(text, place, byref(x), byref(right), byref(y), byref(top))
+            first, second = self._point(x.value, y.value)[0], self._point(right.value, top.value)[0]
+            return min(first, second), max(first, second)
+        box = self.box(text, place, place + 1)
         pdfium.FPDFText_GetCharOrigin(text, place, byref(x), byref(y))
-        return self._point(x.value, y.value)[0]
+        return None if box is None else (min(box[0], self._point(x.value, y.value)[0]), box[2])
 
     def _point(self, x: float, y: float) -> tuple[float, float]:
         return (self._x + x * self._of_x[0] + y * self._of_y[0], self._y + x * self._of_x[1] + y * self._of_y[1])
@@ -232,11 +240,11 @@ def _spoken(
             continue
         top, bottom = min(word.box[1] for word in line), max(word.box[3] for word in line)
         height = max(word.height for word in line)
-        glyphs = [  # from the origin: some fonts state no widths
-            Glyph(characters[place], min(box[0], shown.origin(text, place)), box[2], word.order)
+        glyphs = [
+            Glyph(characters[place], *sides, word.order)
             for word in line
             for place in range(*places[word.order])
-            if (box := shown.box(text, place, place + 1)) is not None
+            if (sides := shown.sides(text, place, characters[place])) is not None
         ]
         first = min(word.order for word in line)
         spoken = [each for part in parted(glyphs, COLUMN_GAP * height) for each in spoken_words(part, height)]
