@@ -1,6 +1,7 @@
 """PDF: the words of the page in the order of the page, and what two readers of it do not agree on."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -62,30 +63,71 @@ def test_columns_are_read_one_after_the_other() -> None:
     assert read(b"\n".join(drawn)).replace("\n\n", " ") == " ".join((*left, *right))
 
 
-def test_writing_from_right_to_left_is_read_as_it_is_spoken() -> None:
-    """The page draws its letters from the left; lines are prose, not cells of a table."""
-    letters = sorted(set("".join(ARABIC)) - {" "})
+def arabic_page(drawn: list[bytes], letters: list[str]) -> bytes:
+    """A page whose font has codes for Arabic letters from 65 on, each as wide as the others."""
     codes = {" ": 32} | {letter: 65 + number for number, letter in enumerate(letters)}
     pairs = "\n".join(f"<{code:02X}> <{ord(letter):04X}>" for letter, code in codes.items())
     unicode_map = f"/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00> <FF> endcodespacerange\n{len(codes)} beginbfchar\n{pairs}\nendbfchar endcmap"
-    drawn = [
-        b"BT /F1 14 Tf 100 %d Td <%b> Tj ET"
-        % (700 - 24 * row, bytes(codes[letter] for letter in reversed(line)).hex().encode())
-        for row, line in enumerate(ARABIC)
-    ]
     widths = b" ".join([b"600"] * 224)
     font = (
         b"<</Type/Font/Subtype/Type1/BaseFont/Courier/ToUnicode 6 0 R/FirstChar 32/LastChar 255/Widths["
         + widths
         + b"]>>"
     )
-    raw = pdf_of([
+    return pdf_of([
         b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
         b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>",
         stream_of(b"\n".join(drawn)), font, stream_of(unicode_map.encode()),
     ])  # fmt: skip
-    assert extract(raw, "x.pdf").text.split() == " ".join(ARABIC).split()
-    assert "|" not in extract(raw, "x.pdf").text
+
+
+LETTERS = sorted(set("".join(ARABIC)) - {" "})
+CODES = {" ": 32} | {letter: 65 + number for number, letter in enumerate(LETTERS)}
+WIDE = 14 * 0.6
+"""Width of a letter at 14 points."""
+
+
+def shown(x: float, y: int, text: str) -> bytes:
+    """The operators that show codes of the Arabic font from the left."""
+    return b"BT /F1 14 Tf %.2f %d Td <%b> Tj ET" % (x, y, bytes(CODES[letter] for letter in text).hex().encode())
+
+
+def by_lines(line: str, y: int) -> list[bytes]:
+    return [shown(100, y, line[::-1])]
+
+
+def by_words(line: str, y: int) -> list[bytes]:
+    places = [len(line) - start - len(word) for start, word in starts(line)]
+    return [shown(100 + WIDE * at, y, word[::-1]) for at, (_, word) in zip(places, starts(line), strict=True)]
+
+
+def by_letters(line: str, y: int) -> list[bytes]:
+    return [shown(100 + WIDE * (len(line) - 1 - at), y, letter) for at, letter in enumerate(line) if letter != " "]
+
+
+def by_halves(line: str, y: int) -> list[bytes]:
+    """The left half of a line as it is seen, then the right half letter by letter, as some browsers print."""
+    return [
+        *by_words(line, y)[len(line.split()) // 2 :],
+        *by_letters(line, y)[: len("".join(line.split()[: len(line.split()) // 2]))],
+    ]
+
+
+def starts(line: str) -> list[tuple[int, str]]:
+    found, at = [], 0
+    for word in line.split(" "):
+        found.append((at, word))
+        at += len(word) + 1
+    return found
+
+
+@pytest.mark.parametrize("drawn", [by_lines, by_words, by_letters, by_halves])
+def test_writing_from_right_to_left_is_read_as_it_is_spoken(drawn: Callable[[str, int], list[bytes]]) -> None:
+    """However a program draws it; lines are prose, not cells of a table."""
+    operators = [each for row, line in enumerate(ARABIC) for each in drawn(line, 700 - 24 * row)]
+    text = extract(arabic_page(operators, LETTERS), "x.pdf").text
+    assert text.split() == " ".join(ARABIC).split()
+    assert "|" not in text
 
 
 @pytest.mark.parametrize(
@@ -100,6 +142,13 @@ def test_writing_from_right_to_left_is_read_as_it_is_spoken() -> None:
         ("delivery takes 10-", "14 days from now", "10-14 days"),
         ("a flibber-", "jib and a flibberjib", "a flibberjib and"),
         ("a zorb-", "quon and a zorb-quon", "a zorb-quon and"),
+        ("they took an X-", "ray of it", "an X-ray of"),
+        ("in the times of COVID-", "19 and later", "of COVID-19 and"),
+        ("the two-", "and three-year plans", "the two- and three-year"),
+        ("it is state-of-", "the-art work", "state-of-the-art"),
+        ("the rules of the EU-", "Kommission", "EU-Kommission"),
+        ("the word CONFI-", "DENTIAL on it", "CONFIDENTIAL"),
+        ("Ein- und Aus-", "gang", "Ein- und Ausgang"),
     ],
 )
 def test_a_hyphen_at_the_end_of_a_line_stays_if_the_word_has_one(first: str, second: str, text: str) -> None:
@@ -125,20 +174,63 @@ def test_running_heads_are_read_once() -> None:
     assert found.count("unlike all others") == 24
 
 
-FIELD = b"<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Zenobia Quill)/Rect[170 690 400 710]/F 4/P 3 0 R>>"
+def test_a_compound_of_a_language_without_hyphens_is_one_word() -> None:
+    """In German both halves of a divided word are words, too."""
+    body = ["Die Abgaben des Hafens werden von der Verwaltung jedes Jahr neu fest-",
+            "gesetzt und im Aushang am Haupt-", "und am Nebeneingang des Amtes bekannt gemacht, wie es seit jeher Brauch ist",
+            "und wie es die Satzung der Stadt in ihrem zweiten Teil auch so verlangt"]  # fmt: skip
+    found = read(lines(*body)).replace("\n", " ")
+    assert "jedes Jahr neu festgesetzt und im Aushang am Haupt- und am Nebeneingang" in found
+
+
+def test_lines_whose_numbers_count_with_the_pages_are_words_of_the_text() -> None:
+    """The first line of a list of each page is no running head, nor is the title of a slide."""
+    listed = pages(*(
+        b"\n".join((text_at(72, 770, "Log of the harbour"), *(text_at(72, 730 - 14 * row, f"Entry {page} of shelf {row}")
+                                                             for row in range(10))))
+        for page in range(3)
+    ))  # fmt: skip
+    found = extract(listed, "x.pdf").text
+    assert [found.count(f"Entry {page} of shelf 0") for page in range(3)] == [1, 1, 1]
+    slides = pages(*(b"\n".join((text_at(72, 740, f"Step {page}", 30), lines(*(
+        f"Text of page {page} in row {row} is unlike others" for row in range(9))))) for page in range(3)
+    ))  # fmt: skip
+    assert [f"Step {page}" in extract(slides, "x.pdf").text for page in range(3)] == [True, True, True]
+
+
+def test_repeated_heads_are_counted() -> None:
+    """Like all words of a document that are not in its text, below a share of them."""
+    raw = pages(*(
+        b"\n".join((text_at(72, 770, "Handbook of the harbour and of its piers"), lines(*(
+            f"Sentence {page} {row}." for row in range(8))))) for page in range(3)
+    ))  # fmt: skip
+    assert extract(raw, "x.pdf").warnings == ["83% of the words are read; not read: repeated page heads and feet (16)"]
+
+
+FIELD = b"<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Zenobia Quill)/Rect[190 690 400 715]/F 4/P 3 0 R>>"
+LINES = b"<</Type/Annot/Subtype/Widget/FT/Tx/T(more)/V(Arrives late\nleaves early)/Ff 4096/Rect[190 630 400 690]/F 4/P 3 0 R>>"
 NOTE = b"<</Type/Annot/Subtype/FreeText/Contents(Paid in cash)/Rect[170 600 400 620]/F 4/DA(/F1 12 Tf)/P 3 0 R>>"
 REMARK = b"<</Type/Annot/Subtype/Text/Contents(Unseen remark)/Rect[170 500 190 520]/P 3 0 R>>"
+YES = b"<</Type/Annot/Subtype/Widget/FT/Btn/T(yes)/V/On/AS/On/AP<</N<</On null/Off null>>>>/Rect[150 540 162 552]/F 4/P 3 0 R>>"
+NO = b"<</Type/Annot/Subtype/Widget/FT/Btn/T(no)/V/Off/AS/Off/AP<</N<</On null/Off null>>>>/Rect[220 540 232 552]/F 4/P 3 0 R>>"
 
 
 def test_values_of_forms_and_typed_notes_are_words_of_the_page() -> None:
-    """They are shown where they were typed; remarks that only open on a click are comments."""
-    raw = page_pdf(lines("Name of employee:", "First day of leave:"), b"", FIELD, NOTE, REMARK,
-                   catalogue=b"/AcroForm<</Fields[6 0 R]>>")  # fmt: skip
-    raw = raw.replace(b"/MediaBox[0 0 612 792]/Contents", b"/Annots[6 0 R 7 0 R 8 0 R]/MediaBox[0 0 612 792]/Contents")
-    found = extract(raw, "x.pdf").text
-    assert "Name of employee: Zenobia Quill" in found
-    assert "Paid in cash" in found
-    assert "Unseen" not in found
+    """They are shown where they were typed, boxes are ticked or not; remarks that open on a click are comments."""
+    shown_text = b"\n".join((
+        lines("Name of employee:"), text_at(72, 678, "Remarks:"), text_at(72, 541, "Member:"), text_at(170, 541, "yes"),
+        text_at(240, 541, "no"),
+    ))  # fmt: skip
+    raw = page_pdf(shown_text, b"", FIELD, LINES, NOTE, REMARK, YES, NO,
+                   catalogue=b"/AcroForm<</Fields[6 0 R 7 0 R 10 0 R 11 0 R]>>")  # fmt: skip
+    kept = b"/Annots[6 0 R 7 0 R 8 0 R 9 0 R 10 0 R 11 0 R]/MediaBox[0 0 612 792]/Contents"
+    found = extract(raw.replace(b"/MediaBox[0 0 612 792]/Contents", kept), "x.pdf").text
+    words = " ".join(found.replace("#", "").split())
+    assert "Name of employee: Zenobia Quill" in words
+    assert "Remarks: Arrives late leaves early" in words
+    assert "Paid in cash" in words
+    assert "Member: \u2611 yes \u2610 no" in words
+    assert "Unseen" not in words
 
 
 def test_words_beyond_the_page_are_not_read() -> None:
@@ -176,3 +268,108 @@ def test_words_beyond_the_edge_of_a_page_are_counted() -> None:
     """A page that cuts off a large part of its text says so; what it is stays unread."""
     raw = page_pdf(lines("Words of the page.") + b" " + text_at(72, -300, "quokka beyond the edge of it"))
     assert extract(raw, "x.pdf").warnings == ["40% of the words are read; not read: beyond the edge of a page (6)"]
+
+
+def placed(x: float, y: float, text: str, size: float = 10) -> bytes:
+    return b"BT /F1 %.1f Tf %.2f %.2f Td (%b) Tj ET" % (size, x, y, text.encode("cp1252"))
+
+
+def test_raised_letters_are_set_off() -> None:
+    """The number of a note or a power is no digit of the number before it; ordinals are one word."""
+    drawn = b" ".join((
+        placed(72, 700, "Built in 1887", 12), placed(146, 705, "3", 7), placed(160, 700, "by the 4", 12), placed(204, 705, "th", 7),
+        placed(222, 700, "mayor for 10", 12), placed(291, 705, "6", 7), placed(305, 700, "euro.", 12),
+        placed(72, 100, "3", 6), placed(76, 97, "Minutes of the council.", 9),
+    ))  # fmt: skip
+    found = read(drawn)
+    assert "Built in 1887^3 by the 4th mayor for 10^6 euro." in found
+    assert "^3 Minutes of the council." in found
+
+
+def test_accents_that_are_drawn_over_a_letter_are_part_of_it() -> None:
+    """Some fonts have no letter with its accent; an acute accent after a letter is none of it."""
+    drawn = placed(72, 700, "G") + b" " + placed(80, 700, "\xa8") + b" " + placed(79, 700, "odel it\xb4s")
+    assert read(drawn) == "G\xf6del it\xb4s"
+
+
+JUSTIFIED = [
+    ("The", "report", "of", "the", "year"), ("programme,", "notwithstanding", "all"), ("circumstances", "and", "the", "value"),
+    ("of", "the", "work", "that", "was"), ("programme,", "notwithstanding", "all"), ("circumstances", "of", "the", "year"),
+    ("was", "confirmed", "by", "the", "club"), ("programme,", "notwithstanding", "the"), ("laboratory", "in", "summer", "ends."),
+]  # fmt: skip
+
+
+def justified(x: float, top: float) -> list[bytes]:
+    """A narrow column whose words fill each line from edge to edge, drawn from the top."""
+    drawn = []
+    for row, words in enumerate(JUSTIFIED):
+        free = (230 - sum(5.2 * len(word) for word in words)) / (len(words) - 1)
+        for number, word in enumerate(words):
+            at = x + sum(5.2 * len(each) + free for each in words[:number])
+            drawn.append(placed(at, top - 11.5 * row, word))
+    return drawn
+
+
+def test_columns_of_wide_gaps_are_no_tables() -> None:
+    """A page that is drawn column by column is read so, however far apart the words of its lines are."""
+    found = read(b"\n".join((*justified(60, 700), *justified(310, 700))))
+    column = " ".join(word for words in JUSTIFIED for word in words)
+    assert " ".join(found.split()) == f"{column} {column}"
+
+
+def test_a_list_of_terms_and_explanations_is_read_row_by_row() -> None:
+    """Each term is drawn before its explanation, which may have several lines; terms are no column of their own."""
+    rows = [("array:", ["Extended versions of tables."]), ("calc:", ["Infix expressions, contributed to the", "distribution by two authors."]),
+            ("delarray:", ["Adds large delimiters."]), ("fileerr:", ["A suite of small files that control the", "loop of missing files."]),
+            ("hhline:", ["Finer rules in tables."]), ("layout:", ["An overview of the layout of the page,", "produced for the current document."]),
+            ("trace:", ["Suppresses the output of tracing."])]  # fmt: skip
+    drawn, y = [], 700
+    for term, explanation in rows:
+        drawn.append(placed(72, y, term))
+        for line in explanation:
+            drawn.append(placed(150, y, line))
+            y -= 12
+    found = " ".join(read(b"\n".join(drawn)).replace("#", "").replace("|", "").replace("---", "").split())
+    assert found == " ".join(f"{term} {' '.join(explanation)}" for term, explanation in rows)
+
+
+def test_turned_words_do_not_stand_within_lines() -> None:
+    """A watermark and a note along the edge come after the text that they cross."""
+    body = lines(*(f"The harbour office opens at eight on day {number} of the month" for number in range(8)))
+    mark = b" BT /F1 50 Tf 0.7 0.7 -0.7 0.7 150 560 Tm (DRAFT) Tj ET BT /F1 8 Tf 0 1 -1 0 20 300 Tm (Form 12-B) Tj ET "
+    found = read(mark + body)
+    assert found.startswith("The harbour office opens at eight on day 0 of the month")
+    assert found.endswith("DRAFT\n\nForm 12-B")
+
+
+def test_numbers_of_list_items_stand_before_them() -> None:
+    """Some programs draw the numbers of a list after all its items."""
+    items = ["Open the lid.", "Press the button.", "Wait for the light."]
+    drawn = [placed(90, 700 - 14 * row, item) for row, item in enumerate(items)]
+    drawn += [placed(72, 700 - 14 * row, f"{row + 1}.") for row in range(3)]
+    found = " ".join(read(b"\n".join(drawn)).split())
+    assert found == "1. Open the lid. 2. Press the button. 3. Wait for the light."
+
+
+def test_a_page_that_is_a_picture_is_named() -> None:
+    """Nothing of it is read, and a reader is to know."""
+    image = b"<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8/Length 1>>stream\n0\nendstream"
+    raw = pages(lines("A page of words that are read."), b"q 612 0 0 792 0 0 cm /I1 Do Q")
+    raw = raw.replace(b"/Font<</F1 3 0 R>>", b"/Font<</F1 3 0 R>>/XObject<</I1 8 0 R>>")
+    body = raw[: raw.index(b"xref")] + b"8 0 obj\n" + image + b"\nendobj\ntrailer<</Root 1 0 R>>\n%%EOF"
+    assert extract(body, "x.pdf").warnings == ["1 page without words, perhaps scanned: 2"]
+
+
+def test_letters_that_a_file_does_not_name_are_uncertain() -> None:
+    """A font whose signs have numbers and no letters shows words that no program can read."""
+    font = b"<</Type/Font/Subtype/Type0/BaseFont/Odd/Encoding/Identity-H/DescendantFonts[7 0 R]>>"
+    inner = (
+        b"<</Type/Font/Subtype/CIDFontType2/BaseFont/Odd/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>"
+        b"/DW 600>>"
+    )
+    drawn = b"BT /F2 12 Tf 72 400 Td <0448044904500451> Tj 60 0 Td <0470047104720473> Tj 60 0 Td <0452> Tj ET"
+    raw = page_pdf(lines("Words of the page.") + b"\n" + drawn, b"", font, inner)
+    found = extract(raw.replace(b"/F1 5 0 R", b"/F1 5 0 R/F2 6 0 R"), "x.pdf")
+    assert "1 page with letters that the file does not name, read as other signs: 1" in found.warnings
+    assert [found.text[start:end] for start, end in found.uncertain] != []
+    assert "Words of the page." not in [found.text[start:end] for start, end in found.uncertain]

@@ -1,0 +1,66 @@
+"""Lines from right to left: from what an eye sees at its places to what is spoken."""
+
+import pytest
+
+from providers.reading.right_to_left import Glyph, parted, spoken_words
+
+WIDTH = 6.0
+HEIGHT = 14.0
+
+
+def glyphs(line: str) -> list[Glyph]:
+    """The letters of a line as they stand on the page, from the left; a space is a gap."""
+    return [Glyph(letter, at * WIDTH, (at + 1) * WIDTH) for at, letter in enumerate(line) if letter != " "]
+
+
+def spoken(seen: list[Glyph]) -> str:
+    return " ".join("".join(sign.text for sign in word) for word in spoken_words(seen, HEIGHT))
+
+
+@pytest.mark.parametrize(
+    ("seen", "text"),
+    [
+        ("םולש", "שלום"),
+        ("2021 יאמ שדוחב", "בחודש מאי 2021"),
+        (",2021 יאמ", "מאי 2021,"),
+        ("1,200.50 לש החנה -15%", "-15% הנחה של 1,200.50"),
+        ("Windows 11 רובע םולשת", "תשלום עבור Windows 11"),
+        (".McMahon לש דרשמב", "במשרד של McMahon."),
+        ("םירבחל (RX-5512 הזוח יפל) החנה", "הנחה (לפי חוזה RX-5512) לחברים"),
+        ("םירבחל )RX-5512 הזוח יפל( החנה", "הנחה (לפי חוזה RX-5512) לחברים"),
+        ("ףיעס (f(x) לש", "של f(x) (סעיף"),
+        ("18:30 העשב", "בשעה 18:30"),
+        ("The word םלוע םולש means hello", "The word שלום עולם means hello"),
+        ("the words 3 םולש end", "the words 3 שלום end"),
+    ],
+)
+def test_a_line_is_spoken_from_its_own_side(seen: str, text: str) -> None:
+    """Numbers, other writing and brackets stand where they are meant."""
+    assert spoken(glyphs(seen)) == text
+
+
+def test_a_sign_of_two_letters_is_read_in_their_order() -> None:
+    """An engine reverses the letters of a ligature with the line."""
+    assert spoken([Glyph("ا", 0, 6), Glyph("ل", 0, 6), Glyph("و", 6, 12)]) == "ولا"
+    assert spoken([Glyph("ل", 0, 6), Glyph("ا", 0, 6), Glyph("و", 6, 12)]) == "ولا"
+    assert spoken([Glyph("\ufefb", 0, 6), Glyph("و", 6, 12)]) == "ولا"
+
+
+def test_a_mark_belongs_to_the_letter_below_it() -> None:
+    """Whatever order it is drawn in."""
+    seen = [Glyph("\u0650", 13, 15), Glyph("م", 0, 6), Glyph("\u0652", 7, 9), Glyph("س", 6, 12), Glyph("ب", 12, 18)]
+    assert spoken(seen) == "ب\u0650س\u0652م"
+
+
+def test_a_gap_is_a_space_from_a_width_that_depends_on_the_words_of_the_engine() -> None:
+    """Letters of one word of the engine may be drawn a little apart."""
+    near = [Glyph("ב", 0, 6, 1), Glyph("א", 7.5, 13, 1)]
+    assert spoken(near) == "אב"
+    near[0].word = 2
+    assert spoken(near) == "א ב"
+
+
+def test_columns_are_lines_of_their_own() -> None:
+    """The letters of two columns would be one line from the right."""
+    seen = [*glyphs("ab"), *(Glyph(each.text, each.left + 100, each.right + 100) for each in glyphs("אב"))]
+    assert ["".join(each.text for each in part) for part in parted(seen, 42)] == ["ab", "אב"]
