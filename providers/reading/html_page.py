@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from html import escape
 from html.entities import html5
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -103,8 +104,9 @@ OPENERS: Final = ("aria-expanded", "aria-controls", "popovertarget", "data-targe
 """Attributes of buttons that open content: their text is its heading; most have its id as their value."""
 MIN_BUTTON_WORDS: Final = 4
 """Words of a button that is more than the name of an action."""
-SENTENCE: Final = re.compile(r"\w\W+\w[^<>]*?\W\w[^<>]*[.!?。！？]\s*(?:<|$)")
-"""At least three words, and a full stop: labels of navigation have none."""
+MIN_SENTENCE_WORDS: Final = 3
+"""Words before a full stop: labels of navigation have none."""
+SENTENCE_ENDS: Final = tuple(".!?。！？")
 MOSTLY_LINKS: Final = 0.5  # share of the words that belong to links
 CONTENT: Final = frozenset(("html", "body", "main", "article", *HEADINGS))
 BOXES: Final = frozenset(
@@ -280,7 +282,7 @@ class _Writer:
             parts.append((BESIDE, _visible_text(body, self._opened, frozenset(known))))
         for part, text in parts:
             words, linked = _size(text)
-            unlinked = words - linked if SENTENCE.search(text[0]) else 0
+            unlinked = words - linked if has_sentence(text[0]) else 0
             counts[part] += unlinked
             total -= words - unlinked
         return total, counts
@@ -314,7 +316,7 @@ class _Writer:
             is_navigation = mostly_links and (tag == "header" or not PERHAPS_NAVIGATION.isdisjoint(parts))
         else:
             is_label = titles == self._titles and words <= MAX_LABELS
-            is_navigation = mostly_links or (is_label and not SENTENCE.search("".join(self._parts[start:])))
+            is_navigation = mostly_links or (is_label and not has_sentence("".join(self._parts[start:])))
         if may_be_dropped and is_navigation:
             del self._parts[start:]
             self._dropped[dropped:] = [("navigation", element)]
@@ -471,13 +473,24 @@ class _Numbers:
         return cls(form, first, step, max(first, 0))
 
 
+def has_sentence(markup: str) -> bool:
+    """Return whether a text between two tags has some words and ends with a full stop."""
+    texts = (piece.rpartition(">")[2].rstrip() for piece in markup.split("<"))
+    endings = (text for text in texts if text.endswith(SENTENCE_ENDS))
+    return any(
+        sum(1 for _ in islice(WORDS.finditer(text), MIN_SENTENCE_WORDS)) == MIN_SENTENCE_WORDS for text in endings
+    )
+
+
 def is_hidden(element: Element, opened: frozenset[str] = frozenset()) -> bool:
     """Return whether an element hides itself, by a style or by `hidden`, and people cannot show its text.
 
     They can if browsers find the text, if its id is among those that a button opens, or if it is the page of a tab.
     """
-    style = element.get("style", "").lower().replace("!important", "")
-    hidden = element.get("hidden")
+    stated, hidden = element.get("style"), element.get("hidden")
+    if stated is None and hidden is None:  # nearly all elements
+        return False
+    style = (stated or "").lower().replace("!important", "")
     hides = (hidden is not None and hidden.strip().lower() != "until-found") or any(map(_hides, style.split(";")))
     return hides and element.get("id") not in opened and element.get("role") != "tabpanel"
 

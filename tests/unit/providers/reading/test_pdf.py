@@ -148,7 +148,6 @@ def test_writing_from_right_to_left_is_read_as_it_is_spoken(drawn: Callable[[str
         ("it is state-of-", "the-art work", "state-of-the-art"),
         ("the rules of the EU-", "Kommission", "EU-Kommission"),
         ("the word CONFI-", "DENTIAL on it", "CONFIDENTIAL"),
-        ("Ein- und Aus-", "gang", "Ein- und Ausgang"),
     ],
 )
 def test_a_hyphen_at_the_end_of_a_line_stays_if_the_word_has_one(first: str, second: str, text: str) -> None:
@@ -271,13 +270,14 @@ def test_words_beyond_the_edge_of_a_page_are_counted() -> None:
 
 
 def placed(x: float, y: float, text: str, size: float = 10) -> bytes:
-    return b"BT /F1 %.1f Tf %.2f %.2f Td (%b) Tj ET" % (size, x, y, text.encode("cp1252"))
+    """The operators that show a text of the font's own encoding at a place between points."""
+    return b"BT /F1 %.1f Tf %.2f %.2f Td (%b) Tj ET" % (size, x, y, text.encode("latin-1"))
 
 
 def test_raised_letters_are_set_off() -> None:
     """The number of a note or a power is no digit of the number before it; ordinals are one word."""
     drawn = b" ".join((
-        placed(72, 700, "Built in 1887", 12), placed(146, 705, "3", 7), placed(160, 700, "by the 4", 12), placed(204, 705, "th", 7),
+        placed(72, 700, "Built in 1887", 12), placed(138.5, 705, "3", 7), placed(160, 700, "by the 4", 12), placed(204, 705, "th", 7),
         placed(222, 700, "mayor for 10", 12), placed(291, 705, "6", 7), placed(305, 700, "euro.", 12),
         placed(72, 100, "3", 6), placed(76, 97, "Minutes of the council.", 9),
     ))  # fmt: skip
@@ -288,14 +288,16 @@ def test_raised_letters_are_set_off() -> None:
 
 def test_accents_that_are_drawn_over_a_letter_are_part_of_it() -> None:
     """Some fonts have no letter with its accent; an acute accent after a letter is none of it."""
-    drawn = placed(72, 700, "G") + b" " + placed(80, 700, "\xa8") + b" " + placed(79, 700, "odel it\xb4s")
+    drawn = b"BT /F1 10 Tf 72 700 Td [(G\xc8) 440 (odel it\xc2s)] TJ ET"
     assert read(drawn) == "G\xf6del it\xb4s"
 
 
 JUSTIFIED = [
-    ("The", "report", "of", "the", "year"), ("programme,", "notwithstanding", "all"), ("circumstances", "and", "the", "value"),
-    ("of", "the", "work", "that", "was"), ("programme,", "notwithstanding", "all"), ("circumstances", "of", "the", "year"),
-    ("was", "confirmed", "by", "the", "club"), ("programme,", "notwithstanding", "the"), ("laboratory", "in", "summer", "ends."),
+    line.split() for line in (
+        "The report of the club says that each", "of its boats was new in the long-term", "programme, notwithstanding all",
+        "circumstances and the value of the work", "that was done by the men of the club in", "programme, notwithstanding the",
+        "summer of the year, as was confirmed by", "the laboratory in the course of the last", "programme, notwithstanding any",
+    )
 ]  # fmt: skip
 
 
@@ -303,9 +305,9 @@ def justified(x: float, top: float) -> list[bytes]:
     """A narrow column whose words fill each line from edge to edge, drawn from the top."""
     drawn = []
     for row, words in enumerate(JUSTIFIED):
-        free = (230 - sum(5.2 * len(word) for word in words)) / (len(words) - 1)
+        free = (230 - sum(4.9 * len(word) for word in words)) / (len(words) - 1)
         for number, word in enumerate(words):
-            at = x + sum(5.2 * len(each) + free for each in words[:number])
+            at = x + sum(4.9 * len(each) + free for each in words[:number])
             drawn.append(placed(at, top - 11.5 * row, word))
     return drawn
 
