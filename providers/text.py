@@ -4,7 +4,7 @@ import math
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -43,6 +43,8 @@ WRITINGS: Final = {
     "ru": re.compile("[\u0400-\u04ff]"),
 }
 """Letters by the language that writes with them; Japanese has ideographs, too."""
+KOREAN_QUESTIONS: Final = tuple("몇 얼마 무엇 누구 언제 어디 어떻 어느 어떤 왜 뭐".split())
+"""Beginnings of words that ask, which no answer has."""
 JAPANESE_SHARE: Final = 10  # ideographs for each letter of Japanese from which a text is Chinese that cites a name
 SEAM_WEIGHT: Final = 0.2
 """Weight of a pair of letters that no document has, or that has only endings: mostly the seam of two words."""
@@ -75,6 +77,8 @@ class LanguageData:
 
     code: str
     stop: frozenset[str]
+    irregular: Mapping[str, str]
+    """Forms of words that no stemmer joins, with the word that they are forms of: "worn" of "wear"."""
     empty: frozenset[str]
     """Stop words, and words of a question about the form of its answer."""
     shared: frozenset[str]
@@ -100,6 +104,8 @@ def language_data(code: str) -> LanguageData:
     base = code.split("-", maxsplit=1)[0].casefold()
     known_code = base if base in KNOWN_LANGUAGES else "en"
     data = tomllib.loads(files(__package__ or "").joinpath("languages", f"{known_code}.toml").read_text("utf-8"))
+    forms = (line.split(":") for line in data.get("irregular", "").strip().splitlines())
+    data["irregular"] = {form: word.strip() for word, written in forms for form in written.split()}
     for name in ("stop", "frame", "shared", "openings", "corrections"):
         data[name] = frozenset(data.get(name, "").split())
     return LanguageData(known_code, empty=data["stop"] | data.pop("frame"), **data)
@@ -116,6 +122,7 @@ def stem(word: str, language: str) -> str:
     """Return the case-folded stem of a word; the folded word if the language has no stemmer."""
     stemmer = _stemmer(language)
     folded = fold(word)
+    folded = language_data(language).irregular.get(folded, folded) if language in KNOWN_LANGUAGES else folded
     return folded if stemmer is None else str(stemmer.stemWord(folded))  # type: ignore[attr-defined]
 
 
@@ -145,6 +152,17 @@ def is_unspaced(word: str) -> bool:
 def subject_keys(word: str, language: str) -> tuple[str, ...]:
     """Return the keys by which a question searches for a word: its stem, or its pairs of letters."""
     return word_keys(word, language) if is_unspaced(word) else (stem(word, language),)
+
+
+def has_stem_of(word: str, texts: Iterable[str]) -> bool:
+    """Return whether a Korean word may be in a text in another form: endings change all but its first letter.
+
+    Words that ask are in none; of other writings the answer is no, for their words are found by stems or pairs.
+    """
+    if WRITINGS["ko"].match(word) is None:
+        return False
+    first = re.compile(rf"(?<![{UNSPACED}]){re.escape(word[0])}")
+    return word.startswith(KOREAN_QUESTIONS) or any(first.search(text) for text in texts)
 
 
 def _pairs(word: str) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Blocks: a stored text of light Markdown cut into quotable blocks, each with its heading path. Pure."""
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -18,6 +18,7 @@ LINE: Final = re.compile(
 MAX_LABEL_LENGTH: Final = 90
 """Up to this length and without a full stop, a line of its own is a term, a caption or a bold heading."""
 QUESTION_MARKS: Final = "?？؟"
+STOPS: Final = ".!:;,。！：；，、｡" + QUESTION_MARKS  # at the end of a line that is no term and no caption
 MAX_MERGED_LENGTH: Final = 700
 """Up to this length, a list is quoted with its introduction and a table with its header."""
 MIN_INDEX_LINES: Final = 20  # fewer lines in alphabetical order are a list
@@ -75,10 +76,24 @@ def is_index(text: str) -> bool:
     return sum(block.end - block.start for block in blocks_of(text)) < MIN_CONTENT_SHARE * whole
 
 
-@lru_cache(maxsize=16)
-def candidates_of(text: str) -> tuple[PassageBlock, ...]:
-    """Return the candidates for passages: every line or paragraph, and short neighbours merged."""
-    return (*lines_of(text), *_merged_blocks(blocks_of(text)))
+def candidates_of(text: str, places: Sequence[int]) -> Iterator[PassageBlock]:
+    """Yield the candidates for passages: lines and paragraphs with one of these places, in order; short ones merged.
+
+    `places` are offsets of words, in order. A merged block begins with one of those, or with its introduction.
+    """
+    yield from (block for block in lines_of(text) if _has_place(places, block.start, block.end))
+    blocks, ends, limits = _sections(text)
+    for index, block in enumerate(blocks):
+        start = block.lead[0] if block.lead else block.start
+        if _has_place(places, start, block.end):
+            last = min(limits[index], bisect_right(ends, start + MAX_MERGED_LENGTH)) - 1
+            if last > index or (last == index and start < block.start):
+                yield replace(block, start=start, end=blocks[last].end, lead=None)
+
+
+def _has_place(places: Sequence[int], start: int, end: int) -> bool:
+    index = bisect_left(places, start)
+    return index < len(places) and places[index] < end
 
 
 @lru_cache(maxsize=16)
@@ -118,6 +133,7 @@ class _Cutter:
     blocks: list[PassageBlock] = field(default_factory=list)
     headings: list[tuple[int, str]] = field(default_factory=list)
     label: str = ""
+    path: tuple[str, ...] = ()
     lead: tuple[int, int] | None = None
     header: tuple[int, int] | None = None
     run: list[tuple[int, str]] = field(default_factory=list)
@@ -157,8 +173,11 @@ class _Cutter:
         return self.blocks
 
     def _path(self) -> tuple[str, ...]:
-        path = tuple(title for _, title in self.headings)
-        return (*path, self.label) if self.label else path
+        """Return the headings and the label, one object as long as they are the same."""
+        path = (*(title for _, title in self.headings), *filter(None, (self.label,)))
+        if path != self.path:
+            self.path = path
+        return self.path
 
     def _add(self, kind: Kind, start: int, end: int, lead: tuple[int, int] | None = None) -> None:
         self.waiting = None
@@ -246,7 +265,7 @@ def _is_label(line: str) -> bool:
 
 
 def _is_short(line: str) -> bool:
-    return len(line) <= MAX_LABEL_LENGTH and line[-1] not in ".!?:;,"
+    return len(line) <= MAX_LABEL_LENGTH and line[-1] not in STOPS
 
 
 def _defines(lines: list[str]) -> bool:
@@ -283,14 +302,11 @@ def _has_leader(content: str) -> bool:
     return "....." in content or ". . . ." in content
 
 
-def _merged_blocks(blocks: tuple[PassageBlock, ...]) -> Iterator[PassageBlock]:
-    """Yield short neighbouring blocks of a section merged into one, so that a list comes with its introduction."""
-    ends, limits = [block.end for block in blocks], _section_ends(blocks)
-    for index, first in enumerate(blocks):
-        start = first.lead[0] if first.lead else first.start
-        last = min(limits[index], bisect_right(ends, start + MAX_MERGED_LENGTH)) - 1
-        if last > index or (last == index and start < first.start):
-            yield replace(first, start=start, end=blocks[last].end, lead=None)
+@lru_cache(maxsize=16)
+def _sections(text: str) -> tuple[tuple[PassageBlock, ...], list[int], list[int]]:
+    """Return the blocks of a text, their ends, and for each the end of its section among the blocks."""
+    blocks = blocks_of(text)
+    return blocks, [block.end for block in blocks], _section_ends(blocks)
 
 
 def _section_ends(blocks: tuple[PassageBlock, ...]) -> list[int]:

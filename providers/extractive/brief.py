@@ -20,7 +20,7 @@ from contracts.roles import (
 )
 from contracts.texts import shorten
 from providers.extractive.ranking import COVERAGE_FLOOR, Passage, Ranking
-from providers.text import language_data, meaning_words, sentence_spans, subject_keys
+from providers.text import has_stem_of, language_data, meaning_words, sentence_spans, subject_keys
 
 FIRST_PASSAGES: Final = 10
 MORE_PASSAGES: Final = 10
@@ -134,6 +134,7 @@ def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], 
     words = dict.fromkeys(meaning_words(task.query, task.language))
     keys = {word: subject_keys(word, task.language) for word in words}
     absent = [word for word in words if all(task.term_documents.get(key) == 0 for key in keys[word])]
+    absent = [word for word in absent if not has_stem_of(word, ranking.texts.values())]
     shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.context_keys)}
     missing = [word for word in words if shown.isdisjoint(keys[word]) and word not in absent]
     lines = []

@@ -30,6 +30,7 @@ COVERAGE_FLOOR: Final = 0.4
 """Weighted share of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
 DUPLICATE_SHARE: Final = 0.7  # passages that share this much of the content words of the shorter one count as the same
 CONTEXT_WEIGHT: Final = 0.5  # of a word found only in the heading path, the title or the introduction
+NEAR: Final = 3  # places from one word to another that count as next to each other
 PROXIMITY_BONUS: Final = 0.15
 """Bonus for question words next to each other; chosen, like the others, on the tuned sets of the benchmark."""
 HEADING_BONUS: Final = 0.2  # for question words in the nearest heading
@@ -85,14 +86,24 @@ class Question:
 
     def closeness(self, numbered_keys: Sequence[tuple[int, str]]) -> float:
         """Return the share of neighbouring question words that are at most three words apart in a passage."""
-        positions: dict[str, list[int]] = {}
+        latest, near = dict[str, int](), set[int]()
         for position, key in numbered_keys:
-            positions.setdefault(key, []).append(position)
-        near = (
-            any(abs(here - there) <= 3 for here in positions.get(one, ()) for there in positions.get(other, ()))
-            for one, other in self.pairs
-        )
-        return sum(near) / len(self.pairs) if self.pairs else 0.0
+            latest[key] = position
+            for pair, neighbour in self._neighbours.get(key, ()):
+                if position - latest.get(neighbour, -NEAR - 1) <= NEAR:
+                    near.add(pair)
+            if len(near) == len(self.pairs):
+                break
+        return len(near) / len(self.pairs) if self.pairs else 0.0
+
+    @cached_property
+    def _neighbours(self) -> dict[str, list[tuple[int, str]]]:
+        """The pairs of each key, by number, with the other key of the pair."""
+        neighbours: dict[str, list[tuple[int, str]]] = {}
+        for number, (one, other) in enumerate(self.pairs):
+            neighbours.setdefault(one, []).append((number, other))
+            neighbours.setdefault(other, []).append((number, one))
+        return neighbours
 
 
 class Ranking:
@@ -186,9 +197,10 @@ class Ranking:
 
     def _blocks(self, source: SourceExtract) -> Iterable[PassageBlock]:
         text, hints = self.texts[source.id], source.sections
+        candidates = candidates_of(text, [start for start, _, _ in self._occurrences[source.id]])
         if len(text) <= MAX_WHOLE_CHARACTERS or not hints:
-            return candidates_of(text)
-        return (block for block in candidates_of(text) if any(hint.start <= block.start < hint.end for hint in hints))
+            return candidates
+        return (block for block in candidates if any(hint.start <= block.start < hint.end for hint in hints))
 
     def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
         """Cut a long paragraph to its best sentences, and add the context that they need."""
@@ -313,10 +325,17 @@ def _opens_with(text: str, start: int, openings: frozenset[str]) -> bool:
 
 
 def _paragraph_of(text: str, blocks: Sequence[PassageBlock], first: int, last: int) -> tuple[int, int]:
-    """Return the first and last block of the paragraphs with these blocks: no blank line is between their lines."""
-    while first > 0 and text.count("\n", blocks[first - 1].end, blocks[first].start) == 1:
+    """Return the first and last block of the paragraphs with these blocks: no blank line is between their lines.
+
+    Of a paragraph that is too long to be shown, only as much as shows that.
+    """
+
+    def fits() -> bool:
+        return blocks[last].end - blocks[first].start <= NEIGHBOUR_CHARACTERS
+
+    while first > 0 and fits() and text.count("\n", blocks[first - 1].end, blocks[first].start) == 1:
         first -= 1
-    while last + 1 < len(blocks) and text.count("\n", blocks[last].end, blocks[last + 1].start) == 1:
+    while last + 1 < len(blocks) and fits() and text.count("\n", blocks[last].end, blocks[last + 1].start) == 1:
         last += 1
     return first, last
 

@@ -69,13 +69,17 @@ PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable
 """Paragraphs, underlined headings, lists and code of a plain text; characters within its words are not markup."""
 
 
+CLAUSE: Final = re.compile(r"\n\d{1,3}\.\d")
+"""A line that begins with the number of a clause: `2.1`."""
+
+
 def _keep_lines(state: StateCore) -> None:
     """Keep the line breaks of a paragraph whose lines their author ended: prices, a rota, a chat."""
     items = 0
     for opening, token in pairwise(state.tokens):
         items += (opening.type == "list_item_open") - (opening.type == "list_item_close")
         breaks = [child for child in token.children or () if child.type == "softbreak"]
-        is_paragraph = opening.type == "paragraph_open" and not items
+        is_paragraph = opening.type == "paragraph_open" and (not items or CLAUSE.search(token.content) is not None)
         if breaks and is_paragraph and not is_wrapped(token.content.split("\n")):
             for child in breaks:
                 child.type, child.tag = "hardbreak", "br"

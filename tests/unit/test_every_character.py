@@ -129,13 +129,14 @@ def _by_the_web(text: str) -> None:
 
 
 READERS: Final[tuple[Callable[[str], Any], ...]] = (
-    *(_by_rules, _by_reports, _by_models, _by_the_web, candidates_of, clean, read_html, iso_date, usable_url),
+    *(_by_rules, _by_reports, _by_models, _by_the_web, clean, read_html, iso_date, usable_url),
     *(canonical_url, find_doi, url_host, normalized_text, visible, from_markdown, detect_language, sentence_spans),
     *(content_quality, normalized_query, sub_query_id, task_problem, show_summary),
     *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: to_line(text, 5)),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
     lambda text: web_addresses([text, f"//{text}/", f"http://{text}"], "https://site.test/"),
     lambda text: [word_keys(word, "en") for word in words(text)],
+    lambda text: list(candidates_of(text, range(len(text)))),
     lambda text: (shorten(text, 5), plain(text, 5), shorten_query(text, 5, 2), as_markdown(text, 20, 40)),
 )
 
