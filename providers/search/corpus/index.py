@@ -169,8 +169,8 @@ class IndexReader:
     def warnings(self) -> list[tuple[str, str]]:
         """Return path and warning of each document of which words are missing or uncertain, by path."""
         rows = self._database.execute(
-            "SELECT path, warning.value FROM files, json_each(document, '$.facts.warnings') AS warning"
-            " WHERE document NOT NULL ORDER BY path"
+            "SELECT files.path, warning.value FROM files, json_each(document, '$.facts.warnings') AS warning"
+            " WHERE document NOT NULL ORDER BY files.path"  # `json_each` has a column of that name, too
         )
         return [(path, warning) for path, warning in rows]
 

@@ -59,6 +59,32 @@ def test_a_citation_names_the_pages_of_its_passages(media_type: str, pages: list
         assert f'<p class="where">{"slide" if media_type == SLIDES else "p."} {page}</p>' in forms.html
 
 
+def test_a_citation_says_where_two_readers_differ() -> None:
+    """All passages are quoted as one reader has them; those whose words another one reads otherwise are marked."""
+    text = "The first thing is cited here. The second thing is cited there."
+    found = make_source("corpus:manual/a", "A", text)
+    for uncertain in (True, False):
+        item = make_evidence(found, text, text[:30]).model_copy(update={"uncertain": uncertain})
+        known = {"sources": {found.id: found}, "evidence": {item.id: item}}
+        shown = rendered(f"# A\n\nSaid [{item.id}].", texts={digest(text): text}, **known).markdown
+        assert (
+            " · reading uncertain · " in next(line for line in shown.split("\n") if line.startswith("- [1] A"))
+        ) is uncertain
+
+
+def test_method_names_the_parts_of_sources_that_were_not_read() -> None:
+    """The share and the kinds, for each cited source that lacks words; nothing where no source does."""
+    found = make_source("corpus:manual/a.html", "A page", VACUUM)
+    found = found.model_copy(update={"warnings": ["92% of the words are read; not read: footers (7)"]})
+    evidence, run = citing(found, VACUUM, "In short, catastrophic data loss.")
+    text = rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown
+    method = text.partition("## Method and limits")[2]
+    assert "**Parts not read:**" in method
+    assert "\n  - A page: 92% of the words are read; not read: footers (7)\n" in method
+    run["sources"] = {found.id: found.model_copy(update={"warnings": []})}
+    assert "Parts not read" not in rendered(f"# T\n\nIt is [{evidence.id}].\n", **run).markdown
+
+
 ODD_TITLE = "A *b* [7] `c` <d> | [e](https://evil.test/) a_b _f_"
 SHOWN = "A \\*b\\* \\[7\\] \\`c\\` \\<d> | \\[e\\]((link removed)) a_b \\_f\\_"
 

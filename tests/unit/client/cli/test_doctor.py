@@ -159,12 +159,17 @@ def test_a_folder_is_searched_and_listed(home: Path) -> None:
     folder.mkdir()
     (folder / "vacuum.md").write_text("# Vacuum\n\nVacuum removes dead rows.\n")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing")
+    footer = "<footer>All of this may be copied.</footer>"
+    (folder / "page.html").write_text(f"<html><body><p>Rows are dead when nobody sees them.</p>{footer}</body></html>")
     found = research("doctor", "--search", "dead rows", "--corpus", str(folder))
     assert "corpus:manual/vacuum.md" in found.stdout
-    assert "1 document, 1 skipped" in research("corpus", "list").stdout
+    assert "2 documents, 1 skipped" in research("corpus", "list").stdout
     status = json.loads(research("corpus", "status", "manual", "--json").stdout)
     assert [entry["path"] for entry in status["skipped_files"]] == ["broken.pdf"]
-    assert research("corpus", "add", str(folder), "--quiet").stdout.startswith("manual: 1 document")
+    missing = "54% of the words are read; not read: footers (6)"
+    assert status["warnings"] == [["page.html", missing]]
+    assert f"  warning page.html  {missing}\n" in research("corpus", "status", "manual").stdout
+    assert research("corpus", "add", str(folder), "--quiet").stdout.startswith("manual: 2 documents")
     assert "its documents stay" in research("corpus", "remove", "manual").stdout
     assert (folder / "vacuum.md").exists()
     assert "there is no corpus yet" in research("corpus", "list").stderr

@@ -284,6 +284,19 @@ def test_sources_decisions_and_plan_of_a_stored_run(home: Path) -> None:
     assert "- What is frozen?" in research("plan", "r-1").stdout
 
 
+def test_the_list_of_sources_says_what_was_not_read(home: Path) -> None:
+    """Share and kinds on the line below the source, and as a list for programs."""
+    missing = "92% of the words are read; not read: footers (7)"
+    read = states.source("https://a.example/", text=put_text(home, "Vacuum removes dead rows."), warnings=[missing])
+    other = states.source("https://b.example/", text=put_text(home, "Rows are dead."))
+    save_run(home, "r-1", stored(status=RunStatus.COMPLETED, sources=states.sources(read, other)), closed=True)
+    lines = research("sources", "r-1").stdout.splitlines()
+    place = next(number for number, line in enumerate(lines) if "https://a.example/" in line)
+    assert (lines[place + 1].strip(), len(lines)) == (missing, 3)
+    listed = {each["url"]: each["warnings"] for each in json.loads(research("sources", "r-1", "--json").stdout)}
+    assert listed == {"https://a.example/": [missing], "https://b.example/": []}
+
+
 @pytest.mark.parametrize(
     "command", [("stop",), ("steer", "go on"), ("approve",), ("answer", "yes"), ("plan", "--edit")]
 )
