@@ -105,6 +105,8 @@ class Kill:
     """Requests that the endpoint was working on."""
     over: float
     """When the server was there again, if it was away, too."""
+    left: int = 0
+    """Workers that were not killed."""
 
 
 @dataclass
@@ -123,8 +125,9 @@ class Part:
     paid_twice: int = 0
     ended_alone: int = 0
     """Workers that ended without being killed."""
-    made_again: list[float] = field(default_factory=list)
-    """Seconds until a call under way during a kill was made again, from the kill or the return of the server on."""
+    made_again: list[tuple[int, float]] = field(default_factory=list)
+    """For each call that was under way during a kill: workers that were left, and seconds until it was made again, from
+    the kill or the return of the server on."""
     unlisted: int = 0
 
 
@@ -198,7 +201,7 @@ class Chaos:
         for worker in dying:
             await worker.running.wait()
         unwritten = len(self.delivered()) - await asyncio.to_thread(self.journalled)
-        self.part.kills.append(Kill(at, unwritten, in_flight, at))
+        self.part.kills.append(Kill(at, unwritten, in_flight, at, WORKERS - len(dying)))
 
     # --- books -----------------------------------------------------------------------------------------------------
     def delivered(self) -> Counter[str]:
@@ -226,7 +229,7 @@ class Chaos:
             for request in kill.in_flight:
                 later = [call.started for call in calls if call.request_hash == request and call.started > kill.at]
                 if later:
-                    part.made_again.append(min(later) - kill.over)
+                    part.made_again.append((kill.left, min(later) - kill.over))
 
     # --- faults ----------------------------------------------------------------------------------------------------
     async def suffer(self, fault: Fault) -> None:
@@ -456,7 +459,6 @@ def show(parts: Sequence[Part]) -> bool:
             )
     results = [result for part in parts for result in part.results]
     audits = [found for part in parts for found in part.audits]
-    again = sorted(seconds for part in parts for seconds in part.made_again)
     totals = {
         "lost": sum(part.unlisted for part in parts),
         "stuck": sum(result is None for result in results),
@@ -473,11 +475,13 @@ def show(parts: Sequence[Part]) -> bool:
         f"their way when their worker was killed, and paid again; {sum(part.ended_alone for part in parts)} workers "
         "ended by themselves, as the server was away or the disk full."
     )
-    if again:
-        print(
-            f"A call of a killed worker was made again after {again[0]:.0f} to {again[-1]:.0f} s, "
-            f"median {statistics.median(again):.0f} s, of {len(again)}."
-        )
+    for words, is_left in (("while another one worked", True), ("once a worker had started", False)):
+        again = sorted(seconds for part in parts for left, seconds in part.made_again if bool(left) is is_left)
+        if again:
+            print(
+                f"A call of a killed worker was made again {words} after {again[0]:.0f} to {again[-1]:.0f} s, "
+                f"median {statistics.median(again):.0f} s, of {len(again)}."
+            )
     return not any(totals.values())
 
 
