@@ -152,6 +152,33 @@ async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkey
     assert "choose_pages" in [one.action for one in state.decisions]
 
 
+async def test_the_researcher_chooses_by_place_and_matching_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unread hit of the step is offered with its path and the line that its search matched, a read page with its path;
+    without turns to come, a search brings no lines.
+    """
+    offered = adds(monkeypatch, "searches")
+    async with trial_of(tmp_path, "reflective", "model", depth="medium", limits={"max_sources_per_query": 1}) as trial:
+        find, asked = trial.world.corpus.search, list[int]()
+
+        async def with_snippets(request: Any) -> Any:
+            asked.append(request.snippet_characters)
+            found = await find(request)
+            hits = [hit.model_copy(update={"snippet": f"about {request.text[:20]}"}) for hit in found.hits]
+            return found.model_copy(update={"hits": hits})
+
+        trial.world.corpus.search = with_snippets
+        await trial.conduct()
+    second = next(prompt for prompt in offered if "\nTurn 2." in prompt)
+    assert re.search(r"^1\. [^\[\n]+ \[\w+\.md\]", element(model_work.unmarked(second), "pages"), re.MULTILINE)
+    assert "]: about How does" in element(model_work.unmarked(second), "pages")
+    assert re.search(r"^- .+ \[\w+\.md\]$", element(model_work.unmarked(second), "read"), re.MULTILINE)
+    assert any(asked)
+    reflected = prompts(trial, "reflector")[-1]
+    assert re.search(r"^- .+ \[\w+\.md\]$", element(model_work.unmarked(reflected), "read"), re.MULTILINE)
+
+
 async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An adjusted plan keeps every completed step to the byte and continues behind them (S1-006, S1-020, S1-021)."""
     reflections(monkeypatch, "adjust", "continue", "adjust", "continue")

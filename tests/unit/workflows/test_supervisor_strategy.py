@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contracts.evidence import SectionRef
+from contracts.gaps import GapReading
 from contracts.outcome import GateIssue, GateResult, Guidance
 from contracts.plan import PlanNode
 from contracts.request import Gates
-from contracts.resolved import Hook
+from contracts.resolved import CorpusSnapshot, Hook
 from contracts.roles import AnalyzeInput, AnalyzerResult
 from contracts.state import ResearchState
-from contracts.supervisor_roles import FollowUpQuery, GapAssessment, GapReading, ReflectInput, SupervisorAnswer
+from contracts.supervisor_roles import FollowUpQuery, GapAssessment, ReflectInput, SupervisorAnswer
 from contracts.vocabulary import (
     Action,
     Confidence,
@@ -53,6 +54,7 @@ from workflows.strategies.supervisor.supervisor_strategy import (
     decide,
     evaluate,
     is_reflected_on,
+    reflection_input,
     reflection_prompt,
     should_iterate,
     stop_reason_after_synthesis,
@@ -606,3 +608,19 @@ def test_a_role_gets_the_newest_advice_that_concerns_it() -> None:
     assert guidance_for(known, "analyzer", 2) == [*to_analyzer, *said("hook", "new")]
     assert guidance_for(known, "synthesizer", 2) == [*to_writer, *said("hook", "new")]
     assert guidance_for(known, "analyzer", 3) == [*to_all, *said("hook", "new")]
+    hooks = [item for number in range(5) for item in said(f"hook-{number}", "look")]
+    assert guidance_for([*hooks, *said("hook-0", "again")], "analyzer", 1) == [*hooks[3:], *said("hook-0", "again")]
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+def test_a_supervisor_sees_places_and_only_figures_that_say_something(is_one: bool) -> None:
+    """Pages with their paths; where one collection is searched, neither counts nor points for high confidence."""
+    state = read(3)
+    corpus = CorpusSnapshot(name="m", files=3)
+    state.resolved = state.resolution.model_copy(update={"corpus": corpus if is_one else None, "web": not is_one})
+    gathered = reflection_input(Phase.GATHERING, state, evaluate(Phase.GATHERING, state))
+    assert gathered.titles[0].endswith(" [0]")
+    assert ("of high quality" in gathered.prompt) is not is_one
+    analyzed = reflection_input(Phase.ANALYSIS, state, evaluate(Phase.ANALYSIS, state))
+    assert ("high_confidence_count" in analyzed.metrics) is not is_one
+    assert ("confidence" in analyzed.score_rule) is not is_one
