@@ -341,7 +341,7 @@ class QualityUpdate(Contract):
 
 
 class AnalyzerAnswer(RoleAnswer):
-    """Findings with quotes, gaps, ratings of sources, and the hidden sections that it needs."""
+    """Findings with quotes, gaps, and the hidden sections that they need."""
 
     findings: list[ProposedFinding]
     gaps: list[ProposedGap] = []

@@ -154,6 +154,12 @@ class Ranking:
         """Return the weighted share of the question's words that any of the sources has; 1 if none has any."""
         return self.question.coverage(key for rows in self._occurrences.values() for _, _, key in rows) or 1.0
 
+    def asked_share(self, heading: str, title: str) -> float:
+        """Return the share of a heading's words that the question has; those of its page's title do not count."""
+        ignored = {*_keys(title, self._language), *_stop_keys(self._language)}
+        named = {key for key in _keys(heading, self._language) if any(map(str.isalpha, key))} - ignored
+        return len(named & self.question.weights.keys()) / len(named) if named else 0.0
+
     def text(self, passage: Passage) -> str:
         """Return the text of a passage."""
         return self.texts[passage.source.id][passage.start : passage.end]

@@ -132,9 +132,10 @@ def schema_text(answer: type[RoleAnswer], left_out: tuple[str, ...] = ()) -> str
     for part in (schema, *schema.get("$defs", {}).values()):
         for name in set(left_out) - set(part.get("required", ())):
             part.get("properties", {}).pop(name, None)
-    used, text = schema.get("$defs", {}), json.dumps(schema)
-    for name in [name for name in used if f'"#/$defs/{name}"' not in text]:
-        del used[name]
+    definitions = schema.get("$defs", {})
+    while unused := [name for name in definitions if f'"#/$defs/{name}"' not in json.dumps(schema)]:
+        for name in unused:
+            del definitions[name]
     return json.dumps(schema)
 
 

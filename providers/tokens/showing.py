@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from contracts.call_sizes import max_sources
 from contracts.evidence import SectionRef
@@ -32,6 +32,7 @@ MIN_PART_CHARACTERS: Final = 100  # shown of a source for which there is hardly 
 MIN_CHARACTERS_PER_TOKEN: Final = 1.4  # of digits and punctuation (`providers.tokens.allotment`)
 MIN_SECTION_CHARACTERS: Final = 400  # shorter neighbours below one heading are one section
 TITLE_CHARACTERS: Final = 100
+MIN_LISTED_CHARACTERS: Final = 200  # of a hidden section; a shorter one is shown
 MAX_OUTLINE_LINES: Final = 40  # hidden sections named for each source: the best ones, in order
 REPEATED_TOKENS: Final = 2_000
 """Of a source that an earlier analysis read for other questions: the sections that fit the new ones best."""
@@ -44,6 +45,10 @@ FLOOR: Final = 0.35
 LANGUAGE_CHARACTERS: Final = 5_000  # of a page, to detect its language
 SPREAD_WEIGHT: Final = 0.5  # of words that are spread over a section, for its coverage
 COVERAGE_WEIGHT: Final = 0.3  # of a whole section's words, beside its best block
+HEADING_WEIGHT: Final = 0.3
+HEADING_COVERAGE: Final = 0.15
+"""Of the share of a heading's words that a question has, for score and coverage of its section: a short section has few
+of the words of a long question, also where it answers a part of it."""
 LINE_TOKENS: Final = 2.5  # of the sign that begins each line of a prompt
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|(?P<level>#{1,6})[ \t]++(?P<title>[^\n]*))", re.MULTILINE
@@ -313,6 +318,14 @@ def _lead(group: Sequence[PassageBlock], start: int) -> tuple[int, int] | None:
     return lead if lead and lead[0] < start else None
 
 
+class _Fit(NamedTuple):
+    """How a section fits a call: score and coverage for the best of its questions, share of the heading asked."""
+
+    score: float
+    coverage: float
+    asked: float
+
+
 # --- the choice -------------------------------------------------------------------------------------------------------
 @dataclass
 class _Candidate:
@@ -380,17 +393,23 @@ class _Choice:
 
     # --- ranking ------------------------------------------------------------------------------------------------------
     def _ranked(self, source: SourceExtract, text: str) -> _Candidate:
-        sections = [(*self._measure(source, text, section), section) for section in sections_of(text)]
+        measured = [(self._measure(source, text, section), section) for section in sections_of(text)]
+        # What a heading promises makes a section of a page worth showing, and not the page.
+        score, coverage, _ = max((fit for fit, _ in measured), default=_Fit(0.0, 0.0, 0.0))
+        sections = [
+            (fit.score + HEADING_WEIGHT * fit.asked, fit.coverage + HEADING_COVERAGE * fit.asked, section)
+            for fit, section in measured
+        ]
         sections.sort(key=lambda ranked: (-ranked[0], ranked[2].start))
-        score, coverage = max(((score, coverage) for score, coverage, _ in sections), default=(0.0, 0.0))
         if is_index(text):
             coverage = 0.0
         return _Candidate(source, text, sections, coverage, score)
 
-    def _measure(self, source: SourceExtract, text: str, section: Section) -> tuple[float, float]:
-        """Return score and coverage of a section for the question that it fits best."""
+    def _measure(self, source: SourceExtract, text: str, section: Section) -> _Fit:
+        """Return how a section fits the question that it fits best, and how much of its heading is asked."""
         blocks = _blocks_between(text, section.start, section.end)
         best = (0.0, 0.0)
+        asked = max((one.asked_share(section.title, source.title) for one in self.rankings), default=0.0)
         for ranking in self.rankings:
             if not blocks:  # lines without a sentence
                 lines = ranking.measure(source, section.start, section.end, None)
@@ -406,7 +425,7 @@ class _Choice:
             coverage = max([SPREAD_WEIGHT * whole.coverage, *(passage.coverage for passage in passages)])
             coverage /= ranking.achievable
             best = max(best, (score, coverage))
-        return best
+        return _Fit(*best, asked)
 
     def _unit_score(self, one: _Candidate, unit: SectionUnit) -> float:
         """Return the score of the best block of a unit, as far as it lies in it."""
@@ -446,6 +465,11 @@ class _Choice:
         for _, one, section in ranked:
             room = min(self.left, REPEATED_TOKENS - one.used) if one.source.again else self.left
             self._take_section(one, section, room)
+        # A section that is hardly longer than its line in the outline is shown in its place.
+        for one in others:
+            short = [part for _, _, part in one.sections if part.end - part.start <= MIN_LISTED_CHARACTERS]
+            for section in short if not one.source.again else ():
+                self._take_section(one, section, self.left)
 
     def _take_wanted(self) -> None:
         by_id = {one.source.id: one for one in self.candidates}

@@ -50,6 +50,35 @@ def test_a_page_that_matters_is_shown_whole() -> None:
     assert one.hidden == ()
 
 
+def test_a_short_section_is_shown_for_its_heading() -> None:
+    """A long question has few of its words in any section; a heading that it names makes a section of the page worth
+    showing, before longer ones that share more words by chance. Words of the page's title are none of it.
+    """
+    question = "How are prefix search, phrase search, languages, stemming, ranking and upkeep of an index compared?"
+    chance = "The index of languages has a search for stories about ranking. " + TALK
+    parts = [f"## {number}. Chapter {number}\n\n{chance}" for number in range(60)]
+    parts.insert(30, "## Engine prefix searches\n\nWrite an asterisk after the word.")
+    parts.insert(50, "## Engine storms\n\nWrite a comma after the word, or nothing.")
+    text = "# The engine\n\n" + "\n\n".join(parts)
+    sources = [source(reference(text), id="src-0", title="The engine")]
+    request = analyze_input(sources, shown_tokens=3_000)
+    request = request.model_copy(
+        update={"query": question, "sub_query": request.sub_query.model_copy(update={"text": question})}
+    )
+    (one,) = show_sources(request, {reference(text).hash: text})
+    assert "an asterisk" in one.excerpt()
+    assert "a comma" not in one.excerpt()
+
+
+def test_a_section_hardly_longer_than_its_line_is_shown() -> None:
+    """An outline names no section that is shorter than two lines, if any of its page is shown and room is left."""
+    text = page(40, 7).replace("## 30. Part 30\n\n" + TALK, "## 30. Part 30\n\n" + "Short. " * 4)
+    text = text.replace("## 31. Part 31", "## Next\n\n## 31. Part 31")
+    (one,) = shown(text, shown_tokens=6_000).values()
+    assert one.hidden
+    assert all(each.section.end - each.section.start > 200 for each in one.hidden)
+
+
 def test_a_page_that_does_not_belong_is_not_shown() -> None:
     """Neither is an index, however many of the question's words it lists; a page in another language is."""
     index = "\n\n".join(f"- vacuum {number}, wraparound, see freezing" for number in range(3))

@@ -277,6 +277,7 @@ def test_with_one_voice_nothing_is_asked_or_told_about_confidence() -> None:
             assert ("confidence" in text) is not is_one
             assert ("quality" in text) is not is_one
         assert ("QualityUpdate" in schema["$defs"]) is not is_one
+        assert ("Quality" in schema["$defs"]) is not is_one
         reflecting = prompt_for(
             supervisor_roles.SUPERVISOR, REFLECTING | {"findings": NOTES["findings"]}, one_collection=is_one
         )
