@@ -6,7 +6,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
-from providers.extractive.blocks import Kind, PassageBlock, blocks_of
+from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
 from providers.extractive.ranking import CHARACTER_COST, Question
 from providers.text import question_stems, word_keys, words
 
@@ -14,6 +14,8 @@ MIN_COVERAGE: Final = 0.25
 """Weighted share of a question's words that a passage must have; words that no page has do not count."""
 
 
+HEADING_WEIGHT: Final = 0.3
+"""Of the share of its heading's words that a question has: a section that is named after a question answers it."""
 MIN_CHARACTERS: Final = 50
 """Of a passage; shorter ones are entries of indexes, links and labels."""
 
@@ -35,6 +37,8 @@ class _Candidate:
     passage: FoundPassage
     inside: frozenset[str]
     above: frozenset[str]
+    heading: frozenset[str]
+    """All stems of its nearest heading, except those of the heading of its page."""
 
 
 def find_passages(
@@ -51,6 +55,7 @@ def find_passages(
     blocks = [
         (source_id, text, block)
         for source_id, text in texts.items()
+        if not is_index(text)
         for block in blocks_of(text)
         if block.kind is not Kind.CODE and block.end - block.start >= MIN_CHARACTERS
     ]
@@ -69,6 +74,7 @@ def _measure(source_id: str, text: str, block: PassageBlock, stems: AbstractSet[
         FoundPassage(source_id, start, block.end, block.path),
         _keys(text[block.start : block.end], language) & stems,
         _keys(" ".join([*block.path, lead]), language) & stems,
+        _heading_keys(block.path, language),
     )
 
 
@@ -81,7 +87,9 @@ def _best(
         coverage = max(question.coverage(candidate.inside, candidate.above) for question in questions)
         if coverage >= MIN_COVERAGE:
             passage = candidate.passage
-            scored.append((coverage - CHARACTER_COST * (passage.end - passage.start), passage))
+            heading, asked = candidate.heading, max(len(candidate.heading & one.weights.keys()) for one in questions)
+            score = coverage + (HEADING_WEIGHT * asked / len(heading) if heading else 0.0)
+            scored.append((score - CHARACTER_COST * (passage.end - passage.start), passage))
     scored.sort(key=lambda item: (-round(item[0], 6), item[1].source_id, item[1].start))
     # Several passages of one section would say the same about where the answer may stand.
     by_section: dict[tuple[str, tuple[str, ...]], FoundPassage] = {}
@@ -94,6 +102,13 @@ def _question(text: str, counts: Mapping[str, int], passages: int, language: str
     # A word that no page has says nothing about which passage fits best.
     known = " ".join(word for word in words(text) if counts.get(word_keys(word, language)[0]))
     return Question.of(known, language, counts, passages)
+
+
+def _heading_keys(path: Sequence[str], language: str) -> frozenset[str]:
+    """Return the stems of the last heading, without numbers and words that carry no meaning."""
+    if len(path) < 2:
+        return frozenset()
+    return frozenset(question_stems(path[-1], language)) - _keys(path[0], language)
 
 
 def _keys(text: str, language: str) -> frozenset[str]:

@@ -41,6 +41,21 @@ def test_the_passage_that_answers_a_gap_comes_first() -> None:
     assert find_passages(TEXTS, [["Do tigers swim?"]], "en", 3) == [[]]
 
 
+def test_a_section_that_is_named_after_a_gap_comes_first() -> None:
+    """Another one may name the subject with more of the gap's words, and only refer to it."""
+    answer = "An index has a smaller size with none, and column filters are not known at all."
+    page = (
+        f"# Engine\n\n## The detail option\n\n{answer}\n\n"
+        "## Other matters\n\nThe detail option has a size, and it changes phrase queries, as said elsewhere.\n"
+    )
+    question = (
+        "What does the detail option change for phrase and near queries, column filters and the size of an index?"
+    )
+    [[first, second]] = find_passages({"src-1": page}, [[question]], "en", 3)
+    assert page[first.start : first.end] == answer
+    assert second.path == ("Engine", "Other matters")
+
+
 def test_a_passage_of_two_gaps_is_listed_once() -> None:
     """The best passage of each gap comes before the second one of any, under one number."""
     again = Gap(id="gap-2", description="Need both servers be of one hardware architecture?")
