@@ -131,10 +131,10 @@ def _beginnings(text: str, marker: str) -> Iterator[str]:
 
 def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
     """Return the words that no document has, with their nearest spelling, and those that no shown passage has."""
-    words = dict.fromkeys(meaning_words(task.query, task.language))
+    named = dict.fromkeys(meaning_words(task.query, task.language))
+    words = [word for word in named if not has_stem_of(word, ranking.texts.values())]
     keys = {word: subject_keys(word, task.language) for word in words}
     absent = [word for word in words if all(task.term_documents.get(key) == 0 for key in keys[word])]
-    absent = [word for word in absent if not has_stem_of(word, ranking.texts.values())]
     shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.context_keys)}
     missing = [word for word in words if shown.isdisjoint(keys[word]) and word not in absent]
     lines = []
