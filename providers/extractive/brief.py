@@ -131,8 +131,8 @@ def _beginnings(text: str, marker: str) -> Iterator[str]:
 
 def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], say: Mapping[str, str]) -> list[str]:
     """Return the words that no document has, with their nearest spelling, and those that no shown passage has."""
-    named = dict.fromkeys(meaning_words(task.query, task.language))
-    words = [word for word in named if not has_stem_of(word, ranking.texts.values())]
+    asked = dict.fromkeys(meaning_words(task.query, task.language))
+    words = [word for word in asked if not has_stem_of(word, ranking.texts.values())]
     keys = {word: subject_keys(word, task.language) for word in words}
     absent = [word for word in words if all(task.term_documents.get(key) == 0 for key in keys[word])]
     shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.context_keys)}
