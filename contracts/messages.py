@@ -292,6 +292,10 @@ class ExtractClaimsRequest(RunRequest):
     change: StateChange
     answers: list[str] = []
     """Hashes of the entries with earlier answers."""
+    sections: list[DocumentRef] = []
+    """Separately written sections, in place of the latest draft."""
+    headings: list[str] = []
+    """Heading of each section, used if its text has none."""
 
 
 class ExtractedClaims(CompactModel):

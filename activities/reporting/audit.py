@@ -48,6 +48,8 @@ Texts = Mapping[str, str | None]
 
 CONTEXT: Final = re.compile(r'<span class="context">[^<]*</span>')
 """The text around a quote in the HTML form, which comes from the stored text."""
+NAME: Final = re.compile(r"(?<=\w\W)\W*[A-Z]|[a-z0-9][A-Z]|[A-Z]{2}")
+"""A capital within a claim, as names have."""
 COST_TOLERANCE: Final = 1e-6
 """US dollars by which a cost may differ from its parts, which are rounded before they are added."""
 COMPARISON_SECONDS: Final = 120.0
@@ -280,14 +282,25 @@ class _Comparison:
 
     # --- claims ------------------------------------------------------------------------------------------------------
     def _unrepeatable_verdicts(self) -> list[ClaimVerdict]:
-        """Return the verdicts that rules cannot reproduce: of a model, and of claims that no checker reached."""
+        """Return the verdicts that rules cannot reproduce: of a model, of claims that no checker reached, and of claims
+        with a name whose pages are not stored: a name that a page explains is not missing in its passage.
+        """
         unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE_REASONS)]
         return [
             ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
             for claim in self._report.claims
             if claim.evidence_ids
-            and (claim.method == CheckMethod.MODEL or (claim.method, claim.verdict, claim.reason) in unreached)
+            and (
+                claim.method == CheckMethod.MODEL
+                or (claim.method, claim.verdict, claim.reason) in unreached
+                or (claim.method == CheckMethod.RULES and NAME.search(claim.text) and self._lacks_page(claim))
+            )
         ]
+
+    def _lacks_page(self, claim: ReportClaim) -> bool:
+        """Return true if the text of a source that a claim cites is not stored."""
+        cited = (self._evidence[key].source_id for key in claim.evidence_ids if key in self._evidence)
+        return any(self._texts.get(source) is None for source in cited)
 
     def _check_claim(self, claim: ReportClaim, rejudged: JudgedClaim) -> None:
         """Compare the verdict on a claim with that of the same rules on the same text."""

@@ -14,15 +14,16 @@ from temporalio import activity
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
 from activities.reporting.claims import CountedClaim, count_verdicts, split_off_by
-from activities.reporting.drafts import MARKDOWN_TYPE, store_draft
+from activities.reporting.drafts import MARKDOWN_TYPE, join_sections, parse_draft, store_draft
 from activities.reporting.render import evidence_texts
+from activities.reporting.tree import write
 from activities.roles.grounding import load_texts
 from activities.verifying.corrections import best_answers, correct, find_doubtful, to_plain_draft, try_proposals
 from activities.verifying.material import Material, conclude, draw_controls, extract_claims, is_judged, select_open
 from contracts import activities, checking, messages
 from contracts.base import CompactModel
 from contracts.checking import CorrectionAction
-from contracts.evidence import VerdictsEntry
+from contracts.evidence import DocumentRef, ReportDraft, VerdictsEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
@@ -46,9 +47,9 @@ class VerifyingActivities:
         async with attempt(RECORDS):
             changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
-            if state.draft is None or state.resolved is None:
+            if state.resolved is None or not (state.draft or request.sections):
                 raise InvalidCall("there is no draft whose claims could be found")
-            draft = await asyncio.to_thread(to_plain_draft, await self.content.get_text(state.draft.document))
+            draft = await self._load_draft(request.sections, request.headings, state.draft)
             stored = await self.content.put_text(draft, MARKDOWN_TYPE)
             texts = await load_texts(self.content, evidence_texts(state))
             entry = checking.ClaimsEntry(
@@ -138,6 +139,20 @@ class VerifyingActivities:
                 undone=undone,
                 sizes=[_size(claim) for claim in doubtful.items],
             )
+
+    async def _load_draft(
+        self, sections: Sequence[DocumentRef], headings: Sequence[str], draft: ReportDraft | None
+    ) -> str:
+        """Load the sections as one text, or else the draft, in the form that is checked."""
+        documents = sections or ([draft.document] if draft else [])
+        texts = await asyncio.gather(*map(self.content.get_text, documents))
+        if not sections:
+            return await asyncio.to_thread(to_plain_draft, texts[0])
+
+        def join() -> str:
+            return to_plain_draft(write(join_sections((), [parse_draft(text) for text in texts], headings)).text)
+
+        return await asyncio.to_thread(join)
 
     async def _result(
         self,

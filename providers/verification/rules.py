@@ -32,6 +32,8 @@ SMALL_COUNT: Final = 4  # up to this, a number in words counts what is listed ("
 MAX_ACRONYM: Final = 5  # letters of an acronym that is compared with the initials of words
 MAX_SPELLINGS: Final = 20  # places of a page at which an acronym may be spelled out
 SPELLING_CHARACTERS: Final = 80  # on either side of an acronym
+MIN_MENTIONS: Final = 5
+MENTION_CHARACTERS: Final = 2_000  # of a page for each mention of a name that it is about
 MAX_LABEL: Final = 60  # characters before a number in which the word stands that it belongs to ("steps 1, 2 and 3")
 NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
@@ -51,6 +53,7 @@ MARKER: Final = re.compile(r"\d{1,3}[.)]\s")
 """The marker of a list item at the start of a claim."""
 OTHER_NUMBERS: Final = re.compile(r"(?:\d{1,3}(?:\s?[,–—-]\s?|\s[^\W\d_]{1,4}\s))+\Z")
 """Numbers of list items before another one: "1, 2 and ", "1–"."""
+LEADING_NUMBER: Final = re.compile(r"\A\d[\d.,]*")
 LAST_WORD: Final = re.compile(r"([^\W\d_]{2,}) ?\Z")
 
 SOURCE: Final = (
@@ -103,7 +106,8 @@ def check(
     """Judge one claim, plain text without citation numbers, by its passages.
 
     `about` are titles and headings of the passages, and the question: a name, a number or a date may occur there, too.
-    `pages` are the texts that the passages are from: an acronym that one of them spells out is no missing name.
+    `pages` are the texts that the passages are from: an acronym that one of them spells out is no missing name, nor is
+    the name of what a page is about.
     `numbering` are the numbers of list items and sections in the claim's own text, to which it may refer.
     The verdict is supported (a copy with few changes), contradicted (a different quantity), unsupported (a quantity, a
     name or everything is missing), or not enough information, with a hint as the reason.
@@ -197,6 +201,13 @@ class Statement:
     def quantities(self) -> list[Quantity]:
         """Numbers with their units, in order."""
         return find_quantities(self.text, self.language)[:MAX_PARTS]
+
+    @cached_property
+    def lone_units(self) -> set[tuple[str, tuple[float, ...]]]:
+        """The units that are named without a number, each with its factors to the base unit."""
+        inside = {offset for quantity in self.quantities for offset in range(quantity.start, quantity.end)}
+        lone = (word.folded for word in self.words if word.start not in inside and len(word.folded) > 1)
+        return {UNITS[name] for name in lone if name in UNITS}
 
     @cached_property
     def words(self) -> list[_Word]:
@@ -311,6 +322,8 @@ def _wrong_quantities(
             continue
         if _is_given(quantity, evidence_quantities) or (quantity.unit == "%" and SHARES & evidence.whole.folded_words):
             continue
+        if _has_unit_elsewhere(quantity, evidence.whole):
+            continue
         if any(compare(quantity, other) is Comparison.EXACT for other in evidence.about.quantities):
             continue  # such as the release that the title names
         in_words = not any(character.isdecimal() for character in quantity.raw)
@@ -348,11 +361,25 @@ def _is_given(quantity: Quantity, source_quantities: Sequence[Quantity]) -> bool
     if any(_agree(quantity, other) for other in source_quantities):
         return True
     if not quantity.unit:
-        # "Of the 95 bytes 87 are …": the unit was named before.
-        return any(other.unit and other.raw.split()[0] == quantity.raw for other in source_quantities)
+        # "Of the 95 bytes 87 are …", "1 to 2 %": the unit is named with another number.
+        return any(
+            other.unit and LEADING_NUMBER.findall(other.raw)[:1] == [quantity.raw] for other in source_quantities
+        )
     same = [other.values[0] for other in source_quantities if other.unit == quantity.unit and other.values][:20]
     results = {abs(first + sign * other) for first in same for other in same for sign in (1, -1)}
     return any(abs(result - value) <= 1e-9 * abs(value) for result in results for value in quantity.values if value)
+
+
+def _has_unit_elsewhere(quantity: Quantity, passages: Statement) -> bool:
+    """Return whether the passages give the number of a quantity, or none for one, and its unit at another place.
+
+    "The number of bytes … defaults to 1,000" gives "1,000 bytes", and "in excess of a gigabyte" gives "1 GB".
+    """
+    if not (quantity.unit and quantity.values):
+        return False
+    numbers = {1.0, *(value for other in passages.quantities if not other.unit for value in other.values)}
+    factors = {factor for unit, readings in passages.lone_units if unit == quantity.unit for factor in readings}
+    return any(number * factor in quantity.values for number in numbers for factor in factors)
 
 
 def _agree(quantity: Quantity, other: Quantity) -> bool:
@@ -375,14 +402,14 @@ def _bare(text: str) -> str:
 
 
 def _missing_names(claim: Statement, evidence: _Evidence, pages: Sequence[str]) -> Iterator[ClaimJudgement]:
-    """Judge names that no passage, title or heading contains, but for acronyms that a page spells out."""
+    """Judge names that no passage, title or heading contains, but for those that a page explains or is about."""
     inside_quantities = {offset for quantity in claim.quantities for offset in range(quantity.start, quantity.end)}
     for word in claim.words:
         if word.name and word.start not in inside_quantities and word.folded not in UNITS:
             texts = (evidence.whole, evidence.about)
             if any(_contains_word(text, word) or _contains_name(text, word.folded) for text in texts):
                 continue
-            if not any(_spells_out(page, word.text) for page in pages):
+            if not any(_spells_out(page, word.text) or _is_about(page, word.text) for page in pages):
                 yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.", word.text)
 
 
@@ -419,6 +446,12 @@ def _spells_out(page: str, acronym: str) -> bool:
         if _initials(page[match.end() : match.end() + SPELLING_CHARACTERS]).startswith(letters):
             return True
     return False
+
+
+def _is_about(page: str, name: str) -> bool:
+    """Return whether a page has a name so often that it is about it: a manual need not name its product each time."""
+    count = sum(1 for _ in re.finditer(rf"(?<![^\W_]){re.escape(name)}(?![^\W_])", page))
+    return count >= MIN_MENTIONS and count * MENTION_CHARACTERS >= len(page)
 
 
 def _initials(text: str) -> str:

@@ -14,6 +14,7 @@ from contracts.evidence import DocumentRef
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, Outcome
 from tests.every_strategy.joined import ENGINES, MODELLED, TWO_MODELLED, trial_of, undisturbed
+from tests.fakes import checking_work
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")
 """Words of the embroidered report that stand in no source."""
@@ -191,3 +192,32 @@ async def test_a_draft_below_the_bar_is_revised_and_the_better_one_is_used(
     assert (trial.api.counts()["synthesizer"], review.method, review.revised) == (2, "model", better)
     assert (review.overall, review.before) == (max(scores), scores[0])
     assert trial.state.draft.document == drafts[better]
+
+
+LONG: dict[str, Any] = {"output": {"target_words": 6_000}, "limits": {"max_sub_queries": 3}}
+
+
+@pytest.mark.parametrize("name", ["supervisor", "orchestrator", "recursive"])
+async def test_sections_are_checked_while_the_frame_is_written(tmp_path: Path, name: str) -> None:
+    """The frame is not answered before a checker was asked, and no statement is asked about a second time."""
+    async with with_writer(tmp_path, name, "embroiders", **LONG) as trial:
+        checked, framed = asyncio.Event(), list[bool]()
+        write, check = (trial.host.implementations[one] for one in ("write_report", "check_claims"))
+
+        async def write_after_check(request: Any) -> Any:
+            if request.part and request.part.sections:
+                await checked.wait()
+                framed.append(True)
+            return await write(request)
+
+        async def note_check(request: Any) -> Any:
+            checked.set()
+            return await check(request)
+
+        trial.host.implementations |= {"write_report": write_after_check, "check_claims": note_check}
+        await asyncio.wait_for(trial.conduct(), 60)
+    assert framed
+    prompts = [request.prompt for request in trial.api.requests if request.role == "checker"]
+    asked = [(one.text, *one.passages) for prompt in prompts for one in checking_work.statements_of(prompt)]
+    assert len(asked) == len(set(asked)) > 0
+    assert trial.state.verification.summary.verdict_counts["supported"] > 0

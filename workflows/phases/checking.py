@@ -14,7 +14,7 @@ from contracts import activities
 from contracts.call_sizes import CLAIMS_PER_CALL
 from contracts.checking import ReviewSummary, Verification, VerificationSummary
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
-from contracts.evidence import ReportDraft, Verdict
+from contracts.evidence import DocumentRef, ReportDraft, Verdict
 from contracts.messages import (
     ApplyRequest,
     ExtractClaimsRequest,
@@ -217,16 +217,37 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
     return progress.model_copy(update={"units": [*progress.units, unit]})
 
 
-async def _weigh(run: ResearchRun) -> ExtractedClaims | None:
-    """Find the claims of the draft and judge them by rules; None if that failed, which is reported."""
+async def check_sections(run: ResearchRun, sections: Sequence[DocumentRef], headings: Sequence[str]) -> None:
+    """Have the claims of separately written sections checked while the rest of the report is written.
+
+    The check of the whole asks only about claims without an answer, so that what fails here is made up for there.
+    """
+    if run.resolved.verify is not Verify.FULL or run.resolved.engine is not EngineKind.MODEL:
+        return
+    try:
+        weighed = await _find_claims(run, "weigh-sections", sections=list(sections), headings=list(headings))
+    except ActivityError as error:
+        if is_cancelled(error):
+            raise
+        return
+    await _check(run, weighed, "check-sections")
+
+
+async def _find_claims(run: ResearchRun, step: str, **of_sections: Any) -> ExtractedClaims:
+    """Find the claims of the draft, or of sections, and judge them by rules. Raises `ActivityError`."""
     answers = run.state.verification.answers
 
-    async def weigh(change: StateChange) -> ExtractedClaims:
-        request = ExtractClaimsRequest(**run_ids(run), change=change, answers=answers)
-        return await call_records(run, activities.EXTRACT_CLAIMS, request, "weigh", "find the claims")
+    async def find(change: StateChange) -> ExtractedClaims:
+        request = ExtractClaimsRequest(**run_ids(run), change=change, answers=answers, **of_sections)
+        return await call_records(run, activities.EXTRACT_CLAIMS, request, step, "find the claims")
 
+    return await run.checkpoints.with_newest_state(find)
+
+
+async def _weigh(run: ResearchRun) -> ExtractedClaims | None:
+    """Find the claims of the draft and judge them by rules; None if that failed, which is reported."""
     try:
-        weighed = await run.checkpoints.with_newest_state(weigh)
+        weighed = await _find_claims(run, "weigh")
     except ActivityError as error:
         if is_cancelled(error):
             raise

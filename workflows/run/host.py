@@ -107,6 +107,20 @@ async def all_or_first_error(host: "Host", calls: Sequence[Callable[[], Awaitabl
         raise
 
 
+async def beside(host: "Host", call: Callable[[], Awaitable[T]], other: Callable[[], Awaitable[None]]) -> T:
+    """Make a call, and another one beside it; return the answer to the first once both have ended.
+
+    The first error cancels the other and is raised.
+    """
+    tasks = asyncio.ensure_future(call()), asyncio.ensure_future(other())
+    try:
+        answer, _ = await asyncio.gather(*tasks)
+    except (asyncio.CancelledError, Exception):
+        await abandon(host, list(tasks))
+        raise
+    return answer
+
+
 @contextmanager
 def afterwards(step: Callable[[], None]) -> Iterator[None]:
     """Run a step after the block, however it ends, unless the workflow is evicted from the worker's cache."""

@@ -25,8 +25,6 @@ from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes.world import World, begin
 from tests.toy import declared
 from workflows.phases.drafts import (
-    _planned_sections,
-    _write_by_sections,
     apply_updates,
     closest_findings,
     remarks_by_section,
@@ -34,6 +32,7 @@ from workflows.phases.drafts import (
     take_draft,
     take_step,
 )
+from workflows.phases.writing import _planned_sections, _write_by_sections
 from workflows.run.inbox import Inbox, Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.status import details_markdown

@@ -39,8 +39,9 @@ from contracts.vocabulary import (
     NodeStatus,
     StopReason,
 )
-from workflows.phases.drafts import take_draft, write_draft
+from workflows.phases.drafts import take_draft
 from workflows.phases.role_inputs import findings_to_report
+from workflows.phases.writing import write_draft
 from workflows.rules.duplicates import hits_to_protect
 from workflows.rules.sub_queries import normalized_query, same_query
 from workflows.run.inbox import Interrupted

@@ -15,9 +15,9 @@ from contracts.texts import plural, shorten
 from contracts.vetting import Vetted, need_id
 from contracts.vocabulary import LIMITS, Action, AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze_without_model, withdraw
-from workflows.phases.drafts import write_draft
 from workflows.phases.scope import judge_scope, with_current_limits
 from workflows.phases.vetting import Vetting
+from workflows.phases.writing import write_draft
 from workflows.rules.gaps import open_gaps, with_gaps
 from workflows.rules.sub_queries import sources_left
 from workflows.run.host import ended_calls, run_parallel

@@ -37,10 +37,11 @@ from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
 from workflows.phases.agent_reading import describe_hit
 from workflows.phases.analysis import analyze
-from workflows.phases.drafts import take_draft, write_draft
+from workflows.phases.drafts import take_draft
 from workflows.phases.gathering import Gathering
 from workflows.phases.role_inputs import limit_sources, to_extract
 from workflows.phases.searching import Searching
+from workflows.phases.writing import write_draft
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import give_up_gap
 from workflows.rules.sub_queries import assign_readings, pass_over_unread, queries_to_analyze, reading_nodes

@@ -24,10 +24,10 @@ from contracts.vocabulary import (
     ThinkMode,
 )
 from workflows.phases.analysis import analyze
-from workflows.phases.drafts import write_draft
 from workflows.phases.gathering import Gathering
 from workflows.phases.pauses import call_hook
 from workflows.phases.role_inputs import to_extract
+from workflows.phases.writing import write_draft
 from workflows.rules.endings import report_issues
 from workflows.rules.gaps import SEVERITY_ORDER, apply_assessments
 from workflows.rules.sub_queries import (

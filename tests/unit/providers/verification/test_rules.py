@@ -193,3 +193,38 @@ def test_an_acronym_that_the_page_spells_out_is_no_missing_name(page: str, verdi
     claim, passages = "WAL shipping follows to the standby", ["The standby follows."]
     assert check(claim, passages, pages=[page]).verdict == verdict
     assert check(claim, passages).verdict == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("Reads are 1 to 2 % slower", "It might be slower (perhaps 1% or 2% slower) for reads."),
+        ("Beyond 1 GB a transaction fails", "For transactions in excess of a gigabyte a transaction fails."),
+        ("A row has at most 1,000 bytes", "The maximum number of bytes of a row has a default of 1000."),
+    ],
+)
+def test_a_unit_may_stand_apart_from_its_number(claim: str, passage: str) -> None:
+    """A number of a range, "a gigabyte", and a number whose unit the sentence names before are no missing figures."""
+    assert find_differences(claim, [passage]) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("Beyond 2 GB a transaction fails", "For transactions in excess of a gigabyte a transaction fails."),
+        ("A row has at most 500 kB", "The maximum number of bytes of a row has a default of 1000."),
+        ("Beyond 1 GB a transaction fails", "A transaction of 5 gigabytes fails."),
+    ],
+)
+def test_another_number_for_the_unit_is_a_difference(claim: str, passage: str) -> None:
+    """What stands apart is compared like any figure."""
+    assert find_differences(claim, [passage]) != []
+
+
+def test_a_passage_need_not_name_what_its_page_is_about() -> None:
+    """The name of the product stands all over its manual; one that the page names once is missing in the passage."""
+    page = "Zebra keeps it. " * 30 + "Another store, Quagga, does not."
+    passages = ["Large transactions are kept."]
+    assert find_differences("In version Zebra large transactions are kept", passages, pages=[page]) == []
+    (missing,) = find_differences("In version Quagga large transactions are kept", passages, pages=[page])
+    assert missing.words == "Quagga"
