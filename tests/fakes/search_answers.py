@@ -36,6 +36,25 @@ KNOWN = {
     "anthropic": "model max_tokens system messages tools tool_choice",
 }
 """Every documented parameter that a client of ours may send."""
+COUNTS: Mapping[str, str | int] = {
+    "tavily": "max_results",
+    "google": "num",
+    "semantic_scholar": "limit",
+    "brave": "count",
+    "searxng": 30,
+    "wikipedia": "srlimit",
+    "anthropic": MODEL_RESULTS,
+}
+"""The parameter with the number of results, or the number that the service always gives."""
+ROWS = {
+    "tavily": "results",
+    "google": "items",
+    "semantic_scholar": "data",
+    "brave": "web/results",
+    "searxng": "results",
+    "wikipedia": "query/search",
+}
+"""The place of the results in an answer; that of a model has blocks."""
 
 
 @dataclass(frozen=True)
@@ -144,16 +163,8 @@ def _kind(asked: Asked) -> str:
 
 def count_of(asked: Asked) -> int:
     """The number of results that is asked for, or that the service always gives."""
-    names = {
-        "tavily": "max_results",
-        "google": "num",
-        "semantic_scholar": "limit",
-        "brave": "count",
-        "wikipedia": "srlimit",
-    }
-    if asked.provider in names:
-        return int((asked.body or asked.parameters)[names[asked.provider]])
-    return {"searxng": 30, "anthropic": MODEL_RESULTS}[asked.provider]
+    count = COUNTS[asked.provider]
+    return count if isinstance(count, int) else int((asked.body or asked.parameters)[count])
 
 
 def encoded(answer: Any) -> tuple[str, bytes]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from providers.errors import NotConfigured, ProviderError, RateLimited, Unavailable
-from tests.fakes.search_answers import KEYS, MODEL_RESULTS, PROVIDERS, Item, found, items
+from tests.fakes.search_answers import KEYS, MODEL_RESULTS, PROVIDERS, ROWS, Item, found, items
 from tests.fakes.search_apis import QUESTION, SearchApis, search
 
 every_provider = pytest.mark.parametrize("name", PROVIDERS)
@@ -174,8 +174,9 @@ def rows_of(name: str, answer: Any) -> list[Any]:
     if name == "anthropic":
         (rows,) = [block["content"] for block in answer["content"] if block["type"] == "web_search_tool_result"]
     else:
-        place = {"google": "items", "semantic_scholar": "data", "wikipedia": "search"}.get(name, "results")
-        rows = answer.get({"brave": "web", "wikipedia": "query"}.get(name, ""), answer)[place]
+        rows = answer
+        for key in ROWS[name].split("/"):
+            rows = rows[key]
     assert isinstance(rows, list)
     return rows
 
