@@ -12,7 +12,8 @@ answered in it, while earlier runs are still at work. Kinds:
 - `model-…`, `search-…`, `pages-…`: the service answers 503, hangs or resets connections;
 - `everything`: workers, the server and the store are killed at once, and started again after a while;
 - `redis`: Valkey gets SIGKILL, and is away;
-- `disk`: the disk of the home is full, then all workers get SIGKILL; needs root, for a file system of its own.
+- `disk`: the disk of journal and server is full, then all workers get SIGKILL; needs root, for a file system of its
+  own.
 
 An answer is *paid twice* if the endpoint delivered it more than once. One exception: it was on its way when a worker
 was killed, and not yet in the journal. For each kill there are at most as many of these as the endpoint's book then had
@@ -297,6 +298,7 @@ class Chaos:
         await self.kill_workers(WORKERS)
         await asyncio.sleep(seconds / 2)
         filler.unlink()
+        await ensure_server(self.server_home)
 
 
 def paid_again(answers: Sequence[Sequence[float]], kills: Sequence[Kill]) -> tuple[int, int]:
@@ -332,7 +334,9 @@ def can_mount() -> bool:
 async def deployed(part: Part, folder: Path, chance: random.Random) -> AsyncIterator[Chaos]:
     """Server, store, web, model and workers; ended with the block."""
     web, model, redis = FailingWeb(pages(PAGES, hosts=HOSTS)), ChaosApi(), None
-    server_home, home = folder / "server", folder / "home"
+    home = folder / "home"
+    # With a file, all is on one disk, as on a machine of one's own: no answer reaches the server once it is full.
+    server_home = home if part.store == "file" else folder / "server"
     home.mkdir(mode=0o700)
     async with AsyncExitStack() as stack:
         if any(fault.kind == "disk" for fault in part.faults):
@@ -342,7 +346,7 @@ async def deployed(part: Part, folder: Path, chance: random.Random) -> AsyncIter
         await stack.enter_async_context(web)
         await stack.enter_async_context(model)
         files = ServerFiles(server_home)
-        files.folder.mkdir(parents=True, mode=0o700)
+        files.folder.mkdir(parents=True, mode=0o700, exist_ok=True)
         files.write(ServerDescription(port=chance.randint(*PORTS)))
         address = (await ensure_server(server_home)).address
         stack.callback(detach_server, server_home)
