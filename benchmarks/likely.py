@@ -4,7 +4,7 @@ Whole runs in one process over made-up pages of 15,000 characters, in two worlds
 least that a strategy does, and pages of which every analysis leaves gaps. The likely run is in the middle. Prompts are
 those of the product, counted by the fake endpoint; answers have the length that answers of a strong model had in
 recorded runs of the product (`call_sizes.json`), by role, as a share of what the role is expected to write. Strong
-models ask for more than fakes do: where a recorded run made more calls than the world with gaps, its number counts.
+models ask for more than fakes do: by as much as a recorded run made more calls, the world with gaps counts more.
 `--write` stores the table from which estimates are made.
 """
 
@@ -40,6 +40,7 @@ from workflows.strategies import load_strategy
 PAGES: Final = 60
 PARAGRAPHS: Final = 24
 WINDOW: Final = 200_000
+DEPTHS: Final = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
 RECORDED_CALLS: Final = {
     ("supervisor", Depth.MEDIUM): 36,
     ("reflective", Depth.MEDIUM): 39,
@@ -136,15 +137,19 @@ async def run_once(strategy: str, depth: Depth, *, with_gaps: bool, **fields: An
     }
 
 
-def lifted(run: dict[str, Any], recorded: int) -> dict[str, Any]:
-    """Return a run with as many calls as a recorded one had, if that is more; roles that are called once stay so."""
-    once = sum(count for count, _, _ in run["roles"].values() if count == 1)
-    factor = max(1.0, (recorded - once) / max(1, _calls(run) - once))
+def lifted(run: dict[str, Any], factor: float) -> dict[str, Any]:
+    """Return a run with so many times the calls and seconds; roles that are called once stay so."""
     roles = {
         name: [count if count == 1 else round(count * factor), tokens_in, tokens_out]
         for name, (count, tokens_in, tokens_out) in run["roles"].items()
     }
     return run | {"roles": roles, "seconds": round(run["seconds"] * factor)}
+
+
+def factor_of(run: dict[str, Any], recorded: int) -> float:
+    """Return by how much the calls of roles that are called repeatedly were more in a recorded run; at least 1."""
+    once = sum(count for count, _, _ in run["roles"].values() if count == 1)
+    return max(1.0, (recorded - once) / max(1, _calls(run) - once))
 
 
 def longest_chain(calls: Sequence[Call]) -> list[Call]:
@@ -190,9 +195,11 @@ async def main() -> None:
     print("| strategy | depth | calls without gaps, with gaps | in a row | minutes | tokens |")
     print("|---|---|---|---|---|---|")
     for name in [strategy.name for strategy in list_selectable()] if given.strategy is None else [given.strategy]:
-        for depth in (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED):
-            least, most = [await run_once(name, depth, with_gaps=gaps) for gaps in (False, True)]
-            most = lifted(most, RECORDED_CALLS.get((name, depth), 0))
+        runs = {depth: [await run_once(name, depth, with_gaps=gaps) for gaps in (False, True)] for depth in DEPTHS}
+        recorded = [(depth, RECORDED_CALLS[name, depth]) for depth in DEPTHS if (name, depth) in RECORDED_CALLS]
+        factor = max([1.0, *(factor_of(runs[depth][1], calls) for depth, calls in recorded)])
+        for depth, (least, with_gaps) in runs.items():
+            most = lifted(with_gaps, factor)
             table.setdefault("runs", {}).setdefault(name, {})[depth.value] = {"least": least, "most": most}
             calls, tokens = ([count(run) for run in (least, most)] for count in (_calls, _tokens))
             minutes = [f"{run['seconds'] / 60:.1f}" for run in (least, most)]

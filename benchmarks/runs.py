@@ -11,6 +11,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +22,19 @@ from benchmarks.processes import cpu_seconds, megabytes
 from benchmarks.waiting import TREE_REQUEST, nine_nodes
 from client.handle import ResearchClient
 from contracts.outcome import ResearchResult
+from contracts.request import ResearchRequest
 from contracts.strategies import declared_roles
 from tests.acceptance.topology import Topology, topology
 from tests.fakes import library_work, many_pages
 from tests.integration.runs import QUESTION, start, until
 
 MODEL_ACTIVITIES = {role.activity for role in declared_roles()}
+LARGEST_ERROR = 2.0
+"""Factor by which the likely number of calls may be wrong."""
 RULES = {"query": QUESTION, "corpus": "documents", "gates": {"think": "rules"}}
 
 
+_PREVIEWS = count(1)
 LARGE_WINDOW = "[models.endpoints.default]\nwindow = 200000\n"
 """For the conversation of an agent that reads twenty pages."""
 LIVING_QUERIES = (
@@ -64,6 +69,14 @@ class Measured:
     path: list[Step]
     events: int
     bytes: int
+    calls: int = 0
+    """Model calls of the run and its agents."""
+    likely_calls: float = 0.0
+    """As estimated before the run; 0 without a model."""
+
+    def error_factor(self) -> float:
+        """Return by which factor the estimate of calls is wrong; 1 is right."""
+        return max(self.calls, self.likely_calls) / max(1.0, min(self.calls, self.likely_calls))
 
     def overhead(self, call_seconds: float) -> float:
         """Seconds per critical step that neither a model call nor a local activity's own work explains."""
@@ -76,7 +89,9 @@ class Measured:
         return sum(step.name in MODEL_ACTIVITIES for step in self.path) * call_seconds / self.wall
 
 
-async def measure(handle: WorkflowHandle[Any, ResearchResult], client: Client | None = None) -> Measured:
+async def measure(
+    handle: WorkflowHandle[Any, ResearchResult], client: Client | None = None, *, likely_calls: float = 0.0
+) -> Measured:
     """Read a closed run's history; with a client the calls of its agents, and of theirs, count as steps, too."""
     steps, agents, events, seconds = await _steps_of(handle)
     while client and agents:
@@ -84,7 +99,15 @@ async def measure(handle: WorkflowHandle[Any, ResearchResult], client: Client | 
         steps, agents = [*steps, *of_agent], [*agents, *below]
     description = await handle.describe()
     size = description.raw_description.workflow_execution_info.history_size_bytes
-    return Measured(seconds, critical_path(steps), events, size)
+    calls = sum(step.name in MODEL_ACTIVITIES for step in steps)
+    return Measured(seconds, critical_path(steps), events, size, calls, likely_calls)
+
+
+async def likely_calls(client: Client, request: dict[str, Any]) -> float:
+    """Return the calls that the workers announce before a run; 0 for one without a model."""
+    number = next(_PREVIEWS)
+    resolved = await ResearchClient(client).preview(ResearchRequest.model_validate(request), f"r-preview-{number}")
+    return 0.0 if resolved.estimate is None else resolved.estimate.likely_calls
 
 
 async def _steps_of(handle: WorkflowHandle[Any, Any]) -> tuple[list[Step], list[str], int, float]:
@@ -135,28 +158,32 @@ async def single(call: float, request: dict[str, Any], scenario: str = "good") -
     with tempfile.TemporaryDirectory() as folder:
         async with topology(Path(folder), call, scenario) as made:
             await deployed(made)
-            handle = await start(await made.client(), request)
+            client = await made.client()
+            likely = await likely_calls(client, request)
+            handle = await start(client, request)
             await handle.result()
-            return await measure(handle)
+            return await measure(handle, likely_calls=likely)
 
 
-async def living(call: float, count: int = 20) -> tuple[Measured, str]:
+async def living(call: float, pages: int = 20) -> tuple[Measured, str]:
     """One run of `living` over so many pages, its plan edited and approved at once, and what it did."""
     with tempfile.TemporaryDirectory() as folder:
         async with topology(Path(folder), call, configuration=LARGE_WINDOW) as made:
-            for number, site in enumerate(many_pages.pages(count, hosts=count), start=1):
+            for number, site in enumerate(many_pages.pages(pages, hosts=pages), start=1):
                 (made.documents / f"notebook-{number}.html").write_text(site.body, encoding="utf-8")
             await deployed(made)
             limits = {"max_sources_per_query": 10}  # a corpus gives twice as many hits
             request = {"query": many_pages.QUESTION, "corpus": "documents", "strategy": "living", "limits": limits}
-            handle = await ResearchClient(await made.client()).start(request, "r-living")
-            run = (await made.client()).get_workflow_handle("r-living")
+            client = await made.client()
+            likely = await likely_calls(client, request)
+            handle = await ResearchClient(client).start(request, "r-living")
+            run = client.get_workflow_handle("r-living")
             await until(run, lambda known: known.status == "awaiting_approval")
             await handle.revise_plan({"sub_queries": [{"query": query} for query in LIVING_QUERIES]}, 1)
             await handle.approve_plan(2)
             read = (await handle.result()).counts.sources
             updates = [event async for event in handle.follow() if event.type == "report.updated"]
-            return await measure(run), f"{read} pages, {len(updates) - 1} updates"
+            return await measure(run, likely_calls=likely), f"{read} pages, {len(updates) - 1} updates"
 
 
 async def tree(call: float) -> tuple[Measured, str]:
@@ -166,6 +193,7 @@ async def tree(call: float) -> tuple[Measured, str]:
         async with topology(Path(folder), call) as made:
             await deployed(made)
             client = await made.client()
+            likely = await likely_calls(client, TREE_REQUEST)
             run = await start(client, TREE_REQUEST)
             await run.result()
             sizes, waiting = list[int](), [run.id]
@@ -174,9 +202,8 @@ async def tree(call: float) -> tuple[Measured, str]:
                 waiting += (await _steps_of(handle))[1]
                 sizes.append((await handle.describe()).raw_description.workflow_execution_info.history_size_bytes)
             text = f"{len(sizes) - 1} executors, {made.model.counts()['extractor']} leaves"
-            return await measure(
-                run, client
-            ), f"{text}, histories of executors of {max(sizes[1:]) / 1000:.0f} kB at most"
+            text = f"{text}, histories of executors of {max(sizes[1:]) / 1000:.0f} kB at most"
+            return await measure(run, client, likely_calls=likely), text
 
 
 async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
@@ -187,12 +214,13 @@ async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
             pid = made.worker_pids()[0]
             client = await made.client()
             cpu, memory = cpu_seconds(pid), megabytes(pid)
+            likely = await likely_calls(client, RULES)
             handles = [await start(client, RULES) for _ in range(runs)]
             await asyncio.sleep(call / 2)
             waiting = (megabytes(pid) - memory) / runs
             await asyncio.gather(*(handle.result() for handle in handles))
             used = (cpu_seconds(pid) - cpu) / runs
-            return [await measure(handle) for handle in handles], used, waiting
+            return [await measure(handle, likely_calls=likely) for handle in handles], used, waiting
 
 
 async def main() -> None:
@@ -202,17 +230,25 @@ async def main() -> None:
     parser.add_argument("--call", type=float, default=8.0, help="seconds that a model call takes with many runs")
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, dev server: one SQLite file, WAL, synchronous=normal\n")
-    print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB |")
-    print("|---|---|---|---|---|---|---|")
+    print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB | calls, likely |")
+    print("|---|---|---|---|---|---|---|---|")
+    done_runs = list[Measured]()
     extractive = await single(0.0, RULES | {"engine": "extractive"})
     row("one run, extractive", extractive, 0.0)
-    row("one run, calls of 2 s", await single(2.0, RULES), 2.0)
-    row("one run, calls of 2 s, reflections on", await single(2.0, RULES | {"gates": {}}), 2.0)
-    row("one run with another iteration, calls of 0.5 s", await single(0.5, RULES, "gaps"), 0.5)
+    for what, call, request, scenario in (
+        ("one run, calls of 2 s", 2.0, RULES, "good"),
+        ("one run, calls of 2 s, reflections on", 2.0, RULES | {"gates": {}}, "good"),
+        ("one run with another iteration, calls of 0.5 s", 0.5, RULES, "gaps"),
+        ("one run of `reflective`, calls of 2 s", 2.0, RULES | {"strategy": "reflective", "gates": {}}, "good"),
+        ("one run of `orchestrator`, calls of 2 s", 2.0, RULES | {"strategy": "orchestrator", "gates": {}}, "good"),
+    ):
+        done_runs.append(await single(call, request, scenario))
+        row(what, done_runs[-1], call)
     grown, done = await living(2.0)
     row(f"one run of `living`, {done}, calls of 2 s", grown, 2.0)
     branched, done = await tree(2.0)
     row(f"one run of `recursive`, {done}, calls of 2 s", branched, 2.0)
+    done_runs += [grown, branched]
     began = time.monotonic()
     measured, cpu, waiting = await many(given.runs, given.call)
     mean = statistics.mean(item.efficiency(given.call) for item in measured)
@@ -221,13 +257,17 @@ async def main() -> None:
         f"{time.monotonic() - began:.0f} s in all, {cpu:.2f} worker CPU s and {waiting:.1f} MB per waiting run"
     )
 
+    done_runs.append(measured[0])  # the others are alike
+    right = sum(run.error_factor() <= LARGEST_ERROR for run in done_runs)
+    print(f"calls within a factor of {LARGEST_ERROR:g} of the estimate: {right} of {len(done_runs)} kinds of runs")
+
 
 def row(what: str, item: Measured, call: float) -> None:
     """One line of the table."""
     efficiency = f"{item.efficiency(call):.3f}" if call else "–"
     print(
         f"| {what} | {item.wall:.2f} | {len(item.path)} | {item.overhead(call) * 1000:.0f} | {efficiency} "
-        f"| {item.events} | {item.bytes / 1000:.0f} |",
+        f"| {item.events} | {item.bytes / 1000:.0f} | {item.calls}, {item.likely_calls:.0f} |",
         flush=True,
     )
 

@@ -332,6 +332,8 @@ class PlanAnswer(PlanContent):
     """Nodes that need a search, and steps without searches yet."""
     objections: list[Objection] = []
     constraints: Constraints = Constraints()
+    estimate: str = ""
+    """What the run likely uses, and its limits; empty without paid calls."""
 
     def with_agent(self, task: str, nodes: Iterable[PlanNode]) -> "PlanAnswer":
         """Return the plan with an agent's leaves and tasks added or replaced."""

@@ -169,5 +169,6 @@ def build_plan(state: ResearchState) -> PlanAnswer:
         "waiting": state.waiting if state.status in AWAITING else None,
         "sub_queries": state.plan.parts,
         "constraints": state.resolved.constraints if state.resolved else Constraints(),
+        "estimate": state.resolved.estimate.words() if state.resolved and state.resolved.estimate else "",
     }
     return PlanAnswer.model_validate(fields)

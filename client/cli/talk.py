@@ -199,6 +199,8 @@ def print_plan(plan: PlanAnswer, research_id: str) -> None:
     if plan.outline and named:
         print_result("# constraints: " + "; ".join(f"{name}: {printable(value)}" for name, value in named.items()))
     if plan.waiting is not None and plan.waiting.kind is WaitKind.APPROVAL:
+        if plan.estimate:
+            print_result(f"# {printable(plan.estimate)}")
         print_waiting(plan.waiting, research_id)
 
 

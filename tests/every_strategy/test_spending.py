@@ -25,7 +25,7 @@ COSTS = st.builds(ModelPrice, input=st.floats(0.1, 20), output=st.floats(0.1, 80
     [
         ("supervisor", 0.1, "full"),
         ("supervisor", 0.3, "light"),
-        ("supervisor", 0.5, "full"),
+        ("supervisor", 0.6, "full"),
         ("orchestrator", 0.15, "full"),
         ("orchestrator", 0.4, "full"),
         ("reflective", 0.15, "full"),

@@ -375,14 +375,14 @@ def test_a_reflection_may_only_tighten(
         (Phase.PLANNING, True, False, True),
         (Phase.GATHERING, True, True, False),
         (Phase.ANALYSIS, False, True, True),
-        (Phase.SYNTHESIS, True, True, True),
+        (Phase.SYNTHESIS, True, True, False),
         (Phase.SYNTHESIS, False, True, False),
         (Phase.SYNTHESIS, False, False, True),
         (Phase.REFINEMENT, True, True, False),
     ],
 )
 def test_a_model_is_asked_where_something_is_open(phase: Phase, open_gaps: bool, valid: bool, asked: bool) -> None:
-    """By default not after a satisfied plan or gathering, nor where the refiner has judged; `model` asks always."""
+    """By default not after a satisfied plan or gathering, nor where the refiner judges; `model` asks always."""
     checked = gate(phase) if valid else gate(phase, "x")
     for mode, expected in ((ThinkMode.AUTO, asked), (ThinkMode.MODEL, True), (ThinkMode.RULES, False)):
         resolved = states.resolved(engine=EngineKind.MODEL, gates=Gates(think=mode))

@@ -463,16 +463,13 @@ def _shown_metrics(state: ResearchState, gate: GateResult) -> dict[str, bool | i
 def is_reflected_on(state: ResearchState, gate: GateResult) -> bool:
     """Return true if a model is to reflect on a phase.
 
-    By default it does so where something is left to decide: after an analysis, before another iteration, and where a
-    gate is not satisfied. After a refinement, the refiner has just judged the gaps.
+    By default it does so where something is left to decide: after an analysis, and where a gate is not satisfied. Before
+    another iteration the refiner judges the gaps and whether searching more would help, with the report before it.
     """
     think = state.resolution.gates.think
     if think is not ThinkMode.AUTO:
         return think is ThinkMode.MODEL
-    if gate.phase == Phase.REFINEMENT:
-        return False
-    is_open = gate.phase == Phase.ANALYSIS or (gate.phase == Phase.SYNTHESIS and should_iterate(state))
-    return is_open or not gate.valid
+    return gate.phase != Phase.REFINEMENT and (gate.phase == Phase.ANALYSIS or not gate.valid)
 
 
 def may_reflect_beside(state: ResearchState, opened: OpenPause) -> bool:

@@ -112,6 +112,16 @@ def test_searches_of_an_agent_are_no_part_of_the_plan(capsys: pytest.CaptureFixt
     assert capsys.readouterr().out.splitlines()[1:] == ["- How?"]
 
 
+def test_a_plan_to_approve_comes_with_what_the_run_likely_uses(capsys: pytest.CaptureFixture[str]) -> None:
+    """Before the commands that answer; a plan at work says nothing of it."""
+    waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=2, since="2026-11-28", expires_at="2026-12-05")
+    plan = PLAN.model_copy(update={"estimate": "likely about 9 model calls; the run stops at 2.00 USD"})
+    print_plan(plan, "r-1")
+    assert "likely" not in capsys.readouterr().out
+    print_plan(plan.model_copy(update={"waiting": waiting}), "r-1")
+    assert "# likely about 9 model calls; the run stops at 2.00 USD" in capsys.readouterr().out.splitlines()
+
+
 async def test_an_editor_changes_the_text_or_the_error_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """The person's own editor with its arguments; one that fails changes nothing."""
     monkeypatch.setenv("VISUAL", "sed -i s/old/new/")
