@@ -463,8 +463,8 @@ def _shown_metrics(state: ResearchState, gate: GateResult) -> dict[str, bool | i
 def is_reflected_on(state: ResearchState, gate: GateResult) -> bool:
     """Return true if a model is to reflect on a phase.
 
-    By default it does so where something is left to decide: after an analysis, and where a gate is not satisfied. Before
-    another iteration the refiner judges the gaps and whether searching more would help, with the report before it.
+    By default it does so where something is left to decide: after an analysis, and where a gate is not satisfied.
+    Before another iteration the refiner, which sees the report, judges the gaps and whether more searches would help.
     """
     think = state.resolution.gates.think
     if think is not ThinkMode.AUTO:
