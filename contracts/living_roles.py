@@ -70,7 +70,7 @@ DECOMPOSER: Final = RoleSpec(
 
 
 MAX_RESULTS: Final = 5
-"""Pages of one search shown to the agent (`max_search_results_per_query` of the design)."""
+"""Pages of one search shown to the agent."""
 FILE_ID_CHARACTERS: Final = 12
 """Length of the hash prefix that names a file in a conversation."""
 MAX_UPDATE_NOTES: Final = 12

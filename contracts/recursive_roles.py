@@ -492,7 +492,7 @@ TREE_ROLES: Final = (LIBRARIAN, SCANNER, TREE_PLANNER, EXTRACTOR, EXECUTOR)
 
 # --- allowed calls between roles -----------------------------------------------------------------------------------
 ACTS_AS: Final[Mapping[str, str]] = {SCANNER.name: EXTRACTOR.name, TREE_PLANNER.name: "planner"}
-"""Name in the design of each role that is named differently here; a scan is a task of the extractor."""
+"""Role of the table below as which another one acts: a scan is a task of the extractor."""
 MAY_CALL: Final[Mapping[str, frozenset[str]]] = {
     "manager": frozenset(("planner", "executor", "synthesizer")),
     "planner": frozenset(("librarian",)),
@@ -505,5 +505,5 @@ MAY_CALL: Final[Mapping[str, frozenset[str]]] = {
 
 
 def may_call(caller: str, role: str) -> bool:
-    """Return whether one role may call another; both may be named as here or as in the design."""
+    """Return whether one role may call another; either may act as another of the table."""
     return ACTS_AS.get(role, role) in MAY_CALL.get(ACTS_AS.get(caller, caller), frozenset())

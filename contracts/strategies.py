@@ -201,7 +201,7 @@ STEP_LIMITS: Final = {
     Depth.MEDIUM: _limits(Depth.MEDIUM, 6, 40, 5, **_steps(3, 6, 3, 5)),
     Depth.EXTENDED: _limits(Depth.EXTENDED, 10, 100, 8, **_steps(5, 10, 4, 8)),
 }
-"""Steps, searches and reads per step, from the design of five agents with reflection."""
+"""A deeper run has more steps, and each of them more searches and reads."""
 QUICK_LIMITS: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
     update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
 )
@@ -248,8 +248,7 @@ AGENT_LIMITS: Final = {
         (Depth.EXTENDED, 100, (6, 4, 8)),
     )
 }
-"""Cycles, steps and cascading time limits from the design with an orchestrator; searches and reads per agent vary by
-depth."""
+"""An agent has two fifths of the time of its run; its searches and reads vary by depth."""
 REASONING_CYCLES: Final = 4
 AGENT_TURNS: Final = 3
 """Typical turns of an agent besides its searches: it opens pages twice and reports."""
@@ -298,7 +297,7 @@ LIVING_LIMITS: Final = {
     )
     for depth in TIMES
 }
-"""Time, sources, results per search and size of an update, from the design of the living report."""
+"""Ten minutes for twenty pages; an update is about a paragraph."""
 LIVING_TURNS: Final = 16
 """Typical upper limit of the agent's turns: it searches once, then fetches, reads and reports in waves."""
 

@@ -24,7 +24,7 @@ from providers.isolation.child import LENGTH, RAISED
 ENVIRONMENT: Final = {"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "2", "MIMALLOC_ARENA_RESERVE": "65536"}
 """Of a child. The allocators of libraries reserve little address space ahead (64 MB in place of 1 GB, in KB): it counts
 towards the limit of memory."""
-MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child (reliability-and-security 2.2)
+MEMORY_BYTES: Final = 1_610_612_736  # 1.5 GB of address space for one child: four fit into a machine of 8 GB
 MAX_NAME_CHARACTERS: Final = 100
 MAX_FRAME_BYTES: Final = 512 * 1024 * 1024
 WALL_FACTOR: Final = 12.0

@@ -59,7 +59,7 @@ from providers.reading.mail import read_mail
 from providers.text import KNOWN_LANGUAGES, detect_language, is_wrapped
 
 PAGE_BYTES: Final = 3_000_000  # limit of a page of HTML or Markdown; other documents have 20 MB
-WEB_TEXT_CHARACTERS: Final = 200_000  # limit of one web page (reliability-and-security 2.2)
+WEB_TEXT_CHARACTERS: Final = 200_000  # of one web page: about 30,000 words
 NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips deeper ones
 RENDERED: Final = 3  # multiple of the text limit that is rendered: a plain text of 20 MB would take too long
 MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethrough"])

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import httpx2
@@ -30,7 +30,7 @@ POLICY: Final = FetchPolicy(
     max_bytes=MAX_FILE_BYTES,
     seconds=60,
 )
-"""Source of these figures: reliability-and-security 2.2."""
+"""The whole has a time-out, because a trickle of bytes never exceeds that of one step."""
 EXTRACTION: Final = TypeAdapter(Extraction)
 DOCUMENT: Final = TypeAdapter(ExtractedDocument)
 CACHED: Final = TypeAdapter(tuple[DocumentRef, DocumentRef, dict[str, Any]])
@@ -113,16 +113,14 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
 
 
 class CachedReader:
-    """Reads corpus documents from their corpus, and each web page at most once a day. Failures are not cached.
-
-    It is its own codec for the cache.
-    """
+    """Reads corpus documents from their corpus, and each web page at most once a day. Failures are not cached."""
 
     def __init__(self, corpora: Corpora, reader: WebReader, content: ContentStore, cache: Cache) -> None:
         self._corpora = corpora
         self._reader = reader
         self._content = content
         self._cache = cache
+        self._codec = PageCodec(content)
 
     async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
         """Return the document, `cached` if no site was contacted. Raises as the reader does, and `StorageFull`.
@@ -134,7 +132,7 @@ class CachedReader:
             return await self._corpora.read(url)
         domains.check(url)
         page = await self._cache.get_or_make(
-            PAGE, tenant, f"{READERS} {canonical_url(url)}", lambda: self._read_and_store(url, domains), self
+            PAGE, tenant, f"{READERS} {canonical_url(url)}", lambda: self._read_and_store(url, domains), self._codec
         )
         for address in (*page.value.way, page.value.url):
             domains.check(address)
@@ -155,6 +153,13 @@ class CachedReader:
         )
         return replace(page, stored=(raw, text))
 
+
+@dataclass(frozen=True)
+class PageCodec:
+    """Writes pages for the cache as references to their stored bytes and text."""
+
+    content: ContentStore
+
     async def encode(self, value: ExtractedDocument) -> str:
         """Return JSON that refers to the stored bytes and text."""
         assert value.stored is not None
@@ -165,7 +170,7 @@ class CachedReader:
         """Invert `encode`. Raises ValueError if the text is malformed, or the document is gone or damaged."""
         raw, text_reference, facts = CACHED.validate_json(text)
         try:
-            stored = await asyncio.gather(self._content.get(raw), self._content.get_text(text_reference))
+            stored = await asyncio.gather(self.content.get(raw), self.content.get_text(text_reference))
         except ContentMissing as error:
             raise ValueError("the document of a cached page is gone") from error
         return DOCUMENT.validate_python(facts | dict(zip(("raw", "text"), stored, strict=True)))

@@ -17,7 +17,7 @@ from providers.reading.egress.client import Egress, FetchPolicy
 
 FRESH_SECONDS: Final = 24 * 3600.0
 FAILURE_SECONDS: Final = 30.0  # a failure is cached: a silent site costs one deadline, not one for each page
-MAX_DELAY_SECONDS: Final = 10.0  # obeyed between two requests (reliability-and-security 2.3)
+MAX_DELAY_SECONDS: Final = 10.0  # longest delay that is obeyed between two requests: six pages a minute
 MAX_SITES: Final = 1_000
 NO_RULES: Final = {"not_found", "permission_denied", "http_status", "empty"}
 """Failures after which everything may be read: the site has no such file for us. After any other, nothing may be."""

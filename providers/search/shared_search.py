@@ -37,13 +37,19 @@ class SharedSearch:
         key |= {"domains_allow": sorted(request.domains_allow), "domains_deny": sorted(request.domains_deny)}
         # Services with the same name may be at several addresses.
         identity = json.dumps([self.name, getattr(self._provider, "instance", ""), key], sort_keys=True)
-        cached = await self._cache.get_or_make(kind, request.tenant, identity, lambda: self._ask(request), self)
+        cached = await self._cache.get_or_make(
+            kind, request.tenant, identity, lambda: self._ask(request), ResponseCodec()
+        )
         return cached.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if cached.hit else cached.value
 
     async def _ask(self, request: SearchRequest) -> SearchResponse:
         async with self._limiter.permit(self._service):
             answer = await self._provider.search(request)
         return answer if self._cost_usd is None else answer.model_copy(update={"cost_usd": self._cost_usd})
+
+
+class ResponseCodec:
+    """Writes responses for the cache."""
 
     async def encode(self, value: SearchResponse) -> str:
         """Return the response as JSON."""

@@ -23,7 +23,7 @@ MARGIN_SECONDS = 2.0
 """A call ends this long before the time for work does, so that the run can name what it was waiting for."""
 
 QUEUE_SECONDS = {
-    names.MODELS_QUEUE: (600.0, 10.0),  # synthesis in the design of supervisor and specialists: 600 s
+    names.MODELS_QUEUE: (600.0, 10.0),  # a model may write a long report for ten minutes
     names.SEARCH_QUEUE: (65.0, 5.0),  # a search times out after 10 s, and may first wait for its rate limit
     names.READING_QUEUE: (180.0, 5.0),  # its child process may take 120 s on an overloaded machine
     names.RECORDS_QUEUE: (180.0, 60.0),  # the same

@@ -2,7 +2,8 @@
 
 A URL is checked as written before any parser reads it, then parsed by the library that sends it, and both must agree:
 most bypasses of such a check rely on two parsers that read one URL differently. The standard library's `is_global` is
-no guard for addresses: it admits tunnels and translations (reliability-and-security 2.1, rules 2 to 5).
+no guard for addresses: it admits 6to4, site-local and translated addresses, and its answers change
+with the version of Python.
 """
 
 import ipaddress

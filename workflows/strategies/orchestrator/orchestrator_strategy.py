@@ -82,7 +82,7 @@ LOW_CONFIDENCE: Final = (Confidence.LOW, Confidence.SPECULATION)
 MIN_FINDINGS: Final = 3
 MIN_SOURCES: Final = 2
 MAX_STEPS: Final = 6
-"""Steps of a plan, from the design of this strategy."""
+"""Steps of a plan."""
 MIN_TASK_CHARACTERS: Final = 12
 MIN_TASK_WORDS: Final = 3
 OUTSIDE_REFERENCES: Final = re.compile(
@@ -404,7 +404,7 @@ def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bo
 
 
 def _max_parallel_agents(limits: EffectiveLimits) -> int:
-    """Return the number of parallel agents: the design's, capped by the request's limits of calls and of reads."""
+    """Return the number of parallel agents, capped by the request's limits of calls and of reads."""
     return min(AT_ONCE, limits.max_parallel, limits.max_parallel_reads)
 
 

@@ -607,7 +607,7 @@ def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
 
 # --- to the next phase ---------------------------------------------------------------------------------------------
 def apply_pause(state: ResearchState) -> StopReason | None:
-    """Move the position by the last pause and the design's transition table; return the stop reason at the end."""
+    """Move the position by the last pause and the table of transitions; return the stop reason at the end."""
     position, pause = SupervisorPosition.of(state), state.pause
     if pause is not None and pause.action is Action.RETRY:
         position.next_phase = Phase(pause.phase)
