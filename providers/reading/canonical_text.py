@@ -41,6 +41,8 @@ MAX_FACT_LENGTH: Final = 300
 MAX_NAME_LENGTH: Final = 70
 """Limits in characters: these statements are invisible, so a message to a model must not pass for a name."""
 
+WORDS: Final = re.compile(r"[^\W_]+")
+ASCII_WORDS: Final = re.compile(r"[A-Za-z0-9]+")  # twice as fast
 MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
 LINE: Final = re.compile(
     r"(?P<fence> *+(?:`{3,}|~{3,}))(?![^\n]*`)"
@@ -206,6 +208,11 @@ def clean(text: str) -> str:
     composed = normalize("NFC", text)
     # NFC can exceed the marks allowed on a letter, because it writes some of them as two.
     return text if composed == text else truncate_marks(composed)
+
+
+def count_words(text: str) -> int:
+    """Return the number of words: runs of letters and digits."""
+    return sum(len((ASCII_WORDS if line.isascii() else WORDS).findall(line)) for line in text.split("\n"))
 
 
 def one_line(text: str) -> str:

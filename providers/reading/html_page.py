@@ -18,8 +18,10 @@ from providers.reading.canonical_text import (
     LITERAL_MARK,
     MAX_FACT_LENGTH,
     TERM_MARK,
+    WORDS,
     DocumentFacts,
     clean,
+    count_words,
     is_name,
     iso_date,
     language_code,
@@ -54,10 +56,11 @@ PARTS: Final = {
     **dict.fromkeys(("select", "textarea", "datalist"), "form fields"),
 }  # fmt: skip
 """Name of a part that is not read, by its element; all others are navigation."""
+COUNTED: Final = "x-counted"  # name of elements that are taken out of a page
+PERHAPS_HIDDEN: Final = etree.XPath(".//*[@hidden or @style]")
 BESIDE: Final = "text beside the main part"
 UNCOUNTED: Final = (DROPPED - {*PARTS, "nav", "menu"}) | {"annotation", "annotation-xml"}
 """Elements without words of the page."""
-WORDS: Final = re.compile(r"[^\W_]+")
 LISTS: Final = frozenset(("ol", "ul"))
 STYLE_OF_LIST: Final = re.compile(r"list-style(?:-type)?\s*:\s*([a-z-]+)")
 KEPT: Final = frozenset("p ul ol li dl dt dd pre code table tr td th".split()).union(HEADINGS)
@@ -102,6 +105,7 @@ PERHAPS_NAVIGATION: Final = frozenset(
 """Parts of classes and ids that mean navigation if the element is mostly links; an element `header` is such, too."""
 OPENERS: Final = ("aria-expanded", "aria-controls", "popovertarget", "data-target", "data-bs-target")
 """Attributes of buttons that open content: their text is its heading; most have its id as their value."""
+OPENING: Final = etree.XPath("|".join(f".//*[@{name}]" for name in OPENERS))
 MIN_BUTTON_WORDS: Final = 4
 """Words of a button that is more than the name of an action."""
 MIN_SENTENCE_WORDS: Final = 3
@@ -270,19 +274,22 @@ class _Writer:
         return main[0], main[1], main[3]
 
     def left_out(self, body: Element) -> tuple[int, Counter[str]]:
-        """Return the words of a page, and those among them that are not read, by the part of the page.
+        """Return the words of a page, and those among them that are not read, by the part; takes the page apart.
 
         Links of such parts are none, and where a part has no sentence, its labels are none, either.
         """
         main, counts = self._main_part()[2], Counter[str]()
-        total = _size(_visible_text(body, self._opened))[0]
-        parts = [(part, _visible_text(element, self._opened)) for part, element in self._dropped]
+        _keep_visible(body, self._opened)
+        total = count_words(_text_of(body))
+        parts = [(part, _text_of(element), _text_of_links(element)) for part, element in self._dropped]
         if main is not None:
-            known = {main, *(element for _, element in self._dropped)}
-            parts.append((BESIDE, _visible_text(body, self._opened, frozenset(known))))
-        for part, text in parts:
-            words, linked = _size(text)
-            unlinked = words - linked if has_sentence(text[0]) else 0
+            for element in (main, *(element for _, element in self._dropped)):
+                element.tag = COUNTED
+            etree.strip_elements(body, COUNTED, with_tail=False)
+            parts.append((BESIDE, _text_of(body), _text_of_links(body)))
+        for part, text, links in parts:
+            words, linked = count_words(text), count_words(links)
+            unlinked = words - linked if has_sentence(text) else 0
             counts[part] += unlinked
             total -= words - unlinked
         return total, counts
@@ -499,34 +506,31 @@ def _opened(body: Element) -> frozenset[str]:
     """Return the ids of the elements that buttons and tabs open."""
     return frozenset(
         name.removeprefix("#")
-        for opener in body.iter("button", "a", "summary", "div", "span", "li")
+        for opener in OPENING(body)
         if opener.tag in {"button", "summary"} or opener.get("role") in {"button", "tab"} or opener.get("aria-expanded")
         for attribute in OPENERS
         for name in (opener.get(attribute) or "").split()
     )
 
 
-def _visible_text(root: Element, opened: frozenset[str], without: frozenset[Element] = frozenset()) -> tuple[str, str]:
-    """Return the text that an element shows, by the simplest extraction, and that of its links."""
-    pieces, linked, links = list[str](), list[str](), 0
-    walk = etree.iterwalk(root, events=("start", "end"))
-    for event, element in walk:
-        tag = element.tag
-        gap = " " if tag in BETWEEN_WORDS else ""
-        text = element.text if event == "start" else element.tail if element is not root else ""
-        is_link = tag == "a" and element.get("href") is not None
-        if event == "start" and (tag in UNCOUNTED or element in without or is_hidden(element, opened)):
-            walk.skip_subtree()
-            text = ""
-        links += is_link if event == "start" else -is_link
-        for texts in (pieces, linked) if links else (pieces,):
-            texts.append(f"{gap}{text or ''}")
-    return clean("".join(pieces)), clean("".join(linked))
+def _keep_visible(body: Element, opened: frozenset[str]) -> None:
+    """Remove what a page does not show, and put a space around each element that ends a word."""
+    etree.strip_elements(body, *UNCOUNTED, with_tail=False)
+    for element in PERHAPS_HIDDEN(body):
+        if is_hidden(element, opened):
+            element.tag = COUNTED
+    etree.strip_elements(body, COUNTED, with_tail=False)
+    for element in body.iter(*BETWEEN_WORDS):
+        element.text = f" {element.text or ''}"
+        element.tail = f" {element.tail or ''}"
 
 
-def _size(text: tuple[str, str]) -> tuple[int, int]:
-    """Return the number of words of a text, and of those in links."""
-    return len(WORDS.findall(text[0])), len(WORDS.findall(text[1]))
+def _text_of(element: Element) -> str:
+    return clean(etree.tostring(element, method="text", encoding="unicode", with_tail=False))
+
+
+def _text_of_links(element: Element) -> str:
+    return " ".join(_text_of(link) for link in element.iter("a") if link.get("href") is not None)
 
 
 def _hides(declaration: str) -> bool:

@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from providers.reading.canonical_text import count_words
 from providers.reading.document_kinds import OPEN_DOCUMENTS, DocumentKind
 
 MIN_SHARE: Final = 0.97
@@ -44,7 +45,6 @@ SKIPPED: Final = frozenset(
 """Elements whose words are not those of the document: deleted text, and what another element says again."""
 BREAKS: Final = frozenset("p h tab br cr tc table-cell s line-break".split())
 FORMULA: Final = re.compile(rb"<(?:\w+:)?f[\s>/]")
-WORDS: Final = re.compile(r"[^\W_]+")
 
 
 def left_out(raw: bytes, kind: DocumentKind, text: str) -> str:
@@ -68,7 +68,7 @@ def left_out(raw: bytes, kind: DocumentKind, text: str) -> str:
 
 def words_left_out(text: str, visible: int, counts: Counter[str]) -> str:
     """Return a warning as `left_out` does; `visible`: words of the original, among them those of `counts`."""
-    stored, named = len(WORDS.findall(text)), sum(counts.values())
+    stored, named = count_words(text), sum(counts.values())
     other = max(0, visible - named - stored)
     missing, total = named + other, max(stored, visible - named) + named
     counts = counts + Counter({OTHER: other})
@@ -105,7 +105,7 @@ def _count(raw: bytes, *, is_open: bool) -> Counter[str]:
     pieces: dict[str, list[str]] = {"": []}
     if root is not None and etree.QName(root).localname != "math":  # formulas are read
         _collect(root, "", pieces, is_open=is_open)
-    return Counter({what: len(WORDS.findall("".join(texts))) for what, texts in pieces.items()})
+    return Counter({what: count_words("".join(texts)) for what, texts in pieces.items()})
 
 
 def _collect(root: Any, what: str, pieces: dict[str, list[str]], *, is_open: bool) -> None:
