@@ -24,6 +24,7 @@ MAX_MERGED_LENGTH: Final = 700
 MIN_INDEX_LINES: Final = 20  # fewer lines in alphabetical order are a list
 SORTED_SHARE: Final = 0.75  # of the lines of an index that do not come before the last; subentries do
 
+REFERENCE: Final = re.compile(r"https?://|\w\.(?:html?|xhtml|php|pdf|md|txt)(?![\w.])")  # to another page
 MIN_CONTENT_SHARE: Final = 0.2
 """Least share of a page in blocks that are no links; below it, the page is an index."""
 
@@ -71,9 +72,21 @@ def blocks_of(text: str) -> tuple[PassageBlock, ...]:
 
 @lru_cache(maxsize=64)
 def is_index(text: str) -> bool:
-    """Return true for a page that consists of links, titles and page numbers."""
+    """Return true for a page that consists of links, titles and page numbers, or of items that name files."""
     whole = sum(block.end - block.start for block in _Cutter(text).cut())
-    return sum(block.end - block.start for block in blocks_of(text)) < MIN_CONTENT_SHARE * whole
+    blocks = blocks_of(text)
+    content = [block for block in blocks if not _is_reference(text, block)]
+    if len(blocks) - len(content) < MIN_INDEX_LINES:  # a few are a list of a page
+        content = list(blocks)
+    return sum(block.end - block.start for block in content) < MIN_CONTENT_SHARE * whole
+
+
+def _is_reference(text: str, block: PassageBlock) -> bool:
+    """Return true for a list item that names a file or an address, and is no sentence."""
+    if block.kind is not Kind.ITEM:
+        return False
+    item = text[block.start : block.end].rstrip()
+    return not item.endswith(tuple(STOPS)) and bool(REFERENCE.search(item))
 
 
 def candidates_of(text: str, places: Sequence[int]) -> Iterator[PassageBlock]:

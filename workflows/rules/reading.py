@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 CHARACTERS_PER_TOKEN: Final = 3.5  # of a stored page, with the signs that begin its lines in a prompt
 WHOLE_TOKENS: Final = 12_000  # a page up to this size is shown whole (`providers.tokens.showing`)
-LONG_PAGE_TOKENS: Final = 6_000  # of a longer page: its best sections; twice as much if several sub-queries found it
+LONG_PAGE_TOKENS: Final = 6_000  # of a longer page: its best sections
 AGAIN_TOKENS: Final = 2_000  # of a page that an earlier analysis has read
 LEAST_TOKENS: Final = 1_200  # of a page beyond the limit of the iteration: its best section
 
@@ -35,8 +35,7 @@ class PageToRead:
         size = math.ceil(self.characters / CHARACTERS_PER_TOKEN) or LONG_PAGE_TOKENS
         if self.again:
             return min(size, AGAIN_TOKENS)
-        long = LONG_PAGE_TOKENS if self.found_by == 1 else WHOLE_TOKENS
-        return size if size <= WHOLE_TOKENS or self.protected else long
+        return size if size <= WHOLE_TOKENS or self.protected else LONG_PAGE_TOKENS
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@
 """
 
 import difflib
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,16 +21,19 @@ from contracts.addresses import digest
 from contracts.base import Contract
 from contracts.resolved import CorpusOverview, CorpusSnapshot, SkippedFile
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
+from providers.extractive.blocks import is_index
 from providers.interfaces import NO_DOCUMENT
 from providers.reading.canonical_text import READERS, DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_key
 from providers.search.corpus.overview import DocumentTitle
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = f"12.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
+FORMAT: Final = f"13.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MAX_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
+LINK_PAGES: Final = "link_pages"  # key of their paths among the metadata
+INDEX_SAMPLE: Final = 100_000  # characters from which a page of links is recognized
 LANGUAGE_SAMPLE: Final = 20_000  # characters used to detect the language of a file
 CHUNK_CHARACTERS: Final = 700
 """Neighbouring blocks of a section are ranked together up to this length; other lengths found less."""
@@ -58,6 +62,8 @@ class IndexedDocument(Contract):
     facts: DocumentFacts
     sections: list[tuple[int, int, str]]
     """Start, end and heading path of each section; together they cover the text."""
+    is_index: bool = False
+    """True for a page of links, titles and page numbers: a search names it after all pages with content."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,10 @@ class IndexReader:
             " document ->> '$.facts.published_at' FROM files WHERE document NOT NULL ORDER BY path"
         )
         return [DocumentTitle(path, title or "", language or "", date) for path, title, language, date in rows]
+
+    def link_pages(self) -> frozenset[str]:
+        """Return the paths of the pages that consist of links, as of the last change of the index."""
+        return frozenset(json.loads(self.value(LINK_PAGES) or "[]"))
 
     def documents(self) -> int:
         """Return the number of documents."""
@@ -245,6 +255,11 @@ class IndexWriter(IndexReader):
         with translated_errors(), self._database:
             self._database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
+    def note_link_pages(self) -> None:
+        """Note the pages that consist of links, so that no search has to look at each document for them."""
+        rows = self._database.execute("SELECT path FROM files WHERE document ->> '$.is_index' ORDER BY path")
+        self.set_values(**{LINK_PAGES: json.dumps([path for (path,) in rows])})
+
     def file_states(self) -> dict[str, tuple[int, int]]:
         """Return size and modification time of every file that was read, used or not."""
         rows = self._database.execute("SELECT path, size, mtime_ns FROM files WHERE size NOT NULL")
@@ -317,6 +332,7 @@ def read_for_index(raw: bytes, name: str, language: str) -> IndexedFile:
         key_language=language,
         facts=DocumentFacts(**document.facts()),
         sections=sections,
+        is_index=is_index(document.text[:INDEX_SAMPLE]),
     )
     return IndexedFile(indexed, zlib.compress(encoded, 6), chunks)
 

@@ -169,7 +169,9 @@ class CorpusLibrary:
             research_id="", operation="titles", provider=PROVIDER, corpus=name, text=question, max_results=limit
         )
         hits = (await self.search(request)).hits
-        return [name_page(hit.title, hit.url).strip() for hit in hits]
+        links = await look_up(await self._index(name), IndexReader.link_pages, frozenset[str]())
+        named = [hit for hit in hits if path_address(address_path(split_url(hit.url)[1])) not in links]
+        return [name_page(hit.title, hit.url).strip() for hit in named]
 
     async def skipped(self, name: str) -> list[SkippedFile]:
         """Return the files that could not be used, with reasons, by path. Raises `CorpusUnknown`."""
@@ -419,6 +421,7 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
             titles = await asyncio.to_thread(writer.titles)
             overview = await asyncio.to_thread(overview_of, titles)
             await asyncio.to_thread(writer.set_values, overview=overview.model_dump_json())
+            await asyncio.to_thread(writer.note_link_pages)
         if changed or gone or writer.value("digest") != digest:
             now = datetime.now(UTC).isoformat(timespec="seconds")
             await asyncio.to_thread(writer.set_values, digest=digest, indexed_at=now)

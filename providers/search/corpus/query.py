@@ -43,6 +43,8 @@ def search_index(path: Path, corpus: str, request: SearchRequest) -> SearchRespo
         total = index.documents()
         weights = key_weights(counts, total)
         ranked = rank(index.best_chunks(searched_keys(request.text, stems, language)))
+        links = index.link_pages()
+        ranked.sort(key=lambda sections: sections[0].path in links)
         best = enumerate(ranked[: min(request.max_results, MAX_RESULTS)], start=1)
         hits = [_hit(index, corpus, sections, weights, number) for number, sections in best]
         absent = [key for key, count in counts.items() if not count and not is_unspaced(key)]

@@ -55,10 +55,10 @@ def test_a_short_section_is_shown_for_its_heading() -> None:
     showing, before longer ones that share more words by chance. Words of the page's title are none of it.
     """
     question = "How are prefix search, phrase search, languages, stemming, ranking and upkeep of an index compared?"
-    chance = "The index of languages has a search for stories about ranking. " + TALK
+    chance = "The index of languages has a prefix and, now and then, a search. " + TALK
     parts = [f"## {number}. Chapter {number}\n\n{chance}" for number in range(60)]
-    parts.insert(30, "## Engine prefix searches\n\nWrite an asterisk after the word.")
-    parts.insert(50, "## Engine storms\n\nWrite a comma after the word, or nothing.")
+    parts.insert(30, f"## Engine prefix searches\n\nWrite an asterisk after the word. {TALK}")
+    parts.insert(50, f"## Engine storms\n\nWrite a comma after the word, or nothing. {TALK}")
     text = "# The engine\n\n" + "\n\n".join(parts)
     sources = [source(reference(text), id="src-0", title="The engine")]
     request = analyze_input(sources, shown_tokens=3_000)

@@ -1,7 +1,6 @@
 """Analyses that are made again, opinions on sources, the life of gaps, and how runs end."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,14 +115,6 @@ def test_every_page_is_in_one_call_with_room_for_it(
     assert sorted(name for batch in batches for name in batch.ids) == sorted(page.id for page in pages if batches)
     assert all(batch.tokens <= max(analysis_tokens, LEAST_TOKENS) and len(batch.ids) <= 20 for batch in batches)
     assert sum(batch.tokens for batch in batches) <= reading_tokens + LEAST_TOKENS * len(pages)
-
-
-def test_a_long_page_that_several_sub_queries_found_gets_twice_the_room() -> None:
-    """It answers more of them; a page that fits whole gets its size, and one read before its best section."""
-    long = PageToRead(id="src-1", characters=400_000, query=0, rank=1)
-    assert [replace(long, found_by=count).tokens for count in (1, 2, 4)] == [6_000, 12_000, 12_000]
-    assert replace(long, characters=3_500, found_by=4).tokens == 1_000
-    assert replace(long, found_by=4, again=True).tokens == 2_000
 
 
 def test_a_model_does_not_write_from_what_rules_picked_after_a_limit() -> None:

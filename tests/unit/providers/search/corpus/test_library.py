@@ -97,6 +97,20 @@ async def test_titles_follow_the_question(library):
     assert len(await library.closest_titles("manual", "vacuum checkpoint notes index", 1)) == 1
 
 
+async def test_pages_of_links_come_last(library, folder):
+    """A cross-reference has every word of every question: it is found after all pages with content, and not named."""
+    lines = (f"- checkpoint log number {number} of all - wal.html#part{number}" for number in range(60))
+    (folder / "crossref.md").write_text("# Crossreference\n\nVacuum, log and checkpoint.\n\n" + "\n".join(lines))
+    (folder / "list.md").write_text("# List\n\n- the log - wal.html#log\n- vacuum - vacuum.html\n")
+    await library.refresh("manual")
+    hits = (await ask(library, "checkpoint of the log")).hits
+    assert hits[-1].title == "Crossreference"
+    assert [hit.rank for hit in hits] == list(range(1, len(hits) + 1))
+    titles = await library.closest_titles("manual", "checkpoint of the log", 9)
+    assert "List [list.md]" in titles
+    assert not any(title.startswith("Crossreference") for title in titles)
+
+
 async def test_a_snippet_speaks_of_the_query(library, folder):
     """It is the sentence with the rarest words of the question, not the beginning of the section; of a long sentence, the
     part around them.
