@@ -210,6 +210,8 @@ class CorrectedEntry(CompactModel):
     before: str
     """Hash of the entry with the draft's claims."""
     tried: list[TriedProposal] = []
+    actions: dict[int, CorrectionAction] = {}
+    """What a corrector proposed for each claim, by its index, tried or not."""
 
 
 class Correction(CompactModel):

@@ -2,7 +2,7 @@
 
 A claim is a sentence, a cell of a table, or a piece of a block quote up to its citations. Text with a citation is a
 claim in any form; text without one is a claim if it asserts something. The citation at the end of a paragraph or a list
-item counts for its sentences back to the citation before, and the citations of a row for its cells without any. The
+item counts for its sentences back to the citation before, and a citation in a cell of its own for its whole row. The
 first cell of a row names what the row is about: without a citation it is no claim. Bold lead words, and uncited
 sentences about the research itself under a heading such as *Gaps and limitations*, are no claims either.
 """
@@ -171,7 +171,7 @@ class _ClaimFinder:
 
     def _here(self, **of_cell: str) -> ClaimPlace:
         headings = [words for _, words in self._headings]
-        return ClaimPlace(headings=headings, leads=list(self._leads), **of_cell)
+        return ClaimPlace(headings=headings, leads=list(filter(None, self._leads)), **of_cell)
 
     # --- blocks -----------------------------------------------------------------------------------------------------
     def walk(self, blocks: Blocks) -> Iterator[ParsedClaim]:
@@ -234,14 +234,15 @@ class _ClaimFinder:
     def _row(self, row: tuple[Sentence, ...], heads: tuple[Sentence, ...]) -> Iterator[ParsedClaim]:
         """Yield the cells of a row that state something, each with the citations that count for it.
 
-        A citation in a cell of its own belongs to the cell before. The header, a row without citations and a row whose
-        first cell alone has words are one claim each, if any.
+        A citation in a cell of its own belongs to the cell before, and counts for cells without any. Writers cite cells
+        one by one: beside a cited cell, "no finding" is a word about the research. The header, a row without citations
+        and a row whose first cell alone has words are one claim each, if any.
         """
         cells = _group_cells(row)
-        marks = tuple(mark for cell in row for mark in cell.marks)
+        shared = tuple(mark for cell in row if not cell.words for mark in cell.marks)
         head = cells[0] if cells and cells[0][0] == 0 and not any(part.marks for part in cells[0][1]) else None
         stating = [cell for cell in cells if cell is not head]
-        if not heads or not marks or not stating:
+        if not heads or not any(cell.marks for cell in row) or not stating:
             yield from self._claim(row, only_cited=not heads, row=True)
             return
         names = [heads[column].words if column < len(heads) else "" for column in range(len(row))]
@@ -252,7 +253,7 @@ class _ClaimFinder:
             others = "; ".join(text for number, text in labelled.items() if number != column)
             yield from self._claim(
                 parts,
-                shared=marks,
+                shared=shared,
                 cell=True,
                 row_head=row[0].words if column else "",
                 place=self._here(row=others, column=names[column]),
@@ -289,7 +290,9 @@ class _ClaimFinder:
         evidence_ids = list(dict.fromkeys(key for mark in own or shared for key in mark.evidence_ids))
         words = (CELL_BREAK if row else " ").join(text for part in parts if (text := part.words))
         words = words.lstrip(".,;:!? ") if quoted else words
-        states = any(map(str.isalnum, words)) if cell else _asserts(words, self._language, introduces=introduces)
+        # A short cell with a citation of its row says something below its head.
+        states = cell and shared and any(map(str.isalnum, words))
+        states = states or _asserts(words, self._language, introduces=introduces)
         if own or (not only_cited and states):
             yield ParsedClaim(
                 id="",

@@ -138,9 +138,16 @@ class Chosen:
 
 
 def choose_corrections(
-    claims: Claims, tried: Sequence[checking.TriedProposal], answers: Answers, material: Material
+    claims: Claims,
+    tried: Sequence[checking.TriedProposal],
+    answers: Answers,
+    material: Material,
+    actions: Mapping[int, CorrectionAction] | None = None,
 ) -> Chosen:
-    """Choose for each claim the mildest proposal that passes, else a removal if it is wrong."""
+    """Choose for each claim the mildest proposal that passes, else a removal if it must go; others keep their mark.
+
+    `actions` are those that a corrector proposed, by the index of the claim.
+    """
     verdicts = conclude(claims, answers)
     proposals, corrections = dict[int, checking.Proposal](), dict[int, checking.Correction]()
     more_answers = dict[str, checking.ClaimAnswer]()
@@ -150,7 +157,7 @@ def choose_corrections(
         options = (item for item in in_order if item.proposal.number == number)
         passing = (_pass(item, claim, judged.verdict, answers) for item in options)
         passed = next((option for option in passing if option), None)
-        if passed is None and judged.verdict in WRONG and not (claim.row or claim.names_row):
+        if passed is None and _must_go(claim, judged.verdict, (actions or {}).get(number)):
             proposal = checking.Proposal(number=number, action=CorrectionAction.REMOVE, reason=judged.reason)
             passed = Passed(proposal, "", judged.verdict)
             removed.append(number)
@@ -174,6 +181,16 @@ def choose_corrections(
     undone = removed if len(with_evidence) > MAX_LOST else []
     made = [number for number in corrections if number not in undone]
     return Chosen([proposals[n] for n in made], [corrections[n] for n in made], more_answers, len(undone))
+
+
+def _must_go(claim: checking.ExtractedClaim, verdict: Verdict, action: CorrectionAction | None) -> bool:
+    """Return whether a claim without a remedy is removed: a contradicted one, and an unsupported one.
+
+    What a corrector keeps stays with its mark: it may be advice that the report leads to, which no passage states.
+    """
+    if claim.row or claim.names_row or verdict not in WRONG:
+        return False
+    return verdict is Verdict.CONTRADICTED or action is not CorrectionAction.KEEP
 
 
 @dataclass(frozen=True)
@@ -203,6 +220,9 @@ def _pass(
     if SCORES[worst] <= SCORES[previous] or SCORES[worst] < SCORES[enough]:
         return None
     if proposal.rest and not is_cut(claim.text, proposal):
+        return None
+    # What no passage contradicts is marked, not dropped.
+    if proposal.dropped and previous is not Verdict.CONTRADICTED:
         return None
     after = " ".join(part.text for part in main)
     if proposal.action is CorrectionAction.CITE:
@@ -443,7 +463,7 @@ def correct(
     stored yet.
     """
     claims = material.entry.claims
-    chosen = choose_corrections(claims, tried.tried, known, material)
+    chosen = choose_corrections(claims, tried.tried, known, material, tried.actions)
     changed = DraftText(draft).apply(claims, chosen.proposals, material.registry)
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))

@@ -84,7 +84,8 @@ class VerifyingActivities:
             draft = await self.content.get_text(material.entry.draft)
             tried = await asyncio.to_thread(try_proposals, draft, proposals, doubtful, material)
             claims = [claim for proposal in tried for claim in proposal.claims]
-            entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried)
+            actions = {proposal.number: proposal.action for proposal in reversed(proposals)}
+            entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried, actions=actions)
             stored_entry = await self.notebooks.write(entry)
             return await self._result(stored_entry, claims, select_open(claims, material, known), material)
 

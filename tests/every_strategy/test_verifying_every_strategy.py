@@ -194,10 +194,10 @@ async def test_a_draft_below_the_bar_is_revised_and_the_better_one_is_used(
     assert trial.state.draft.document == drafts[better]
 
 
-LONG: dict[str, Any] = {"output": {"target_words": 6_000}, "limits": {"max_sub_queries": 3}}
+LONG: dict[str, Any] = {"output": {"target_words": 6_000, "sections": ["How it works", "What it costs"]}}
 
 
-@pytest.mark.parametrize("name", ["supervisor", "orchestrator", "recursive"])
+@pytest.mark.parametrize("name", ["supervisor", "reflective", "orchestrator", "recursive"])
 async def test_sections_are_checked_while_the_frame_is_written(tmp_path: Path, name: str) -> None:
     """The frame is not answered before a checker was asked, and no statement is asked about a second time."""
     async with with_writer(tmp_path, name, "embroiders", **LONG) as trial:

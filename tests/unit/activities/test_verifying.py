@@ -212,15 +212,46 @@ def test_a_correction_names_what_it_drops() -> None:
         correct_it = Proposal(
             number=0, action=CorrectionAction.CORRECT, text="It keeps 128 MB.", evidence_ids=["ev-1"], dropped=named
         )
-        text, (correction,), _ = corrected_by(f"{BOTH} [ev-1].\n", [correct_it], Verdict.PARTIAL, *answers)
+        text, (correction,), _ = corrected_by(f"{BOTH} [ev-1].\n", [correct_it], Verdict.CONTRADICTED, *answers)
         assert text == "**Memory:** It keeps 128 MB [ev-1].\n"
         assert correction.dropped == dropped
+
+
+@pytest.mark.parametrize(("before", "is_taken"), [(Verdict.PARTIAL, False), (Verdict.CONTRADICTED, True)])
+def test_only_what_is_contradicted_is_dropped(before: Verdict, *, is_taken: bool) -> None:
+    """A statement supported in part keeps the rest, with its mark, where the corrector would say less."""
+    answers = [("Memory: it keeps", before, []), ("Memory: It keeps 128", Verdict.SUPPORTED, ["ev-1"])]
+    less = Proposal(
+        number=0, action=CorrectionAction.SOFTEN, text="It keeps 128 MB.", evidence_ids=["ev-1"], dropped="the choice"
+    )
+    text, corrections, _ = corrected_by(f"{BOTH} [ev-1].\n", [less], before, *answers)
+    assert [each.action for each in corrections] == [CorrectionAction.SOFTEN] * is_taken
+    assert ("Valkey" in text) is not is_taken
+
+
+@pytest.mark.parametrize(
+    ("verdict", "action", "goes"),
+    [
+        (Verdict.UNSUPPORTED, CorrectionAction.KEEP, False),
+        (Verdict.UNSUPPORTED, CorrectionAction.REMOVE, True),
+        (Verdict.UNSUPPORTED, CorrectionAction.CORRECT, True),
+        (Verdict.UNSUPPORTED, None, True),
+        (Verdict.CONTRADICTED, CorrectionAction.KEEP, True),
+        (Verdict.PARTIAL, CorrectionAction.REMOVE, False),
+    ],
+)
+def test_what_a_corrector_keeps_stays_marked(verdict: Verdict, action: CorrectionAction | None, *, goes: bool) -> None:
+    """Advice that the report leads to is stated by no passage; what a passage contradicts goes all the same."""
+    claims, material = material_with(to_plain_draft("Choose it for small stores. [ev-1]"))
+    actions = {} if action is None else {0: action}
+    chosen = choose_corrections(claims, [], answers_for(claims, verdict), material, actions)
+    assert [each.action for each in chosen.corrections] == [CorrectionAction.REMOVE] * goes
 
 
 ROWS = """| Store | Memory | Choice | Source |
 |---|---|---|---|
 | Main | 128 MB | over Redis | [ev-1] |
-| Valkey | 64 MB | picked by vendors [ev-2] | |
+| Valkey | 64 MB | picked by vendors | [ev-2] |
 """
 
 
@@ -252,7 +283,7 @@ def test_a_wrong_cell_is_corrected_in_its_place() -> None:
     known = answers_for(claims[:2], Verdict.SUPPORTED, "ev-1") | answers_for(claims[3:], Verdict.SUPPORTED, "ev-2")
     known |= answers_for(claims[2:3], Verdict.CONTRADICTED) | answers_for([claim], Verdict.SUPPORTED, "ev-1")
     _, corrected, _, text = correct(draft, material, CorrectedEntry(before="", tried=[tried]), known)
-    assert rows_of(text)[1] == ["Valkey", "128 MB [ev-1]", "picked by vendors [ev-2]", ""]
+    assert rows_of(text)[1] == ["Valkey", "128 MB [ev-1]", "picked by vendors", "[ev-2]"]
     assert {verdict.verdict for verdict in conclude(corrected.entry.claims, known)} == {Verdict.SUPPORTED}
 
 
@@ -266,7 +297,7 @@ def test_a_cell_is_never_split() -> None:
 @pytest.mark.parametrize(
     ("wrong", "rows"),
     [
-        (["64 MB"], [["Main", "128 MB", "over Redis", "[ev-1]"], ["Valkey", "–", "picked by vendors [ev-2]", ""]]),
+        (["64 MB"], [["Main", "128 MB", "over Redis", "[ev-1]"], ["Valkey", "–", "picked by vendors", "[ev-2]"]]),
         (["64 MB", "picked by vendors"], [["Main", "128 MB", "over Redis", "[ev-1]"]]),
     ],
 )

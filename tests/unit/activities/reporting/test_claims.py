@@ -43,7 +43,8 @@ def numbered(draft: str) -> tuple[list[ParsedClaim], WrittenText]:
         (f"Version 9.5, i.e. the old one, works [{A}]. Next.", ["Version 9.5, i.e. the old one, works [1]."]),
         (f"1. Item one [{A}].\n2. Item two [{B}]\n", ["Item one [1].", "Item two [2]"]),
         (f"| a | b |\n|---|---|\n| x | [{A}] |\n| y | z |\n", ["x | [1]"]),
-        (f"| a | b | c |\n|---|---|---|\n| x | y | z [{A}] |\n", ["y", "z [1]"]),
+        (f"| a | b | c |\n|---|---|---|\n| x | y | z [{A}] |\n", ["z [1]"]),
+        (f"| a | b | c | d |\n|---|---|---|---|\n| x | y | z | [{A}] |\n", ["y", "z | [1]"]),
         (f"> One. Two. [{A}]\n>\n> Three. [{B}]\n", ["One. Two. [1]", "Three. [2]"]),
         (f"> - one\n> - two\n>\n> [{A}]", ["one\n> - two\n>\n> [1]"]),
         (f"> One. [{A}] Invented.", ["One. [1] Invented."]),
@@ -114,9 +115,9 @@ TABLE = f"""It has these settings:
 
 
 def test_a_cell_is_judged_with_the_heads_of_its_row_and_column() -> None:
-    """A cell without a citation has those of its row, and a citation in a cell of its own belongs to the cell before."""
+    """A citation in a cell of its own belongs to the cell before, and counts for the cells of the row without any."""
     default, note, alone, uncited = find_claims(parse_draft(TABLE))
-    assert (default.words, default.evidence_ids, default.stated) == ("FULL", [B, A], "synchronous | FULL")
+    assert (default.words, default.evidence_ids, default.stated) == ("FULL", [A], "synchronous | FULL")
     assert (default.place.column, default.place.row) == ("Default", "Setting: synchronous; Note: is safe")
     assert default.place.leads == ["It has these settings:"]
     assert (note.words, note.evidence_ids, note.place.row) == ("is safe", [B, A], "Setting: synchronous; Default: FULL")
@@ -124,9 +125,16 @@ def test_a_cell_is_judged_with_the_heads_of_its_row_and_column() -> None:
     assert (uncited.words, uncited.row, uncited.evidence_ids) == ("other | 2", True, [])
 
 
+def test_an_uncited_cell_beside_cited_ones_is_no_claim() -> None:
+    """Where cells are cited one by one, "No finding" is a word about the research."""
+    rows = f"| Substrings | No finding | By trigrams [{A}] |\n| Languages | By dictionaries [{B}] | No finding |\n"
+    found = find_claims(parse_draft(f"| | One | Other |\n|---|---|---|\n{rows}"))
+    assert [claim.words for claim in found] == ["By trigrams", "By dictionaries"]
+
+
 def test_equal_cells_of_different_rows_are_different_statements() -> None:
     """The same word below another head, or in another row, says something else and is judged by itself."""
-    rows = f"| a | Yes [{A}] | Yes [{A}] |\n| b | Yes [{A}] | No |\n"
+    rows = f"| a | Yes [{A}] | Yes [{A}] |\n| b | Yes [{A}] | No [{A}] |\n"
     found = find_claims(parse_draft(f"| Name | Reads | Writes |\n|---|---|---|\n{rows}"))
     assert len({claim.subject for claim in found}) == len({claim.id for claim in found}) == len(found) == 4
 
