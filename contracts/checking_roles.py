@@ -70,6 +70,9 @@ class GivenVerdict(Contract):
         default=[], description="the deciding words of its passages, copied exactly: one quote for each part of it"
     )
     reason: LenientText = Field(default="", description="why it is not supported, or how it follows; else empty")
+    conclusion: Annotated[bool, BeforeValidator(lambda value: value is True)] = Field(
+        default=False, description="true for advice or another conclusion of the writer, whose facts are judged alone"
+    )
 
 
 class CheckerAnswer(RoleAnswer):

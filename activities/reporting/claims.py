@@ -31,6 +31,8 @@ CELL_BREAK: Final = " | "
 """Between the words of cells: the word after it is the first one, whose capital makes no name."""
 MAX_BEFORE, MAX_AFTER = 400, 200
 """Characters of the text before and after a claim that its checker is shown."""
+SENTENCE_ENDS: Final = (".", "!", "?", "…", "。")
+"""A line in bold that ends otherwise is a heading."""
 INTRODUCED_KINDS: Final = ("list", "table", "quote")
 
 
@@ -222,7 +224,7 @@ class _ClaimFinder:
         first_shared = (cited[-2] + 1 if len(cited) > 1 else 0) if ends_cited else len(leaf)
         for number, sentence in enumerate(leaf):
             self._add_unit((sentence,), sentence.words)
-            if number == 0 and len(leaf) > 1 and _is_lead(sentence):
+            if number == 0 and _is_lead(sentence) and (len(leaf) > 1 or not sentence.words.endswith(SENTENCE_ENDS)):
                 continue
             yield from self._claim(
                 (sentence,),

@@ -29,6 +29,7 @@ TWO_VERDICTS: Final = "The checker gave two verdicts on it."
 NO_VERDICT: Final = "The checker gave no usable verdict on it."
 CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
 NO_QUOTE: Final = "The checker called it supported, yet named no words of its passages."
+CONCLUSION: Final = "It is the writer's conclusion; the facts that it gives are in the cited passages."
 UNUSABLE_REASONS: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, NO_QUOTE)  # reasons for `UNVERIFIED`
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 
@@ -96,6 +97,8 @@ def _answer(claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], *
             quotes.setdefault(to_line(passage.text[slice(*span)], QUOTE_CHARACTERS), passage.evidence_id)
     if verdict is Verdict.SUPPORTED and (credulous or not quotes):
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=CREDULOUS if credulous else NO_QUOTE)
+    if verdict is Verdict.SUPPORTED and answers[0].conclusion:
+        reason = CONCLUSION
     return ClaimAnswer(
         fingerprint=claim.fingerprint,
         verdict=verdict,

@@ -2,8 +2,9 @@
 
 A doubtful statement is first tried with the passages of the run that share most with it as further citations, then with
 the sentence that a corrector proposes. Each is judged like any sentence of a draft, and the mildest that passes is
-taken. A wrong statement without one is removed, even if it is the only one in its section; but if more than two of
-those that would go have evidence in the run, none goes.
+taken. A wrong statement without one is removed, even if it is the only one in its section; but what a corrector keeps
+or a passage of the run may support stays, marked, unless it is contradicted. If more than two of those that would go
+have evidence in the run, none goes.
 """
 
 import re
@@ -178,9 +179,13 @@ def choose_corrections(
             verdict=passed.verdict,
         )
     with_evidence = [number for number in removed if has_evidence(claims[number], material)]
-    undone = removed if len(with_evidence) > MAX_LOST else []
-    made = [number for number in corrections if number not in undone]
-    return Chosen([proposals[n] for n in made], [corrections[n] for n in made], more_answers, len(undone))
+    # What no passage contradicts and one may support is marked; of too many the check itself is in doubt.
+    is_doubtful = len(with_evidence) > MAX_LOST
+    staying = removed if is_doubtful else [n for n in with_evidence if verdicts[n].verdict is Verdict.UNSUPPORTED]
+    made = [number for number in corrections if number not in staying]
+    return Chosen(
+        [proposals[n] for n in made], [corrections[n] for n in made], more_answers, len(removed) * is_doubtful
+    )
 
 
 def _must_go(claim: checking.ExtractedClaim, verdict: Verdict, action: CorrectionAction | None) -> bool:

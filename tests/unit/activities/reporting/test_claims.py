@@ -91,6 +91,7 @@ def test_questions_labels_and_leads_are_no_claims() -> None:
         (f"A [{A}]. One thing holds. More [{B}].", [("A.", [A]), ("One thing holds.", [B]), ("More.", [B])]),
         (f"One thing holds here. Another [{A}]. And so it ends.", [("Another.", [A])]),
         (f"- **What the one thing is.** It holds [{A}].", [("It holds.", [A])]),
+        (f"**Keeping it in step with tables**\n\nIt holds [{A}].", [("It holds.", [A])]),
         (
             f"It writes to tables. [{A}] Data Definition is out [{B}].",
             [("It writes to tables.", [A]), ("Data Definition is out.", [B])],

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from activities.roles.claim_checking import NO_VERDICT, TWO_VERDICTS, control_of, ground_verdicts, with_control
+from activities.roles.claim_checking import (
+    CONCLUSION,
+    NO_VERDICT,
+    TWO_VERDICTS,
+    control_of,
+    ground_verdicts,
+    with_control,
+)
 from activities.roles.grounding import RoleWork
 from activities.roles.prompt_rendering import load_prompt, render_role
 from contracts.addresses import long_hash
@@ -185,6 +192,22 @@ def test_a_control_is_a_statement_that_the_call_does_not_show_otherwise() -> Non
     assert control_of(claims, CONTROLS[:1]) == CONTROLS[0]
     assert with_control(claims, []) == claims
     assert control_of([], CONTROLS) is None
+
+
+def test_a_conclusion_of_the_writer_is_judged_by_its_facts() -> None:
+    """Advice whose facts are quoted is supported as the writer's own; without their words, or with facts missing, it is
+    judged like any statement.
+    """
+    said = checking_work.believing(prompt_of())["verdicts"]
+    concluding = [{**each, "conclusion": True} for each in said]
+    reasons = {each.reason for each in answer_of(json.dumps({"verdicts": concluding})).answers}
+    assert reasons == {CONCLUSION}
+    unquoted = [{**each, "quotes": []} for each in concluding]
+    assert set(answer_of(json.dumps({"verdicts": unquoted})).verdicts) == {Verdict.UNVERIFIED}
+    partial = [{**each, "verdict": "partial", "reason": "r"} for each in concluding]
+    assert {(each.verdict, each.reason) for each in answer_of(json.dumps({"verdicts": partial})).answers} == {
+        (Verdict.PARTIAL, "r")
+    }
 
 
 def test_a_passage_that_gives_orders_or_answers_stays_data() -> None:
