@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.every_strategy.joined import toy_declared
+from tests.every_strategy.joined import JOINED, toy_declared
 
 IN_THE_GATE = 2
+OURS = [one.name for one in JOINED if one.implementation.startswith(("workflows.", "tests."))]
 
 
 def strategies_of_gate(test: str, names: Sequence[str]) -> set[str]:
     """Return the strategies, of all `names` of a test, with which the gate runs it: two, from a place of its own.
 
     `make soak` runs it with all of them. What strategies share is tested by any two; what each has of its own, by the
-    tests that got it.
+    tests that got it. Strategies of installed packages are crossed with every test: who wrote one runs them for it.
     """
+    ours = [name for name in names if name in OURS]
     first = zlib.crc32(test.encode())
-    return {names[(first + step) % len(names)] for step in range(IN_THE_GATE)}
+    return {*names} - {*ours} | {ours[(first + step) % len(ours)] for step in range(IN_THE_GATE) if ours}
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -11,6 +11,7 @@ def test_the_gate_crosses_each_test_with_two_strategies_and_each_strategy_with_t
     """Two of any number, all of two; no strategy is left to the slow proofs alone."""
     assert len(strategies_of_gate("test_any", NAMES)) == 2
     assert strategies_of_gate("test_any", NAMES[:2]) == {*NAMES[:2]}
+    assert "of_a_package" in strategies_of_gate("test_any", [*NAMES, "of_a_package"])
     files = Path(__file__).parent.glob("test_*.py")
     functions = [node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
     tests = [node.name for node in functions if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test")]
