@@ -136,7 +136,7 @@ def test_the_image_is_built_from_what_is_there() -> None:
     assert set(packages) <= set(sources)
 
 
-def test_the_image_runs_as_nobody_special() -> None:
+def test_the_image_runs_under_an_account_without_rights() -> None:
     """A fixed account without a shell owns nothing but /data, where everything is written."""
     assert instruction("USER") == f"{ACCOUNT}:{ACCOUNT}"
     assert "RESEARCH_HOME=/data" in instruction("ENV").split()

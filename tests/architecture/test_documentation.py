@@ -241,7 +241,7 @@ def test_the_export_holds_the_language_and_the_library_and_is_repeated_without_a
     assert contents(folder) == before
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_of_another_account_is_not_changed(tmp_path: Path) -> None:
     """A folder with other files is refused: nothing in it is removed or overwritten."""
     own = tmp_path / "notes.txt"
     own.write_text("mine")

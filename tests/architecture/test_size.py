@@ -78,6 +78,23 @@ def test_docstrings_are_plain_english() -> None:
     assert len(questions) <= MOST_QUESTIONS * len(texts), questions[:20]
 
 
+OLD_WORDS = frozenset(
+    "heard hear hears told said nobody somebody whoever meanwhile anew stood stands wish wishes borne begun kept held".split()
+)
+"""Words of an old dialect, which are no terms of the field."""
+
+
+def test_names_of_tests_are_plain_english() -> None:
+    """A failed test is read by its name first: it says what does not hold in words of the field."""
+    names = [
+        node.name
+        for path in python_files("tests")
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+    ]
+    assert [name for name in names if not OLD_WORDS.isdisjoint(name.split("_"))] == []
+
+
 def test_recordings_are_small() -> None:
     """What is recorded for tests takes a megabyte at most: nobody reads more."""
     recorded = [path for path in (ROOT / "tests").rglob("*") if path.suffix in {".gz", ".json", ".txt", ".md", ".html"}]

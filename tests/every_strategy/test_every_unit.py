@@ -31,7 +31,7 @@ WISH = "What is the default of freeze_max_age?"
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tmp_path: Path, name: str) -> None:
+async def test_stopped_in_any_unit_it_reports_its_findings_and_can_be_continued(tmp_path: Path, name: str) -> None:
     """The outcome says how much that is; resumed, it finds what an undisturbed run finds (X-4, S0-131)."""
     whole = await whole_run(tmp_path / "whole", name)
     for unit in units_of(whole):
@@ -50,7 +50,7 @@ async def test_stopped_in_any_unit_it_reports_what_is_there_and_goes_on_later(tm
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_cancelled_in_any_unit_it_calls_nobody_and_goes_on_later(tmp_path: Path, name: str) -> None:
+async def test_cancelled_in_any_unit_it_makes_no_call_and_can_be_continued(tmp_path: Path, name: str) -> None:
     """The session is kept at once and no call begins; resumed, it finds what an undisturbed run finds (C0-20)."""
     whole = await whole_run(tmp_path / "whole", name)
     for unit in units_of(whole):
@@ -67,7 +67,7 @@ async def test_cancelled_in_any_unit_it_calls_nobody_and_goes_on_later(tmp_path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_words_in_any_unit_are_heard(tmp_path: Path, name: str) -> None:
+async def test_guidance_in_any_unit_is_followed(tmp_path: Path, name: str) -> None:
     """What a person asks for is planned or searched for, or the report says that it was not looked for (S0-081)."""
     whole = await whole_run(tmp_path / "whole", name)
     assert not any("freeze_max_age" in text for text in whole.world.corpus.searches)

@@ -78,7 +78,7 @@ async def test_a_retry_undoes_the_report_that_was_written_beside(
 
 
 @pytest.mark.parametrize("action", ["proceed", "retry"])
-async def test_cancelled_at_any_call_beside_it_goes_on_later(
+async def test_cancelled_at_any_call_beside_it_can_be_continued(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     """Whether the reflection or the report was done, or neither: the resumed run gives the same report."""

@@ -140,7 +140,7 @@ async def test_a_page_that_is_gone_counts_as_archived(tmp_path: Path) -> None:
     assert not any("The Autovacuum Daemon" in line for line in again["limitations"])
 
 
-async def test_a_refresh_that_is_cancelled_goes_on(tmp_path: Path) -> None:
+async def test_a_cancelled_refresh_can_be_continued(tmp_path: Path) -> None:
     """Cancelled before the changed page is analyzed, it is resumed: the changes are those since before the refresh."""
     corpus = ChangingCorpus()
     async with trial_of(tmp_path, "living", EngineKind.MODEL.value, corpus=corpus, gates=GATES) as trial:

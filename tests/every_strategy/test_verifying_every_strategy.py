@@ -67,7 +67,7 @@ async def test_what_its_writer_makes_up_is_corrected(tmp_path: Path, name: str) 
 
 @pytest.mark.parametrize("name", TWO_MODELLED)
 @pytest.mark.parametrize("verify", ["light", "off"])
-async def test_a_report_that_its_sources_do_not_bear_out_is_not_completed(
+async def test_a_report_that_its_sources_do_not_support_is_not_completed(
     tmp_path: Path, name: str, verify: str
 ) -> None:
     """The outcome follows the verdicts; without a check the report says so below its title (X-8)."""

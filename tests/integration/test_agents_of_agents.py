@@ -58,7 +58,7 @@ def levels_of(status: ResearchStatus) -> list[tuple[int, AgentProgress]]:
 
 
 @pytest.mark.parametrize("ending", ["stop", "cancel"])
-async def test_every_level_is_shown_and_heard_when_the_run_is_to_end(
+async def test_every_level_is_shown_and_gets_messages_when_the_run_is_to_end(
     client: Client, tmp_path: Path, ending: str
 ) -> None:
     """Status and plan show all levels at work; stopped, the findings of the lowest ones are there in time (S4-041)."""

@@ -125,7 +125,7 @@ async def test_a_living_report_is_followed_text_by_text(client: Client, tmp_path
         (names.RESEARCH_AGENT, ["agent"], ""),
     ],
 )
-async def test_what_nobody_can_mean_ends_at_once(
+async def test_an_unusable_request_ends_the_run_at_once(
     client: Client, tmp_path: Path, workflow: str, arguments: list[object], line: str
 ) -> None:
     """Nothing that a client can send leaves a run hanging: it fails with `path: message` and repeats nothing of it."""

@@ -220,7 +220,7 @@ def is_free(port: int) -> bool:
     return False
 
 
-async def test_a_taken_port_is_said(server_home: Path) -> None:
+async def test_a_port_in_use_is_reported(server_home: Path) -> None:
     """A server whose port another program took while it was dead comes back elsewhere, and its users are told so."""
     before = await ensure_server(server_home)
     os.kill(before.pid, signal.SIGKILL)

@@ -68,7 +68,7 @@ async def test_a_run_of_another_version_says_what_continues_it(client: ResearchC
             await client.handle("run-1").status()
 
 
-async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> None:
+async def test_a_run_answers_queries_and_messages_and_can_be_cancelled(client: ResearchClient) -> None:
     """Queries, updates and cancel, and a result for a run that returned none, from the record if there is one (S0-123)."""
     stored = ResearchResult(
         research_id="run-1", outcome=Outcome.CANCELLED, stop_reason=StopReason.USER_CANCELLED, report="# So far"
@@ -101,7 +101,7 @@ async def test_a_run_can_be_asked_told_and_cancelled(client: ResearchClient) -> 
                 await too_late
 
 
-async def test_a_run_that_has_not_begun_can_be_stopped(client: ResearchClient) -> None:
+async def test_a_run_that_has_not_started_can_be_stopped(client: ResearchClient) -> None:
     """Where nobody prepares it there is nothing to report, and a stop ends it at once (X-4)."""
     async with working(client.temporal):
         handle = await client.start({"query": "Why?"}, "run-1")

@@ -298,7 +298,7 @@ def test_an_update_that_breaks_a_rule_is_refused_with_the_reason(runs: dict[str,
     assert len(seen.texts) >= 10
 
 
-async def test_a_resumed_run_says_nothing_twice(server: Server, tmp_path: Path) -> None:
+async def test_a_resumed_run_repeats_no_event(server: Server, tmp_path: Path) -> None:
     """Notes that rules wrote at a forced end are not written once more by the turn that the end cut short (S0-131)."""
     temporal = await Client.connect(server.address, data_converter=DATA_CONVERTER)
     request: dict[str, Any] = {

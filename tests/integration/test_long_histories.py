@@ -71,9 +71,7 @@ async def test_continue_as_new_repeats_nothing(client: Client, tmp_path: Path) -
     assert result.counts == whole.counts
 
 
-async def test_what_is_asked_while_the_history_starts_anew_is_heard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_messages_during_a_new_history_are_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that was acknowledged between the last save and the new history is not lost with the old one (S0-081)."""
     async with short_histories() as client, MessagesApi("gaps") as api:
         world = model_world(tmp_path, api.base_url)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.integration
 REQUEST = {"query": QUESTION, "corpus": "manual", "gates": {"think": "rules"}}
 
 
-async def test_cancel_keeps_the_state_and_resume_goes_on(client: Client, tmp_path: Path) -> None:
+async def test_cancel_saves_the_state_and_resume_continues(client: Client, tmp_path: Path) -> None:
     """Canceled for Temporal, the session kept, and a resumed run repeats no completed call; front ends see a cancelled
     run that can be resumed (S0-012, S0-021, S0-031, S0-123, S0-124, S0-128 to S0-131, S2-052, C2-4).
     """
@@ -78,7 +78,7 @@ async def test_accepted_words_outlive_the_end(client: Client, tmp_path: Path, en
     assert any("zebra" in gap.description for gap in state.gaps)
 
 
-async def test_a_steered_run_hears_words_and_refuses_what_is_none(client: Client, tmp_path: Path) -> None:
+async def test_a_run_accepts_guidance_and_refuses_what_is_none(client: Client, tmp_path: Path) -> None:
     """Bytes, numbers and lists in place of words are refused before they come into the run; words reach the next call
     of the model, and the run completes (S0-081).
     """

@@ -118,12 +118,12 @@ def test_each_costs_its_deadline_at_most(results: Results) -> None:
     assert max(results.seconds.values()) < WALL_SECONDS + 1 + FETCHING_SECONDS < START_GRACE_SECONDS
 
 
-def test_others_are_read_meanwhile(results: Results) -> None:
+def test_other_documents_are_read_at_the_same_time(results: Results) -> None:
     """After each hostile document, and while another one is being read, a good page is read."""
     assert results.good_reads == len(POISON)
 
 
-def test_the_loop_goes_on_meanwhile(results: Results) -> None:
+def test_the_event_loop_continues_during_the_work(results: Results) -> None:
     """No document is parsed in the loop, so heartbeats go out in time, whatever the children do."""
     assert results.longest_turn < LONGEST_TURN
 

@@ -72,7 +72,7 @@ def identity() -> str:
     return f"w-{uuid.uuid4().hex[:8]}"
 
 
-async def test_a_run_whose_thread_was_held_up_goes_on(client: Client) -> None:
+async def test_a_run_whose_thread_was_blocked_continues(client: Client) -> None:
     """A loaded machine has no time for a workflow's thread now and then: that is no deadlock, and costs nothing else."""
     HeldUp.seconds.append(2.5)
     async with run_pools(client, PoolContents(workflows=[HeldUp]), ("workflows",), grace=timedelta()):

@@ -40,7 +40,7 @@ async def asked(handle: Handle) -> int:
     return status.waiting.plan_version
 
 
-async def test_nobody_outside_hears_of_a_run_before_its_plan_is_approved(client: Client, tmp_path: Path) -> None:
+async def test_nothing_leaves_before_the_plan_is_approved(client: Client, tmp_path: Path) -> None:
     """No search, page, robots.txt or look at a provider before, also through the loss of all workers.
 
     On a server, because only composed workers have all that connects anywhere (X-2).
@@ -137,9 +137,7 @@ async def test_a_plan_is_edited_and_approved_at_the_command_line(
     assert named == [[True, False], [False, True]]
 
 
-async def test_a_scope_is_edited_until_nothing_stands_against_it(
-    client: Client, server: Server, tmp_path: Path
-) -> None:
+async def test_a_scope_is_edited_until_no_objection_is_left(client: Client, server: Server, tmp_path: Path) -> None:
     """At the command line: an approval names the query and what to split, nothing overrules what was computed, and an
     edit is judged under its own version (S4-006, S4-008, C4-10).
     """

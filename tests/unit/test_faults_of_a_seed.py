@@ -13,7 +13,7 @@ def test_a_seed_draws_every_kind_and_strategy_and_the_same_again() -> None:
     assert "disk" not in {fault.kind for fault in draw_faults(36, 20, "file", can_mount=False)}
 
 
-def test_an_answer_is_paid_twice_unless_a_kill_kept_it_from_the_journal() -> None:
+def test_no_answer_is_paid_twice_unless_a_kill_lost_it() -> None:
     """Neither a kill long after the answer excuses a second payment, nor one at which everything was written."""
     unwritten, written = Kill(100.0, 1, [], 100.0), Kill(100.0, 0, [], 100.0)
     assert paid_again([[99.5, 120.0], [50.0]], [unwritten]) == (0, 1)

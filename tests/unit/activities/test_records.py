@@ -235,7 +235,7 @@ async def test_a_run_that_may_begin_has_a_session(records: Records) -> None:
     assert await records.world.sessions.load("r-2") is None
 
 
-async def test_a_history_that_goes_on_changes_nothing(records: Records) -> None:
+async def test_a_history_that_continues_changes_nothing(records: Records) -> None:
     """The next history of a run gets the stored resolution, whatever the request says; a resumption resolves again."""
     stored = await records.keep(phase="analysis")
     more = {"continue_from": "r-1", "limits": {"max_iterations": 7}}

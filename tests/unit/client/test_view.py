@@ -131,7 +131,7 @@ def test_the_live_view_shows_status_and_news() -> None:
     assert "waiting for the first answer of a worker" in shown(None)
 
 
-def test_what_models_were_shown_is_said_when_it_is_not_all() -> None:
+def test_the_share_of_shown_content_is_stated_if_it_is_not_all() -> None:
     """A line in the live view below `full`, with what helps below a half; in a log once for each band (S0-166)."""
     lines: list[str] = []
     sink, live = PlainSink(lines.append), list[bool]()

@@ -69,7 +69,7 @@ async def test_a_child_that_gets_no_processor_time_is_an_outage() -> None:
         assert await pool.call("tests.fakes.killers:stop_as", child, returns=TEXT, seconds=20) == "alive"
 
 
-async def test_a_child_that_is_paused_for_longer_than_its_processor_time_goes_on() -> None:
+async def test_a_child_paused_for_longer_than_its_processor_time_continues() -> None:
     """Only processor time is short: a call that a busy machine holds up for twice that time returns its result."""
     async with SubprocessPool(1, cpu_seconds=1) as pool:
         assert await pool.call("tests.fakes.killers:pause", 2.0, returns=TEXT) == "alive"

@@ -179,7 +179,7 @@ def test_levels_are_made_of_the_words_of_the_text(text: str) -> None:
     assert sizes[-1] == 0
 
 
-def test_the_sentences_that_speak_of_the_question_stay() -> None:
+def test_the_sentences_about_the_question_stay() -> None:
     """A headline is the sentence with the rare words of the question; estimates add up."""
     headline = shortened(TEXT, Level.HEADLINE, "wraparound of transaction ids")
     assert headline.endswith("Vacuum prevents wraparound of transaction ids.")

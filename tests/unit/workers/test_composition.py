@@ -76,7 +76,7 @@ async def test_workers_of_a_machine_share_a_file(tmp_path: Path) -> None:
         ("s3://key:secret@bucket/research/?region=eu", "s3://bucket/research/sessions"),
     ],
 )
-def test_front_ends_hear_where_sessions_are_and_no_credentials(tmp_path: Path, url: str | None, place: str) -> None:
+def test_front_ends_get_the_place_of_sessions_and_no_credentials(tmp_path: Path, url: str | None, place: str) -> None:
     """The folder or the store that sessions are written to (S2-054)."""
     settings = Settings(home=tmp_path, content_url=url and url.format(home=tmp_path))
     assert configuration_of(settings).collection == place.format(home=tmp_path)

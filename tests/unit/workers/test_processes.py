@@ -41,7 +41,7 @@ def test_the_home_is_private_and_reports_are_the_persons(tmp_path: Path) -> None
     assert [mode(tmp_path / name) for name in ("out", "out/report.md")] == [0o755, 0o644]
 
 
-def test_the_end_waits_for_no_thread_that_nobody_needs() -> None:
+def test_the_end_of_a_process_waits_for_no_unneeded_thread() -> None:
     """A blocking call that goes on for ever delays neither the loop's end nor the result."""
     never = threading.Event()
 

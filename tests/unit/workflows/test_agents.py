@@ -59,7 +59,7 @@ async def turns(number: int = 400) -> None:
         await asyncio.sleep(0)
 
 
-async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> None:
+async def test_an_agent_gets_its_task_and_nothing_else(tmp_path: Path) -> None:
     """No word of question, plan, guidance or another task is in what it, or a model for it, is given (S3-009, S3-010)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
@@ -89,7 +89,7 @@ async def test_an_agent_is_told_its_task_and_nothing_else(tmp_path: Path) -> Non
     assert all(result.usage.model_calls == 1 for result in results)
 
 
-async def test_an_agent_knows_how_large_calls_are_and_tells_its_run(tmp_path: Path) -> None:
+async def test_an_agent_knows_how_large_calls_are_and_reports_it_to_its_run(tmp_path: Path) -> None:
     """What is reserved for a call of an agent follows the calls of its run, and the other way round."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
@@ -143,7 +143,7 @@ async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
     assert run.state.agents[0].status is AgentStatus.DONE
 
 
-async def test_at_the_hard_limit_nobody_waits_and_what_comes_late_is_left_out(tmp_path: Path) -> None:
+async def test_at_the_hard_limit_the_run_does_not_wait_for_late_results(tmp_path: Path) -> None:
     """A stub in its place, others go on; findings that come late are discarded, their cost counts (S3-030)."""
     world = World(tmp_path)
     run = await run_of(world)

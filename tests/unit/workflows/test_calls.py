@@ -126,7 +126,7 @@ def test_json_and_nothing_are_read() -> None:
         (sent(b"{"), "Expecting property name"),
     ],
 )
-def test_what_is_no_json_is_said_to_be_none(value: RawValue, problem: str) -> None:
+def test_text_that_is_no_json_is_named_as_such(value: RawValue, problem: str) -> None:
     """A ValueError with the problem, whatever was sent: nothing of it ends a workflow task."""
     with pytest.raises(ValueError, match=problem):
         decode_json(value)

@@ -66,7 +66,7 @@ def run_over(save: Any) -> ResearchRun:
     return ResearchRun(states.state(), Inbox(), InProcessHost({SAVE: save}))
 
 
-async def test_a_session_that_somebody_else_wrote_is_written_anew() -> None:
+async def test_a_session_that_another_process_wrote_is_written_again() -> None:
     """A change of a state that is not stored any more is never applied: the whole state is sent."""
     session = KeptSession()
     run = run_over(session.save_session)
@@ -81,7 +81,7 @@ async def test_a_session_that_somebody_else_wrote_is_written_anew() -> None:
     assert [bool(request.change.base) for request in session.saves] == [False, False, True]
 
 
-async def test_a_save_that_fails_is_told_and_the_next_one_holds_everything() -> None:
+async def test_a_save_that_fails_is_reported_and_the_next_one_is_complete() -> None:
     """A checkpoint that is lost ends no run, and what it would have held comes with the next."""
     session, broken = KeptSession(), True
 

@@ -278,7 +278,7 @@ async def test_a_review_asks_the_reporter_section_by_section(tmp_path: Path) -> 
         await assert_bounded(trial.world, updates_in(trial.run))
 
 
-def test_a_remark_reaches_the_sections_that_it_speaks_of() -> None:
+def test_a_remark_reaches_the_sections_that_it_is_about() -> None:
     """One that names no subject of a heading reaches all, and a section without a remark is not asked."""
     outline = ["How backups are made", "Restoring to a point in time", "Costs"]
     restore, general = (

@@ -182,7 +182,7 @@ async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
     assert unread_candidates(run.state, run.resolved.limits) == []
 
 
-async def test_what_was_finished_before_an_interruption_is_kept() -> None:
+async def test_work_that_ended_before_an_interruption_counts() -> None:
     """The deadline drops the straggler alone; a resumed run neither searches nor reads again (S0-100, S0-128, S0-133)."""
     shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]}, slow="corpus:m/b")
     run = run_with(shelf)

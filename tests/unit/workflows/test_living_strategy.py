@@ -57,7 +57,7 @@ async def test_the_agent_sees_the_text_of_the_sections_that_it_has_written_to(tm
         assert " ".join(shown).split()[3] in draft
 
 
-async def test_the_agent_hears_what_is_left_after_each_answer(tmp_path: Path) -> None:
+async def test_the_agent_gets_what_is_left_after_each_answer(tmp_path: Path) -> None:
     """The pages that it may still fetch, its turns, and the queries of the plan that it has not asked."""
     trial, bodies = await run_of(tmp_path)
     assert "Left: " not in str(bodies[0]["messages"])
@@ -170,7 +170,7 @@ async def test_notes_that_fit_no_update_are_named(tmp_path: Path, engine: str) -
     assert any(heading in line for heading in state.plan.outline)
 
 
-async def test_nobody_judges_gaps_without_a_model(tmp_path: Path) -> None:
+async def test_gaps_are_not_judged_without_a_model(tmp_path: Path) -> None:
     """Rules search every query; the reason of the end does not say that gaps were judged."""
     trial = await undisturbed(tmp_path, "living", gates={"approve": "none"})
     assert trial.state.unaddressed_gaps()

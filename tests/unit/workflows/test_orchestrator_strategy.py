@@ -196,9 +196,7 @@ async def test_a_page_is_read_for_a_purpose_and_again_for_another(
     assert trial.state.counts().sources == 1
 
 
-async def test_nothing_is_said_of_a_page_beyond_what_was_read_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_no_page_is_described_beyond_what_was_read_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page speaks about the task nowhere only if all of it was shown; what it leaves open comes back with it."""
     gap = {"description": "Whether part 9 can be mended", "suggested_queries": [], "priority": 1, "kind": "question"}
     monkeypatch.setattr(model_work, "analysis", lambda *_, **__: {"findings": [], "gaps": [gap]})
@@ -250,7 +248,7 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     assert state.result.outcome is Outcome.FAILED
 
 
-async def test_a_thought_stands_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_thought_is_a_block_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beside another call only the thought counts; every call is answered by the run itself (S3-013, S3-015, S3-060)."""
     agent = ("research_agent", {"task": TASKS[0]})
     _, host, api = await directed(monkeypatch, tmp_path, plays([agent, THOUGHT], [agent], REPORT))
@@ -466,7 +464,9 @@ async def test_no_question_is_cut_into_lines_or_stripped_of_its_digits(
         assert (await trial.asked()).questions == questions
 
 
-async def test_a_model_hears_of_a_wish_in_its_next_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_model_gets_a_request_of_a_person_in_its_next_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is told the new step, and the report is refused until an agent was sent for it."""
     for_all = ("research_agent", {"task": TASKS[0], "steps": [1, 2, 3]})
     for_wish = ("research_agent", {"task": "What does a base backup of a cluster copy?", "steps": [4]})
@@ -517,7 +517,7 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
     assert not any(canary in record.task.text for record in trial.state.agents)
 
 
-async def test_an_agent_that_cannot_begin_is_told_and_the_others_count(
+async def test_an_agent_that_cannot_start_is_reported_and_the_others_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its call is answered with what happened, nothing of the others is lost (S3-022, S3-045)."""

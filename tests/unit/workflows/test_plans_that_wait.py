@@ -31,7 +31,7 @@ async def outlined(folder: Path, engine: str = "model", name: str = "living", **
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
-async def test_a_plan_costs_no_search_and_waits_without_being_told_to(tmp_path: Path, engine: str) -> None:
+async def test_a_plan_costs_no_search_and_waits_by_default(tmp_path: Path, engine: str) -> None:
     """A model may be asked for the plan; nothing is searched or read before a person says yes; the same run goes on then
     (S2-001, S2-002, S2-015, S2-016, X-1, X-25).
     """
@@ -138,7 +138,7 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         trial.assert_completed()
 
 
-async def test_a_cancelled_run_waits_for_nobody(tmp_path: Path) -> None:
+async def test_a_cancelled_run_names_no_command_that_it_cannot_follow(tmp_path: Path) -> None:
     """Its stored plan, status and details name no command that it cannot hear; the plan itself is still shown."""
     async with outlined(tmp_path) as trial:
         await trial.asked()

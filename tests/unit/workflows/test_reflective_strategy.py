@@ -199,7 +199,9 @@ async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
     assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
 
 
-async def test_the_planner_hears_why_the_plan_is_adjusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_planner_gets_the_reason_for_adjusting_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Reasoning, suggested changes and what the steps observed are in its request; the brief stays (S1-016, S1-058)."""
     reflections(monkeypatch, "adjust", "continue")
     plans = answers(monkeypatch, "steps", lambda sensible, call: sensible | {"thought": f"thought {call}"})
@@ -245,7 +247,7 @@ async def test_the_last_adjustment_is_coerced(tmp_path: Path, monkeypatch: pytes
     assert {step.status for step in state.plan.steps} == {NodeStatus.COMPLETED}
 
 
-async def test_nobody_is_asked_where_one_decision_alone_is_possible(
+async def test_no_model_is_asked_where_only_one_decision_is_possible(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the last step of the last plan the report is written at once, and before the least number of steps the next
@@ -389,14 +391,14 @@ def test_a_step_that_finds_what_was_known_is_shown_so(found: int, known: int, sh
     assert describe_unit(state, UnitKind.STEP, "step-1") == f"{shown}Research limits"
 
 
-async def test_the_planner_hears_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_planner_gets_the_coordinators_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What earlier turns add to the question is not lost: the coordinator says it in its own words (S1-008)."""
     adds(monkeypatch, "classification", brief="The engine is the one of the manual.")
     trial, _, _ = await conducted(tmp_path, depth="light", context=[Turn(question="Which?", answer="X")])
     assert "The engine is the one of the manual." in prompts(trial, "step_planner")[0]
 
 
-async def test_an_answer_that_nobody_gives_is_no_answer(tmp_path: Path) -> None:
+async def test_unusable_answers_of_the_responder_fail_the_run(tmp_path: Path) -> None:
     """A responder whose answers cannot be used leaves a failed run, not an empty one that is called completed."""
     _, state, _ = await conducted(tmp_path, by_role={"responder": "empty"}, mode="direct")
     assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
@@ -514,7 +516,7 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
     ]  # fmt: skip
 
 
-async def test_what_is_left_open_is_said_after_resuming_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_questions_are_stated_after_resuming_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How an ambiguous question was taken stands in the report of every run of the session (C1-9)."""
     adds(monkeypatch, "classification", is_ambiguous=True, clarifying_questions=["Which engine?"])
     async with trial_of(tmp_path, "reflective", "model") as trial:

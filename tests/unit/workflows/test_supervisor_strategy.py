@@ -390,7 +390,7 @@ def test_a_model_is_asked_where_something_is_open(phase: Phase, open_gaps: bool,
         assert is_reflected_on(made, checked) is expected
 
 
-def test_nobody_is_asked_for_more_findings_than_there_are() -> None:
+def test_pages_without_further_findings_are_not_read_again() -> None:
     """What was read and has no more is not read again; a failed analysis is, without a word about the failure."""
     made = analyzed(2, Confidence.LOW)
     made.plan = states.plan(states.sub_query("a question", finding_count=1))
@@ -579,7 +579,7 @@ def said(origin: str, *texts: str, role: str = "", iteration: int = 0) -> list[G
     return [Guidance(origin=origin, phase=Phase.ANALYSIS, text=text, role=role, iteration=iteration) for text in texts]
 
 
-def test_what_is_said_again_stands_once_and_counts_as_new() -> None:
+def test_a_repeated_statement_is_listed_once_and_counts_as_new() -> None:
     """A hook that says the same each time does not push everything else out."""
     known = said("hook", "too few sources", "no high confidence")
     told = with_guidance(known, *said("hook", "too few sources"))
@@ -587,7 +587,7 @@ def test_what_is_said_again_stands_once_and_counts_as_new() -> None:
     assert len(with_guidance(known, *said("model", "too few sources"))) == 3
 
 
-def test_a_persons_wish_gives_way_to_newer_wishes_alone() -> None:
+def test_a_request_of_a_person_gives_way_to_newer_requests_alone() -> None:
     """However much models and hooks say, the wish is shown (S0-081)."""
     wish = said("person", "look at the appendix")
     known = wish

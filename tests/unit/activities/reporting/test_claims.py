@@ -271,7 +271,7 @@ LETTERS = {"-" if verdict is Verdict.UNVERIFIED else verdict.value[0]: verdict f
         ("", "", True),
     ],
 )
-def test_a_report_is_borne_out_or_not(answer: str, rest: str, borne_out: bool) -> None:
+def test_a_report_is_supported_or_not(answer: str, rest: str, borne_out: bool) -> None:
     """A contradiction, an unsupported answer, or a fifth of unsupported statements is too much; doubt alone is not."""
     judged = [CountedClaim(verdict, CheckMethod.RULES, 1, "Summary") for verdict in map(LETTERS.__getitem__, answer)]
     judged += [CountedClaim(verdict, CheckMethod.RULES, 1, "More") for verdict in map(LETTERS.__getitem__, rest)]

@@ -128,7 +128,7 @@ def test_what_was_not_searched_is_named() -> None:
     assert "Not searched" not in rendered().markdown
 
 
-def test_engine_is_told_by_role() -> None:
+def test_the_engine_is_listed_by_role() -> None:
     """A report says which engine did which role, and which wishes only a writing model could have met."""
     wishes = {"output": Output(language="de"), "constraints": Constraints(audience="nurses")}
     asked = make_resolved().model_copy(update=wishes)
@@ -139,7 +139,7 @@ def test_engine_is_told_by_role() -> None:
     assert "Not applied" not in rendered(resolved=asked, engine_by_role={"synthesizer": "model"}).markdown
 
 
-def test_what_sources_disagree_about_is_said() -> None:
+def test_disagreement_of_sources_is_stated() -> None:
     """Both sides of what an analysis linked are shown, once; a link to nothing is none."""
     first, second = list(SAMPLE.sources.values())[:2]
     findings = [
@@ -154,7 +154,7 @@ def test_what_sources_disagree_about_is_said() -> None:
     assert f"“The store keeps 512 MB of pages.” ({second.title})" in line
 
 
-def test_what_was_not_checked_is_said() -> None:
+def test_unchecked_claims_are_stated() -> None:
     """How many cited statements are quotations, and what the rules say of the others (invariant 15)."""
     expected = "Cited statements: 10; word for word the cited passage: 6. Of the others rules judged 4 and a model 0,"
     assert expected in rendered().markdown
@@ -177,7 +177,7 @@ def test_corrections_are_listed_with_their_places() -> None:
     assert "correct: It is 9. → It is 8. (no longer said: 9)" in text
 
 
-def test_what_was_removed_from_the_draft_is_said() -> None:
+def test_text_removed_from_the_draft_is_listed() -> None:
     """Markers, addresses and lists of sources of the writer's own are gone, and counted among the limitations (X-7)."""
     draft = f"# T\n\nTold [{SAMPLE.rule.id}] [7]. See https://evil.test/.\n\n## References\n\n1. Smith, *Made up*.\n"
     text = rendered(draft).markdown
@@ -286,7 +286,7 @@ def test_only_what_is_doubtful_is_marked_and_the_rest_is_counted_once() -> None:
     assert "could not be decided" not in rendered(draft, resolved=make_resolved(verify=Verify.OFF)).markdown
 
 
-def test_the_engine_of_a_role_is_told_by_its_answers() -> None:
+def test_the_engine_of_a_role_follows_from_its_answers() -> None:
     """A role that a model did is not called its opposite for one answer without it; their number is named."""
     text = rendered(
         engine_by_role={"analyzer": "model", "planner": "extractive"}, rule_answers={"analyzer": 2}

@@ -175,7 +175,7 @@ def test_a_checker_to_whom_everything_is_supported_is_believed_in_nothing(count:
     assert answer_of(json.dumps(answer), claims).verdicts == ["unsupported", *["unverified"] * (count - 1)]
 
 
-def test_nobody_learns_where_the_control_stands() -> None:
+def test_the_place_of_the_control_is_secret() -> None:
     """Its place changes with the claims; the same claims make the same prompt, so that its journalled answer is read."""
     assert prompt_of() == prompt_of()
     places = set()

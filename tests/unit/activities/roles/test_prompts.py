@@ -172,7 +172,7 @@ OVERVIEW = CorpusOverview(
 )
 
 
-def test_whoever_chooses_searches_knows_what_is_searched() -> None:
+def test_roles_that_choose_searches_know_what_is_searched() -> None:
     """Planners, the researcher, the librarian and the refiner are shown the collection, and whether the web is searched."""
     corpus = CorpusSnapshot(name="manual", files=12, overview=OVERVIEW)
     choosing = (
@@ -262,7 +262,7 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     assert URL not in prompt
 
 
-def test_with_one_voice_nothing_is_asked_or_told_about_confidence() -> None:
+def test_with_one_voice_confidence_is_neither_asked_for_nor_shown() -> None:
     """Where all sources are of one collection, no scale is shown to the writer and none is asked of the analyzer."""
     one = roles.WriteInput(**common(**WRITING))
     prompt = unmarked(rendered(roles.SYNTHESIZER, one).prompt)

@@ -270,7 +270,7 @@ async def test_a_model_that_takes_no_tools_is_passed_over() -> None:
     assert (caught.value.type, len(one.api.calls)) == (failures.MODEL_REJECTED, 0)
 
 
-async def test_thoughts_go_to_nobody_else() -> None:
+async def test_thoughts_go_to_no_other_endpoint() -> None:
     """Another model gets the conversation without the thoughts of the first; the first gets its own again."""
     first, second = MessagesApi(plan=["good", "status:401", "good"]), MessagesApi()
     async with bench(first, second, models=(MODEL, "second:other")) as one:

@@ -186,7 +186,7 @@ WIDE = "".join(chr(ord(sign) + 0xFEE0) for sign in CANARY)
 
 
 @pytest.mark.parametrize("form", [CANARY, CANARY.upper(), WIDE])
-async def test_an_answer_with_the_canary_is_of_no_use(form: str) -> None:
+async def test_an_answer_with_the_canary_is_unusable(form: str) -> None:
     """Whatever its case and form: the answer was paid, its usage is told, and nothing of it is in the failure."""
     gap = roles.ProposedGap(description="what is missing", suggested_queries=["one", f"see {form}."])
     bench = Bench(roles.AnalyzerAnswer(findings=[], gaps=[gap]))

@@ -142,7 +142,7 @@ def test_ids_stay_unique_in_a_conversation() -> None:
     sent(following(third), stored)
 
 
-def test_every_call_is_answered_even_where_the_workflow_says_nothing() -> None:
+def test_every_call_is_answered_even_where_the_workflow_has_no_answer() -> None:
     """A call that was left out is said not to be done: the endpoint demands an answer for each id (C3-3)."""
     output, stored = take(called(("look_up", {"word": "vacuum"}), ("think_tool", {"reasoning": "so"})))
     last = sent(following(output, answers=[]), stored)[-1]["content"]
@@ -166,7 +166,7 @@ def test_words_of_answers_cannot_imitate_ours() -> None:
     assert block["content"].endswith("[17 characters more were left out]")
 
 
-def test_a_person_is_heard_in_the_middle_of_a_conversation() -> None:
+def test_a_message_of_a_person_counts_in_the_middle_of_a_conversation() -> None:
     """What was said to the run since the last turn is told once, as a wish; what the opening said is not repeated."""
     early = Guidance(origin="person", text="Prefer short words.")
     late = Guidance(origin="person", text="Look at freezing too.")

@@ -297,7 +297,7 @@ def test_what_a_run_may_choose_is_announced_at_its_highest() -> None:
     assert "3 steps in 3 iterations, 15 sources, 5:00" in limits
 
 
-async def test_a_window_smaller_than_trained_is_said_before_the_first_call() -> None:
+async def test_a_window_smaller_than_trained_is_reported_before_the_first_call() -> None:
     """The line names the model, both windows, and what to start the server with."""
     models = [{"id": "gemma", "meta": {"n_ctx": 4_096, "n_ctx_train": 32_768}}]
     async with CompletionsApi(models=models) as api:

@@ -155,7 +155,7 @@ def test_the_expected_passage_is_among_the_first_three(question: str, expected: 
         "How do I deploy Kubernetes on the pump?",
     ],
 )
-def test_what_the_documents_do_not_speak_of_is_empty(question: str) -> None:
+def test_a_question_outside_the_documents_has_no_passages(question: str) -> None:
     """A passage below the floor is not shown; a gap names what was asked."""
     analysis = Shelf().analyze(question)
     assert analysis.findings == []

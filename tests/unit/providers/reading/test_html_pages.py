@@ -149,7 +149,7 @@ def read_site(site: Site) -> Extraction:
 
 
 @pytest.mark.parametrize("case", hostile_pages(), ids=lambda case: case.name)
-def test_what_nobody_sees_is_not_read(case: HostilePage) -> None:
+def test_invisible_text_is_not_read(case: HostilePage) -> None:
     """The hostile page is read as its clean twin, but for a warning with the number of words beyond the edge of a page; a
     payload that everybody sees removes nothing (X-20).
     """

@@ -347,7 +347,7 @@ def test_text_of_hidden_styles_is_not_read() -> None:
     assert read(saved(document)) == "seen again"
 
 
-def test_a_paragraph_whose_end_was_deleted_goes_on_in_the_next() -> None:
+def test_a_paragraph_whose_end_was_deleted_continues_in_the_next() -> None:
     """The words of both are one paragraph, as they are shown when the change is accepted."""
     first = paragraph(run("First "), "<w:rPr><w:del w:id='1' w:author='a'/></w:rPr>")
     assert read(word(first, paragraph(run("and second.")))) == "First and second."

@@ -108,7 +108,7 @@ async def test_each_host_on_the_way_is_visited_once_and_left(server: WebServer, 
     assert visits.open == []
 
 
-async def test_who_must_wait_asks_nothing_and_keeps_no_place(server: WebServer, other: WebServer) -> None:
+async def test_a_page_that_waits_at_a_second_host_leaves_the_first(server: WebServer, other: WebServer) -> None:
     """Made to wait at the second host, the first one is left, and no page of the second is asked for."""
     server.pages["/a"] = redirect(other.url("/b"))
     visits = NotedVisits(busy=other.host)

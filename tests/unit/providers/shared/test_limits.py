@@ -87,7 +87,7 @@ async def test_an_outage_is_probed_by_one_call_a_second() -> None:
     assert take_turn(probed, now, 0.0)[1] == pytest.approx(1)
 
 
-def test_a_configured_rate_is_kept_over_a_minute() -> None:
+def test_a_configured_rate_holds_over_a_minute() -> None:
     """Of 60 a minute and a tenth of it at once, no more than 67 calls begin within any minute."""
     limits, state, now, begun = ServiceLimits(requests_per_minute=60), ServiceState(), 1_000.0, 0
     while now < 1_060.0:
@@ -191,7 +191,7 @@ class Hall:
         return Counter(run.tenant for run in self.state.running)
 
 
-def test_no_more_go_on_than_there_is_room_for() -> None:
+def test_no_more_runs_continue_than_there_is_room_for() -> None:
     """The others are told their places, keep them by asking, and go on in the order in which they came."""
     hall = Hall(QueueLimits(at_once=2))
     assert [hall.place(name) for name in "abcde"] == [0, 0, 1, 2, 3]
@@ -226,7 +226,7 @@ def test_a_tenant_has_a_limit_of_its_own() -> None:
     assert hall.place("c", "c") == 0
 
 
-def test_who_is_not_heard_of_loses_its_place() -> None:
+def test_a_run_without_signs_of_life_loses_its_place() -> None:
     """A waiting run that asks no more is forgotten soon, one that goes on when no run could last longer."""
     hall = Hall(QueueLimits(at_once=1))
     assert [hall.place(name) for name in "abc"] == [0, 1, 2]

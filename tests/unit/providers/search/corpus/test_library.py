@@ -111,7 +111,7 @@ async def test_pages_of_links_come_last(library, folder):
     assert not any(title.startswith("Crossreference") for title in titles)
 
 
-async def test_a_snippet_speaks_of_the_query(library, folder):
+async def test_a_snippet_is_about_the_query(library, folder):
     """It is the sentence with the rarest words of the question, not the beginning of the section; of a long sentence, the
     part around them.
     """
@@ -490,7 +490,7 @@ class StalledPool(SubprocessPool):
         raise ProcessStalled("paused")
 
 
-async def test_a_file_whose_reader_stood_still_is_read_at_the_next_refresh(tmp_path, folder, pool):
+async def test_a_file_whose_reader_stalled_is_read_at_the_next_refresh(tmp_path, folder, pool):
     """A paused machine leaves no file out for good, although the file does not change."""
     definition = CorpusDefinition(name="manual", path=folder, language="en")
     stalled = CorpusLibrary(tmp_path / "home", StalledPool(1), [definition])
