@@ -70,6 +70,8 @@ class Bill:
     """Roles that were called, in order."""
     cut: list[str] = field(default_factory=list)
     """Roles whose answers were cut, in order."""
+    again: list[str] = field(default_factory=list)
+    """Roles that were asked once more after a cut, in order."""
     shortened: int = 0
     """Calls that showed less, or were to answer more briefly."""
 
@@ -139,6 +141,7 @@ class SizedEngine:
         price = self._prices[task.role.tier]
         cost = (tokens_in * price.input + tokens_out * price.output) / 1e6
         self.bill.roles.append(task.role.name)
+        self.bill.again += [task.role.name] if task.input.more else []
         self.bill.spent += cost
         return Usage(model_calls=1, input_tokens=tokens_in, output_tokens=tokens_out, cost_usd=cost)
 

@@ -162,7 +162,7 @@ async def single(call: float, request: dict[str, Any], scenario: str = "good") -
             likely = await likely_calls(client, request)
             handle = await start(client, request)
             await handle.result()
-            return await measure(handle, likely_calls=likely)
+            return await measure(handle, client, likely_calls=likely)
 
 
 async def living(call: float, pages: int = 20) -> tuple[Measured, str]:

@@ -114,5 +114,5 @@ def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
     document = json.loads(research(*arguments, "--dry-run", "--json", **model).stdout)
     assert document["request"]["limits"] == {"max_iterations": 2}
     assert document["request"]["exclude"] == ["example.com", "MySQL"]
-    assert (document["engine"], document["estimate"]["cost_usd"]) == ("model", None)
+    assert (document["engine"], document["estimate"]["likely_usd"]) == ("model", None)
     assert not (folder / "home" / "engine").exists()
