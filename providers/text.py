@@ -240,17 +240,17 @@ def detect_language(text: str) -> str:
             return "ja"
         return max(found, key=lambda code: found[code]) if found else "und"
     scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
-    speakers = _speakers()
+    languages_of = _languages_by_word()
     for word, count in Counter(map(fold, words(text))).items():
         for piece in dict.fromkeys((word, *word.split("'"))) if "'" in word else (word,):
-            for language in (languages := speakers.get(piece, ())):
+            for language in (languages := languages_of.get(piece, ())):
                 scores[language] += count / len(languages)
     best = max(scores.values())
     return "en" if scores["en"] >= best - MIN_LEAD else max(scores, key=lambda language: scores[language])
 
 
 @lru_cache(maxsize=1)
-def _speakers() -> dict[str, tuple[str, ...]]:
+def _languages_by_word() -> dict[str, tuple[str, ...]]:
     """Map each stop word to the languages that have it, as a stop word or a content word."""
     codes_by_word: dict[str, list[str]] = {}
     for code in KNOWN_LANGUAGES:
