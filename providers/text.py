@@ -122,8 +122,12 @@ def stem(word: str, language: str) -> str:
     """Return the case-folded stem of a word; the folded word if the language has no stemmer."""
     stemmer = _stemmer(language)
     folded = fold(word)
-    folded = language_data(language).irregular.get(folded, folded) if language in KNOWN_LANGUAGES else folded
-    return folded if stemmer is None else str(stemmer.stemWord(folded))  # type: ignore[attr-defined]
+    irregular = language_data(language).irregular if language in KNOWN_LANGUAGES else {}
+    folded = irregular.get(folded, folded)
+    if stemmer is None:
+        return folded
+    stemmed = str(stemmer.stemWord(folded))  # type: ignore[attr-defined]
+    return str(stemmer.stemWord(irregular[stemmed])) if stemmed in irregular else stemmed  # type: ignore[attr-defined]  # men's
 
 
 def fold(word: str) -> str:

@@ -92,15 +92,18 @@ def _is_reference(text: str, block: PassageBlock) -> bool:
 def candidates_of(text: str, places: Sequence[int]) -> Iterator[PassageBlock]:
     """Yield the candidates for passages: lines and paragraphs with one of these places, in order; short ones merged.
 
-    `places` are offsets of words, in order. A merged block begins with one of those, or with its introduction.
+    `places` are offsets of words, in order. A merged block that begins without one of those is left to the next
+    block below the same headings, which has the same ones and is shorter.
     """
     yield from (block for block in lines_of(text) if _has_place(places, block.start, block.end))
     blocks, ends, limits = _sections(text)
     for index, block in enumerate(blocks):
         start = block.lead[0] if block.lead else block.start
-        if _has_place(places, start, block.end):
+        is_left = index + 1 < limits[index] and blocks[index + 1].path == block.path
+        if not is_left or _has_place(places, start, block.end):
             last = min(limits[index], bisect_right(ends, start + MAX_MERGED_LENGTH)) - 1
-            if last > index or (last == index and start < block.start):
+            is_merged = last > index or (last == index and start < block.start)
+            if is_merged and _has_place(places, start, blocks[last].end):
                 yield replace(block, start=start, end=blocks[last].end, lead=None)
 
 
