@@ -441,14 +441,18 @@ class _Writer:
         """Write a text with collapsed white space; return its number of words."""
         if not text:
             return 0
-        text = clean(text)  # entities may be invisible characters
         words = text.split()
+        joined = " ".join(words)
+        if self._preformatted or not (joined.isascii() and joined.isprintable()):
+            text = clean(text)  # entities may be invisible characters
+            words = text.split()
+            joined = " ".join(words)
         if self._preformatted:
             written = text
         elif not words:
             written = " "
         else:
-            written = (" " if text[0].isspace() else "") + " ".join(words) + (" " if text[-1].isspace() else "")
+            written = (" " if text[0].isspace() else "") + joined + (" " if text[-1].isspace() else "")
             if words[0][0] in "#`~|>-*" and READS_AS_MARKUP.match(" ".join(words[:2])):
                 written = LITERAL_MARK + written
         self._characters += len(written)
