@@ -19,6 +19,7 @@ BETWEEN_DIGITS: Final = frozenset(("ES", "CS"))
 BESIDE_DIGITS: Final = frozenset(("ET",))
 ALEFS: Final = frozenset("\u0622\u0623\u0625\u0627\u0671")
 LAM: Final = "\u0644"
+LAM_ALEF: Final = "\u0644\u0627"
 BRACKETS: Final = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "‹": "›"}
 MIRRORED: Final = BRACKETS | {closing: opening for opening, closing in BRACKETS.items()}
 SPACE: Final = " "
@@ -76,7 +77,7 @@ def _clusters(glyphs: Iterable[Glyph]) -> list[Glyph]:
         else:
             found.append(replace(glyph))
     for sign in found:
-        if len(sign.text) > 1 and not (sign.text[0] == LAM and sign.text[1] in ALEFS):  # an engine reverses these, too
+        if len(sign.text) == len(LAM_ALEF) and sign.text[0] in ALEFS and sign.text[1] == LAM:  # as an engine turns it
             sign.text = sign.text[::-1]
     for mark in marks:
         middle = (mark.left + mark.right) / 2
