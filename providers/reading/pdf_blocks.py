@@ -15,6 +15,7 @@ from providers.reading.pdf_words import (
     RIGHT_TO_LEFT,
     Box,
     Word,
+    geometric_lines,
     is_beside,
     lines_of,
     text_of,
@@ -208,12 +209,13 @@ def _runs(words: list[Word]) -> Iterator[list[Word]]:
 def _attach_markers(words: list[Word]) -> None:
     """Let the number or sign of a list item, which some programs draw by itself, be drawn before the item's words."""
     by_order = {word.order: word for word in words}
-    for marker in words:
-        following = by_order.get(marker.order + 1)
-        if MARKER.fullmatch(marker.text) and not (following and _is_after(marker, following)):
-            beside = [word for word in words if _is_after(marker, word)]
-            if beside:
-                marker.order = min(beside, key=lambda word: word.box[0]).order - 0.5
+    for line in geometric_lines([word for word in words if word.upright]):
+        line.sort(key=lambda word: word.box[0])
+        for marker, word in pairwise(line):
+            following = by_order.get(marker.order + 1)
+            is_apart = following is None or not _is_after(marker, following)
+            if MARKER.fullmatch(marker.text) and is_apart and _is_after(marker, word):
+                marker.order = word.order - 0.5
 
 
 def _is_after(marker: Word, word: Word) -> bool:

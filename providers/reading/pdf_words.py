@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import closing
 from ctypes import byref, c_double, c_int, c_ushort
@@ -274,18 +275,15 @@ def typed_words(layout: Any, printed: list[Word]) -> list[Word]:
             top = rect.y + height * number
             box = (rect.x, top, rect.x + rect.width, top + height)
             words.append(Word(" ".join(line.split()), box, 0, typed=True))
+    from_top = sorted(printed, key=lambda each: (each.middle[1], each.order))
+    heights = [word.middle[1] for word in from_top]
     for number, word in enumerate(sorted(words, key=lambda each: (each.box[1], each.box[0])), 1):
-        word.order = _order_before(word, printed) + number / (len(words) + 1)
+        first, last = bisect_left(heights, word.box[1]), bisect_right(heights, word.box[3])
+        beside = [each for each in from_top[first:last] if each.middle[0] < word.box[0]]
+        above = from_top[first - 1].order if first else -1
+        before = max(beside, key=lambda each: each.box[2]).order if beside else above
+        word.order = before + number / (len(words) + 1)
     return [word for word in words if word.text]
-
-
-def _order_before(word: Word, printed: list[Word]) -> float:
-    """Return the order of the nearest printed word to the left, else above; -1 if there is none."""
-    left, top, _, bottom = word.box
-    beside = [each for each in printed if each.middle[0] < left and top <= each.middle[1] <= bottom]
-    above = [each for each in printed if each.middle[1] < top]
-    nearest = max(beside, key=lambda each: each.box[2], default=None)
-    return (nearest or max(above, key=lambda each: (each.middle[1], each.order), default=Word("", word.box, -1))).order
 
 
 def lines_of(words: list[Word]) -> list[list[Word]]:

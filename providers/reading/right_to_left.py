@@ -6,6 +6,7 @@ bidirectional algorithm (UAX #9), read backwards: numbers and words of other wri
 """
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -22,6 +23,7 @@ LAM: Final = "\u0644"
 LAM_ALEF: Final = "\u0644\u0627"
 BRACKETS: Final = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "‹": "›"}
 MIRRORED: Final = BRACKETS | {closing: opening for opening, closing in BRACKETS.items()}
+NEAR: Final = 3  # letters on each side of a mark of which one may carry it
 SPACE: Final = " "
 
 
@@ -79,9 +81,12 @@ def _clusters(glyphs: Iterable[Glyph]) -> list[Glyph]:
     for sign in found:
         if len(sign.text) == len(LAM_ALEF) and sign.text[0] in ALEFS and sign.text[1] == LAM:  # as an engine turns it
             sign.text = sign.text[::-1]
+    sides = [sign.left for sign in found]
     for mark in marks:
         middle = (mark.left + mark.right) / 2
-        carrier = min(found, key=lambda sign: max(sign.left - middle, middle - sign.right), default=None)
+        nearest = bisect_right(sides, middle)
+        near = found[max(0, nearest - NEAR) : nearest + NEAR]
+        carrier = min(near, key=lambda sign: max(sign.left - middle, middle - sign.right), default=None)
         if carrier is not None:
             carrier.text += mark.text
     for sign in found:
