@@ -114,14 +114,15 @@ async def test_the_review_runs_beside_the_check_and_sees_what_is_cited(tmp_path:
 
 
 async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:
-    """What a corrector makes up is not taken; the statements that it leaves wrong are removed, headings stay."""
+    """What a corrector makes up is not taken; what it leaves wrong is removed, or marked if a passage has its words."""
     async with with_writer(tmp_path, "supervisor", "embroiders", corrector="worsening") as trial:
         await trial.conduct()
     document = await trial.document()
     told = document["verification"]
     assert "99 TB" not in document["report"]["markdown"]
     assert set(told["correction_counts"]) == {"remove"}
-    assert not {"unsupported", "contradicted"} & set(told["verdict_counts"])
+    assert "contradicted" not in told["verdict_counts"]
+    assert document["report"]["markdown"].count("*(✗ Not supported)*") == told["verdict_counts"]["unsupported"]
     assert {"Summary", "Details"} <= set(document["report"]["sections"])
 
 
