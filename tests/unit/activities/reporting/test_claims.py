@@ -91,7 +91,6 @@ def test_questions_labels_and_leads_are_no_claims() -> None:
         (f"A [{A}]. One thing holds. More [{B}].", [("A.", [A]), ("One thing holds.", [B]), ("More.", [B])]),
         (f"One thing holds here. Another [{A}]. And so it ends.", [("Another.", [A])]),
         (f"- **What the one thing is.** It holds [{A}].", [("It holds.", [A])]),
-        (f"**Keeping it in step with tables**\n\nIt holds [{A}].", [("It holds.", [A])]),
         (
             f"It writes to tables. [{A}] Data Definition is out [{B}].",
             [("It writes to tables.", [A]), ("Data Definition is out.", [B])],
@@ -124,6 +123,14 @@ def test_a_cell_is_judged_with_the_heads_of_its_row_and_column() -> None:
     assert (note.words, note.evidence_ids, note.place.row) == ("is safe", [B, A], "Setting: synchronous; Default: FULL")
     assert (alone.words, alone.row_head, alone.evidence_ids) == ("cache_size", "", [C])
     assert (uncited.words, uncited.row, uncited.evidence_ids) == ("other | 2", True, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "claims"), [("Keeping it in step with tables", 0), ("It is kept in step with tables.", 1)]
+)
+def test_a_line_in_bold_is_a_heading_unless_it_is_a_sentence(line: str, claims: int) -> None:
+    """Without the end of a sentence it names what follows, and asserts nothing."""
+    assert len(find_claims(parse_draft(f"**{line}**\n\nWhat is it?\n"))) == claims
 
 
 def test_an_uncited_cell_beside_cited_ones_is_no_claim() -> None:
