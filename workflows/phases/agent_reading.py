@@ -182,7 +182,8 @@ def _reading_input(
     run: ResearchRun, task: PlanNode, reading: PageReading, limit: int, engine: EngineKind
 ) -> AnalyzeInput:
     """Return the request to read one page for its purpose."""
-    query = task.model_copy(update={"text": reading.focus}) if reading.focus else task
+    focus = {"text": reading.focus, "expected_contribution": ""}
+    query = task.model_copy(update=focus) if reading.focus else task
     source = run.state.sources[reading.source_id]
     request = reading_input(run, [query], [source], issues=[])
     if engine is EngineKind.MODEL:

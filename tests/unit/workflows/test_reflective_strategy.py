@@ -364,7 +364,9 @@ async def test_the_reflector_has_pages_read_further(
             {"gap_id": name, "passages": [int(number)]}
             for name, number in re.findall(r"^(gap-\w+): .*\(passages (\d+)", listed, re.MULTILINE)
         ]
-        return {"decision": decision, "reasoning": "on", "read_further": further}
+        # With `complete`, only the last reflection asks for it, when no step is left that would read beside it.
+        is_due = decision == "continue" or not element(prompt, "pending")
+        return {"decision": decision, "reasoning": "on", "read_further": further if is_due else []}
 
     monkeypatch.setattr(model_work, "analysis", analysis)
     monkeypatch.setattr(reflective_work, "reflection", reflecting)
