@@ -70,6 +70,7 @@ async def test_the_agent_gets_what_is_left_after_each_answer(tmp_path: Path) -> 
         asked = {arguments["query"] for name, arguments in called(body) if name == "web_search"}
         unasked = [query.text for query in trial.state.plan.steps if query.text not in asked]
         assert all(query in newest for query in unasked)
+    assert f"Words of each section: {trial.state.plan.outline[0]}: " in str(bodies[-1]["messages"][-1])
 
 
 async def test_a_report_of_a_model_has_no_statement_of_rules(tmp_path: Path) -> None:

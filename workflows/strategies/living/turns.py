@@ -236,12 +236,17 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
 
 
 def what_is_left(run: ResearchRun) -> str:
-    """Return how much the agent may still do, and which queries of the plan it has not asked."""
+    """Return how much the agent may still do, the words of each section, and the queries of the plan not asked yet."""
     state, position = run.state, LivingPosition.read(run.state)
     pages, turns = sources_left(state, run.resolved.limits), MAX_TURNS - position.turn + 1
     unasked = "; ".join(query.text for query in unasked_queries(state))
-    left = f"Left: {plural(pages, 'page')} to fetch, {plural(turns, 'turn')}, this one included."
-    return left + (f" Queries of the plan not asked yet: {unasked}" if unasked else "")
+    lines = [f"Left: {plural(pages, 'page')} to fetch, {plural(turns, 'turn')}, this one included."]
+    lines += [f"Queries of the plan not asked yet: {unasked}"] if unasked else []
+    sections = state.draft.words_by_section if state.draft else {}
+    if any(sections.values()):
+        lengths = "; ".join(f"{name}: {count or 'empty'}" for name, count in sections.items())
+        lines.append(f"Words of each section: {lengths}.")
+    return "\n".join(lines)
 
 
 def can_fetch(state: ResearchState, position: LivingPosition, limits: EffectiveLimits) -> bool:
@@ -368,7 +373,7 @@ async def _carry_out(
             text, is_error = _describe_file(state, work.files[name], known_notes, read.get(work.files[name]))
             results[name] = _note_fields(state, work.files[name].source_id)
         elif name in work.updates:
-            text, results[name] = _describe_update(state, work.updates[name].heading, *written[name])
+            text, results[name] = _describe_update(work.updates[name].heading, *written[name])
             is_error = written[name][0].step is None
         else:
             continue
@@ -538,22 +543,15 @@ def _describe_file(
     return "\n".join([f"{head}:", *describe_reading(state, source, known, result)]), False
 
 
-def _describe_update(
-    state: ResearchState, heading: str, outcome: AppliedUpdate, omitted: Sequence[int]
-) -> tuple[str, dict[str, Any]]:
-    """Describe an update with its section's text and all section lengths, and return its event fields.
+def _describe_update(heading: str, outcome: AppliedUpdate, omitted: Sequence[int]) -> tuple[str, dict[str, Any]]:
+    """Describe an update with its section's text, and return its event fields.
 
     `omitted` are the numbers of the notes without room.
     """
     step = outcome.step
     if step is None:
         return f"“{heading}” is unchanged: {outcome.refusal}", {"heading": heading}
-    sections = state.draft.words_by_section if state.draft else {}
-    lengths = "; ".join(f"{name}: {count or 'empty'}" for name, count in sections.items())
-    lines = [
-        f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed.",
-        f"Words of each section: {lengths}.",
-    ]
+    lines = [f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed."]
     lines += ["It now reads:", outcome.section] if outcome.section else []
     if omitted:
         lines.append(f"No room was left for the notes {', '.join(map(str, omitted))}: ask for them once more.")
