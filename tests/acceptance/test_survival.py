@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from activities.failures import BEAT_SECONDS, FIRST_BEAT_SECONDS
 from client.handle import ResearchClient
 from contracts.outcome import ResearchResult, ResearchStatus
 from contracts.vocabulary import AgentStatus, Outcome, Phase
@@ -29,6 +30,16 @@ SCENARIO = "embroiders"
 LATENCY = 0.5
 
 
+ROLES_OF_PHASES = {
+    Phase.PLANNING: "planner", Phase.ANALYSIS: "analyzer", Phase.SYNTHESIS: "synthesizer", VERIFICATION: "checker"
+}  # fmt: skip
+
+
+def held_role(phase: str) -> dict[str, str]:
+    """The role whose calls get no answer until the workers are killed: else a phase may be over before they are."""
+    return {ROLES_OF_PHASES[phase]: "slow"} if phase in ROLES_OF_PHASES else {}
+
+
 async def undisturbed(home: Path) -> tuple[ResearchResult, int]:
     async with topology(home, scenario=SCENARIO) as made:
         await made.start_workers()
@@ -45,6 +56,8 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
     # Beside one another: most of the time a killed worker is waited for.
     async with asyncio.TaskGroup() as beside, topology(tmp_path / "storm", LATENCY, SCENARIO) as made:
         calm = beside.create_task(undisturbed(tmp_path / "calm"))
+        plan = made.model.plan
+        made.model.plan = replace(plan, by_role=held_role(phases[0]))
         await made.start_workers()
         handle = await start(await made.client(), CHECKED, id="r-survivor")
         lost = 0
@@ -60,6 +73,8 @@ async def test_workers_killed_in_phases_change_nothing(tmp_path: Path, phases: t
                 await made.quiet_moment()
             await made.kill_workers()
             lost = len(made.model.calls) - made.journalled("r-survivor")
+            following = phases[phases.index(phase) + 1 :]
+            made.model.plan = replace(plan, by_role=held_role(following[0]) if following else {})
             await made.start_workers()
         await until(handle, lambda status: status.outcome is not None)
         result = await handle.result()
@@ -223,7 +238,7 @@ async def test_a_call_to_a_model_outlives_any_number_of_kills(tmp_path: Path) ->
         for kills in range(1, 5):
             while sum(call.role == "planner" for call in made.model.calls) < kills:
                 await asyncio.sleep(0.05)
-            await asyncio.sleep(2.5)  # the worker's heartbeat says that it waits for the model
+            await asyncio.sleep(FIRST_BEAT_SECONDS + BEAT_SECONDS)  # a heartbeat says that it waits for the model
             await made.kill_workers()
             await made.start_workers()
         made.model.plan = replace(made.model.plan, by_role={})
