@@ -91,19 +91,25 @@ AGENTS = {"query": QUESTION, "corpus": "documents", "strategy": "orchestrator"}
 
 
 async def disturbed(
-    made: Topology, request: dict[str, Any], reached: Callable[[ResearchStatus], bool], calls: int
+    made: Topology, request: dict[str, Any], reached: Callable[[ResearchStatus], bool], calls: int, held: str = ""
 ) -> ResearchResult:
-    """Run a request undisturbed and once more with all workers killed while so many calls are under way; compare both."""
+    """Run a request undisturbed and once more with all workers killed while so many calls are under way; compare both.
+
+    Calls of the role `held` get no answer before the kill, so that those calls are under way on a busy machine, too.
+    """
     await made.start_workers()
     client = await made.client()
     expected = await (await start(client, request, id="r-undisturbed")).result()
     calls_needed = len(made.model.calls)
+    plan = made.model.plan
+    made.model.plan = replace(plan, by_role={held: "slow"} if held else {})
     handle = await start(client, request, id="r-disturbed")
     await until(handle, reached)
     while made.in_flight() < calls:
         await asyncio.sleep(0.02)
     await made.kill_workers()
     lost = len(made.model.calls) - calls_needed - made.journalled("r-disturbed")
+    made.model.plan = plan
     await made.start_workers()
     result: ResearchResult = await handle.result()
     made_again = len(made.model.calls) - calls_needed
@@ -117,7 +123,7 @@ async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: P
     """Only calls in flight are paid again; `status` shows the agents, `list` has one run each (invariant 12)."""
     at_work = [AgentStatus.RUNNING] * 3
     async with topology(tmp_path, 0.5) as made:
-        await disturbed(made, AGENTS, lambda status: [agent.status for agent in status.agents] == at_work, 2)
+        await disturbed(made, AGENTS, lambda status: [agent.status for agent in status.agents] == at_work, 3, "agent")
         _, shown, _ = await made.command("status", "r-disturbed")
         _, listed, _ = await made.command("list")
     for number in (1, 2, 3):
