@@ -184,3 +184,14 @@ def test_a_document_read_to_the_last_word_has_no_warning() -> None:
     paragraph = document.add_paragraph("All of it\tis re")
     paragraph.add_run("ad.")
     assert extract(saved(document), "x").warnings == []
+
+
+def test_formulas_that_no_program_has_calculated_are_named() -> None:
+    """A program that writes sheets saves no values; those of a program that shows them are there."""
+    book = openpyxl.Workbook()
+    book.active.append(["Total", "=1+2", "=A1"])
+    assert extract(saved(book), "x").warnings == [
+        "50% of the words are read; not read: formulas that no program has calculated (2)"
+    ]
+    book.active["B1"] = book.active["C1"] = 3
+    assert extract(saved(book), "x").warnings == []
