@@ -107,6 +107,8 @@ class ExtractedClaim(CompactModel):
     """True for a block quote or a table row that is one claim, which are never corrected."""
     cell: bool = False
     """True for a cell of a table."""
+    shared: bool = False
+    """True if it has no citation of its own: that of a later sentence, or of its row, counts for it."""
     names_row: bool = False
     """True for the first cell of a row, without which no other cell of it says anything."""
 

@@ -47,7 +47,12 @@ def control_of(claims: Sequence[AskedClaim], controls: Sequence[AskedClaim]) -> 
     """Return the control of a call: a statement that it does not show otherwise, if there is one; None without any."""
     shown = {claim.text for claim in claims}
     candidates = [control for control in controls if control.text not in shown] or controls
-    return candidates[_number_of(claims) % len(candidates)] if candidates and claims else None
+    if not candidates or not claims:
+        return None
+    number = _number_of(claims)
+    control = candidates[number % len(candidates)]
+    # An id that came in two calls would tell it from the others.
+    return control.model_copy(update={"fingerprint": "c-" + long_hash(control.fingerprint, number)})
 
 
 def _number_of(claims: Sequence[AskedClaim]) -> int:

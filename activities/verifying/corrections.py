@@ -191,11 +191,12 @@ def choose_corrections(
 def _must_go(claim: checking.ExtractedClaim, verdict: Verdict, action: CorrectionAction | None) -> bool:
     """Return whether a claim without a remedy is removed: a contradicted one, and an unsupported one.
 
-    What a corrector keeps stays with its mark: it may be advice that the report leads to, which no passage states.
+    What a corrector keeps stays with its mark: it may be advice that the report leads to, which no passage states. So
+    does a statement without a citation of its own, which the one that counts for it may not have been meant for.
     """
     if claim.row or claim.names_row or verdict not in WRONG:
         return False
-    return verdict is Verdict.CONTRADICTED or action is not CorrectionAction.KEEP
+    return verdict is Verdict.CONTRADICTED or (action is not CorrectionAction.KEEP and not claim.shared)
 
 
 @dataclass(frozen=True)

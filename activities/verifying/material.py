@@ -138,6 +138,7 @@ def extract_claims(draft: str, material: Material) -> list[checking.ExtractedCla
                 importance=round(weight, 2),
                 row=claim.quoted or claim.row,
                 cell=claim.cell,
+                shared=bool(claim.evidence_ids) and not any(part.marks for part in claim.sentences),
                 names_row=claim.cell and not claim.row_head,
                 **_rule(claim, material),
             )

@@ -248,6 +248,15 @@ def test_what_a_corrector_keeps_stays_marked(verdict: Verdict, action: Correctio
     assert [each.action for each in chosen.corrections] == [CorrectionAction.REMOVE] * goes
 
 
+def test_a_statement_without_a_citation_of_its_own_is_marked_at_most() -> None:
+    """The citation of the next sentence counts for it, and may not have been meant for it; a contradicted one goes."""
+    claims, material = material_with(to_plain_draft("Choose it for small stores. Then it suffices for years. [ev-1]"))
+    assert [claim.shared for claim in claims] == [True, False]
+    for verdict, gone in ((Verdict.UNSUPPORTED, [1]), (Verdict.CONTRADICTED, [0, 1])):
+        chosen = choose_corrections(claims, [], answers_for(claims, verdict), material)
+        assert [each.number for each in chosen.proposals] == gone
+
+
 ROWS = """| Store | Memory | Choice | Source |
 |---|---|---|---|
 | Main | 128 MB | over Redis | [ev-1] |

@@ -188,8 +188,10 @@ def test_the_place_of_the_control_is_secret() -> None:
 def test_a_control_is_a_statement_that_the_call_does_not_show_otherwise() -> None:
     """Shown twice, with two passages, it would be told from the others; without controls there is none."""
     claims = [CLAIMS[0], CONTROLS[0].model_copy(update={"fingerprint": "c-1"})]
-    assert control_of(claims, CONTROLS) == CONTROLS[1]
-    assert control_of(claims, CONTROLS[:1]) == CONTROLS[0]
+    calls = ((claims, CONTROLS), (claims, CONTROLS[:1]), (CLAIMS, CONTROLS[1:]))
+    drawn = [control for shown, controls in calls if (control := control_of(shown, controls))]
+    assert [control.text for control in drawn] == [CONTROLS[1].text, CONTROLS[0].text, CONTROLS[1].text]
+    assert drawn[0].fingerprint != drawn[2].fingerprint, "the same control has another id in another call"
     assert with_control(claims, []) == claims
     assert control_of([], CONTROLS) is None
 
