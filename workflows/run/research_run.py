@@ -97,8 +97,12 @@ DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be 
 UNUSABLE_FAILURES = (*REPAIRABLE_FAILURES, failures.ANSWER_REFUSED)
 MAX_EVENT_TEXT: Final = 2_000
 """Characters of a tool call's arguments and of its answer in a run's log."""
+BRIEF_PART: Final = 0.6
+"""Of the likely output of a call: what is brief enough to show all of its content."""
 READING_PART: Final = 0.5
 """Of a likely call that reads sources: what a call that chooses them leaves for it."""
+LEAST_STEP: Final = 100
+"""Tokens that are added to the least of a prompt that did not fit into it."""
 MAX_MEASUREMENTS: Final = 5
 """A prompt that may not fit is measured, whole, then with its content shortened, then at its least; the last one fits
 or is refused."""
@@ -341,7 +345,8 @@ class ResearchRun(RunContext):
                 return await self._reserved_call(role, request, measured, least_output)
             except _TooSmall as refused:
                 measured = refused.measured
-        raise CallRefused(StopReason.BUDGET_TOKENS)
+        limits_tokens = self.resolved.limits.max_tokens is not None
+        raise CallRefused(StopReason.BUDGET_TOKENS if limits_tokens else StopReason.BUDGET_COST)
 
     async def _summarize(self, operation: str, order: SummaryOrder) -> None:
         """Have a text summarised by the first configured model that succeeds."""
@@ -382,6 +387,8 @@ class ResearchRun(RunContext):
             if summary_orders(error):
                 raise
             if (tokens := input_needed(error)) is not None:
+                # The least that a prompt needs is known to within its marks.
+                tokens = max(tokens, granted.size.input_tokens + LEAST_STEP) if granted.shortens else tokens
                 raise _TooSmall(_Measured(tokens, is_least=granted.shortens)) from None
             self._note_size(role, granted.bound, 0, spent)
             problem = self._problem(role, error, request)
@@ -566,7 +573,10 @@ class ResearchRun(RunContext):
             tokens = limits.max_tokens - used.tokens - taken.tokens if own is None else own
         if limits.max_cost_usd is not None:
             cost = limits.max_cost_usd - used.known_cost_usd - taken.cost_usd
-        part = part_that_fits(likely, tokens, cost, price, whole_input=whole_input)
+        whole = part_that_fits(likely, tokens, cost, price, whole_input=True)
+        if whole_input or (whole is not None and whole.output_tokens >= BRIEF_PART * likely.output_tokens):
+            return [] if whole is None else [whole]  # rather a briefer answer than less to read
+        part = part_that_fits(likely, tokens, cost, price, whole_input=False)
         return [] if part is None else [part]
 
     def _refusal(
