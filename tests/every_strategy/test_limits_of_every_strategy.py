@@ -130,7 +130,7 @@ async def priced(folder: Path, name: str, **fields: Any) -> Trial:
 
 async def test_a_share_that_is_used_up_ends_no_research(tmp_path: Path) -> None:
     """Planning and reflecting go on without the model, and the outcome names the share (S0-165)."""
-    fields = {"gates": {"think": "model"}, "limits": {"max_tokens": 60_000}}
+    fields = {"gates": {"think": "model"}, "limits": {"max_tokens": 35_000}}
     trial = await undisturbed(tmp_path, "supervisor", EngineKind.MODEL.value, **fields)
     assert "planner: done without the model (budget_tokens: share of planning)" in trial.state.degraded
     assert any("share of refinement" in line for line in trial.state.degraded)
