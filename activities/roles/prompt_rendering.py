@@ -425,9 +425,10 @@ class PromptBlocks:
     def text(self, reference: DocumentRef | None, characters: int, *, labelled: bool = False) -> str:
         """Return the beginning of a stored draft: without citations, or `labelled` with those of prompts."""
         text = self.documents.get(reference.hash, "") if reference else ""
-        if labelled:
-            return MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", text)[:characters]
-        return without_markers(text)[:characters]
+        shown = MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", text) if labelled else without_markers(text)
+        if len(shown) <= characters:
+            return shown
+        return f"{shorten(shown, characters)}\n[the rest is not shown]"
 
     def cited_passages(self) -> list[tuple[Evidence, PromptBlock]]:
         """Return each passage that a reviewed draft cites with its title and its beginning."""

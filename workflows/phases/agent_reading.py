@@ -206,7 +206,10 @@ def describe_search(
     ranked = sorted((page.hit.rank, number, page) for number, page in own.items() if page is not None)
     numbers = [number for _, number, _ in ranked[:limit]]
     lines = [f"{number}. {describe_hit(page)}" for _, number, page in ranked[:limit]]
-    headline = f"Found for “{search.text}”:" if lines else f"Nothing new was found for “{search.text}”."
+    again = [number for number, page in enumerate(list_pages(state), start=1)
+             if number in listed and canonical_url(page.hit.url) in found]  # fmt: skip
+    lines += [f"Also found, and known from before: page {', '.join(map(str, again))}."] if again else []
+    headline = f"Found for “{search.text}”:" if numbers else f"Nothing new was found for “{search.text}”."
     return "\n".join([headline, *lines]), numbers
 
 

@@ -19,8 +19,8 @@ MAX_GAPS_TO_ANSWER: Final = 15
 """Open gaps listed for one analysis."""
 
 
-CHARACTERS_PER_FINDING: Final = 3_000
-"""Of a page that one role reads for one purpose: a model wrote eight findings of a manual page of 30,000."""
+CHARACTERS_PER_FINDING: Final = 1_500
+"""Of a page that one role reads for one purpose: of a page on settings, nearly every paragraph is one."""
 MAX_PAGE_FINDINGS: Final = 12
 
 

@@ -73,6 +73,15 @@ async def test_the_agent_gets_what_is_left_after_each_answer(tmp_path: Path) -> 
     assert f"Words of each section: {trial.state.plan.outline[0]}: " in str(bodies[-1]["messages"][-1])
 
 
+async def test_a_search_names_the_pages_that_it_found_again(tmp_path: Path) -> None:
+    """A page is listed once; a later search that finds it says so by its number, so that it does not seem to be missing."""
+    _, bodies = await run_of(tmp_path)
+    first, second, *_ = answered(bodies[1])
+    assert "known from before" not in first
+    assert "Nothing new was found" in second
+    assert re.search(r"Also found, and known from before: page 1(, \d)*\.", second)
+
+
 async def test_a_report_of_a_model_has_no_statement_of_rules(tmp_path: Path) -> None:
     """When the calls are used up, pages that no model read stay unread, and the notes so far are the report."""
     trial, _ = await run_of(tmp_path, limits={"max_model_calls": 8})

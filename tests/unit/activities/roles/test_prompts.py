@@ -294,6 +294,16 @@ def test_only_what_a_model_can_know_is_asked_for() -> None:
     assert "answers" not in extraction["$defs"]["ProposedFinding"]["properties"]
 
 
+def test_a_draft_is_cut_between_words_and_says_so() -> None:
+    """A judge of a long report knows that it sees the beginning alone."""
+    long = "# Draft\n\n" + "Vacuum freezes. " * 1_000
+    request = supervisor_roles.RefineInput(**common(**REFINING | {"draft": reference(long)}))
+    shown = unmarked(render_role(supervisor_roles.REFINER, request, {reference(long).hash: long}).prompt)
+    assert "[the rest is not shown]" in shown
+    assert re.search(r"(Vacuum|freezes\.)…", shown)
+    assert "[the rest is not shown]" not in prompt_for(supervisor_roles.REFINER, REFINING)
+
+
 def test_a_later_draft_shows_new_passages_and_sources_alone() -> None:
     """After all that an earlier one showed; what that had is not repeated."""
     later = passage(TEXT, "Intro text.", source_id="src-2")

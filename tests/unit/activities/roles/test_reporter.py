@@ -80,7 +80,7 @@ def test_it_sees_the_section_by_numbers_and_the_notes_with_their_passages() -> N
     assert "Vacuum must visit every table \\[3\\]. It takes a while." in prompt
     assert "say what it costs" in prompt
     assert B.id not in prompt
-    assert "at most 533 characters, not counting markers" in prompt
+    assert "at most 700 characters, not counting markers" in prompt
     empty = unmarked(render_role(REPORTER, request(draft=None), DOCUMENTS).prompt)
     assert "(nothing yet)" in empty
 
