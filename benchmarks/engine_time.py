@@ -1,6 +1,6 @@
 """What the engine itself costs per call: `python -m benchmarks.engine_time`.
 
-One kind of run: ten role calls (one of them repeats a request, which the journal answers), three searches and
+One kind of run: seven role calls, three searches and
 twenty-six pages, each run with pages of its own. The model, the search engine and the pages are fakes on loopback, in
 processes of their own, that answer at once: all the time that passes is ours. Server, worker and their children are
 whole processes with the settings that users have; their processor time is counted, that of the fakes and of this
@@ -32,8 +32,7 @@ from contracts.vocabulary import Outcome
 from tests.integration.runs import start
 from workers.dev_server import describe_server
 
-ROLE_CALLS: Final = 10
-PAID_CALLS: Final = 7
+ROLE_CALLS: Final = 7
 SEARCHES: Final = 3
 READS: Final = 26
 CALLS: Final = ROLE_CALLS + SEARCHES + READS
@@ -66,7 +65,7 @@ class Bench:
         seconds = time.monotonic() - began
         done = (result.usage.model_calls, result.usage.searches, result.usage.reads)
         assert result.outcome is Outcome.COMPLETED, result
-        assert done == (PAID_CALLS, SEARCHES, READS), done
+        assert done == (ROLE_CALLS, SEARCHES, READS), done
         return seconds
 
     async def at_once(self, count: int) -> float:
