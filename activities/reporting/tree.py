@@ -22,6 +22,7 @@ from providers.text import sentence_spans
 ESCAPED_BRACKETS: Final = {"[": "\ue010", "]": "\ue011"}
 """Placeholders of escaped brackets while the passes run; cleaned drafts have no such characters."""
 PLAIN_BRACKETS: Final = {ord(sign): bracket for bracket, sign in ESCAPED_BRACKETS.items()}
+STOPS: Final = re.compile("[.!?。！？]")
 INVISIBLE: Final = re.compile(
     "["
     "\u0000-\u0008\u000b-\u001f\u007f-\u009f"  # controls, except tab and line feed
@@ -293,10 +294,10 @@ def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[
     A citation between a full stop and a word that does not begin with a small letter shows the end of a sentence, even
     after an abbreviation. In a block quote, each piece ends with the citations that cover all of its text.
     """
-    text = Sentence(tuple(inlines)).text
-    ends = (
-        set() if quoted else {len(text[:end].rstrip()) for _, end in sentence_spans(text)} | set(_cited_ends(inlines))
-    )
+    ends: set[int] = set()
+    if not quoted:
+        text = Sentence(tuple(_without_stops(inline) for inline in inlines)).text
+        ends = {len(text[:end].rstrip()) for _, end in sentence_spans(text)} | set(_cited_ends(inlines))
     parts: list[tuple[str, list[Inline]]] = [("", [])]
     offset, ended = 0, False
     for inline in inlines:
@@ -319,6 +320,13 @@ def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[
         Sentence(tuple(inline for inline in part if isinstance(inline, CitationMark) or inline.text), gap)
         for gap, part in parts
     ]
+
+
+def _without_stops(inline: Inline) -> Inline:
+    """Return an inline in which no full stop within code, as in `toast.`, can end a sentence."""
+    if isinstance(inline, Run) and inline.code:
+        return replace(inline, text=STOPS.sub("x", inline.text))
+    return inline
 
 
 def _cited_ends(inlines: Sequence[Inline]) -> Iterator[int]:

@@ -137,6 +137,33 @@ async def test_what_the_agent_left_open_is_looked_for_in_pages_already_read(
     assert all(cited & set(finding.evidence_ids) for finding in noted)
 
 
+async def test_notes_that_the_agent_left_out_are_not_quoted_by_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once it has finished of its own accord, the report stays as it is; the log counts the notes that are not in it."""
+    sensible = tool_work.TOOL_WORK["living_agent"]
+
+    def choosing(body: Body) -> list[dict[str, Any]]:
+        if any(name == "update_report" for name, _ in called(body)):
+            headings = re.findall(r"^- (.+)$", element(tool_work.opening_of(body), "outline"), re.MULTILINE)
+            return tool_work.blocks(body, ("finish", {"open_questions": headings}))
+        made = sensible(body)
+        updates = [block for block in made if block.get("name") == "update_report"]
+        for block in updates:
+            block["input"]["notes"] = block["input"]["notes"][:1]
+        return [block for block in made if block not in updates[1:]]
+
+    monkeypatch.setitem(tool_work.TOOL_WORK, "living_agent", choosing)
+    trial, _ = await run_of(tmp_path)
+    state = trial.state
+    assert state.rule_answers == {}
+    (decision,) = (one for one in state.decisions if one.action == "leave_out")
+    cited = set(state.draft.evidence_ids)
+    left_out = [finding for finding in state.findings if not cited.intersection(finding.evidence_ids)]
+    assert f"with {len(left_out)} of its {len(state.findings)} notes" in decision.rationale
+    assert len(left_out) > 0
+
+
 def test_notes_of_rules_are_not_due_beside_those_of_a_model() -> None:
     """Neither the fallback of the agent nor the completion writes them; where there is nothing else, they do."""
     notes = [

@@ -22,6 +22,7 @@ from workflows.rules.sub_queries import assign_readings, plan_sub_queries, readi
 from workflows.run.inbox import Interrupted, with_searched
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.living.turns import (
+    FINISHED,
     MAX_TURNS,
     LivingPosition,
     LivingUnit,
@@ -30,6 +31,7 @@ from workflows.strategies.living.turns import (
     follow_plan,
     name_omitted,
     place_notes,
+    place_unreported_notes,
     start_report,
     take_turn,
     unasked_queries,
@@ -228,7 +230,7 @@ async def _complete(run: ResearchRun) -> None:
             run.degrade("the agent finished without a note: rules chose the pages that were read")
         await Gathering(run, due).carry_out()
     await analyze_files(run, position)
-    await place_notes(run)
+    await place_unreported_notes(run, position)
     if _may_look_back(run, position):
         await _look_back(run, position)
 
@@ -267,9 +269,12 @@ async def _look_back(run: ResearchRun, position: LivingPosition) -> None:
     for node in nodes:
         run.decide(REFINER.name, "read_further", node.text, {"gap_id": node.gap_id}, {"sections": len(node.sections)})
     position.has_looked_back = True
+    before = range(1, len(state.findings) + 1)
     await analyze(run)
-    await place_notes(run, None)
-    await place_notes(run)
+    # What the agent has left out of the report stays out.
+    excluded = before if position.ended == FINISHED else ()
+    await place_notes(run, None, excluded)
+    await place_notes(run, excluded=excluded)
 
 
 async def _refresh(run: ResearchRun) -> None:

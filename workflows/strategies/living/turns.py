@@ -69,6 +69,10 @@ NOTE_CHARACTERS: Final = 200
 ONE_UPDATE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
+FINISHED: Final = "the agent has finished"
+"""Reason of the end of its turns that is the agent's own choice."""
+
+
 class LivingUnit(UnitName):
     """The units of work, in order of first occurrence."""
 
@@ -470,7 +474,7 @@ def _finish(
         answers[call.id] = ToolAnswer(call_id=call.id, text=problem or "The research is over.", is_error=bool(problem))
         if not problem:
             position.has_reported, position.open_questions = True, questions
-            position.ended = "the agent has finished"
+            position.ended = FINISHED
 
 
 def finish_refusal(state: ResearchState, questions: Sequence[str], *, can_fetch: bool) -> str:
@@ -573,15 +577,18 @@ async def start_report(run: ResearchRun) -> None:
             take_step(run, DraftStep(draft=first))
 
 
-async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE) -> None:
-    """Write every note that is not in the report yet under its best-matching heading.
+async def place_notes(
+    run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE, excluded: Collection[int] = ()
+) -> None:
+    """Write every note that is not in the report yet, nor `excluded` by its number, under its best-matching heading.
 
     Uses rules unless another engine is given (None: the run's). A refresh skips notes that the report omitted before.
     Raises `Interrupted`.
     """
     state, last_due = run.state, dict[str, list[int]]()
     lacking = set(state.refresh.unwritten if state.refresh else ())
-    left_out = [number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking]
+    left_out = {number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking}
+    left_out |= set(excluded)
     await start_report(run)
     while (due := unwritten_notes(state, left_out)) and due != last_due:
         last_due = due
@@ -593,6 +600,31 @@ async def place_notes(run: ResearchRun, engine: EngineKind | None = EngineKind.E
             break  # the remaining notes fit into no update
     if engine is EngineKind.EXTRACTIVE:
         name_omitted(run, due)
+
+
+async def place_unreported_notes(run: ResearchRun, position: LivingPosition) -> None:
+    """Complete the report with the notes that the agent did not report.
+
+    What a model that finished of its own accord left out stays out, and is counted; what it asked for and no update had
+    room for is written once more. Where a limit ended its turns, a model writes its notes; without a model, rules do.
+    Raises `Interrupted`.
+    """
+    state = run.state
+    if all(finding.by_rules for finding in state.findings):
+        await place_notes(run)
+        return
+    if position.ended != FINISHED:
+        await place_notes(run, None)
+        await place_notes(run)
+        return
+    asked = {*position.unwritable, *position.deferred}
+    others = set(range(1, len(state.findings) + 1)) - asked
+    await place_notes(run, None, others)
+    if no_room := unwritten_notes(state, others):
+        name_omitted(run, no_room)
+    if left_out := sum(map(len, unwritten_notes(state, asked).values())):
+        reason = f"the agent finished with {left_out} of its {plural(len(state.findings), 'note')} not in the report"
+        run.decide(LIVING_AGENT.name, "leave_out", reason, {"notes": left_out})
 
 
 def name_omitted(run: ResearchRun, sections: Mapping[str, Sequence[int]]) -> None:

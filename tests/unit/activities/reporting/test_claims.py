@@ -11,7 +11,7 @@ from activities.reporting.claims import MAX_BEFORE, CountedClaim, ParsedClaim, c
 from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, judge
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
-from activities.reporting.tree import WrittenText, parse, write
+from activities.reporting.tree import WrittenText, parse, sentences, write
 from contracts.checking import VerificationSummary
 from contracts.evidence import CheckMethod, Evidence, Verdict
 from tests.unit.activities.reporting.sample import SAMPLE, rendered
@@ -123,6 +123,16 @@ def test_a_cell_is_judged_with_the_heads_of_its_row_and_column() -> None:
     assert (note.words, note.evidence_ids, note.place.row) == ("is safe", [B, A], "Setting: synchronous; Default: FULL")
     assert (alone.words, alone.row_head, alone.evidence_ids) == ("cache_size", "", [C])
     assert (uncited.words, uncited.row, uncited.evidence_ids) == ("other | 2", True, [])
+
+
+def test_a_full_stop_within_code_ends_no_sentence() -> None:
+    """A name such as `toast.` is a word of its sentence, so that no correction takes half of it."""
+    text = "It has a `toast.` variant, unlike others. Write `a.b`. Then go."
+    assert [sentence.words for sentence in sentences(parse(text))] == [
+        "It has a toast. variant, unlike others.",
+        "Write a.b.",
+        "Then go.",
+    ]
 
 
 @pytest.mark.parametrize(
