@@ -266,6 +266,8 @@ class Report(Contract):
     """Outcome before the verdicts on the claims."""
     stop_reason: str = ""
     completeness: str = ""
+    unanswered: int | None = None
+    """Number of parts of the plan that are neither answered nor stated as gaps; None if no model judged that."""
     iterations: int = 0
     started_at: str | None = None
     ended_at: str = ""

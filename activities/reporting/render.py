@@ -235,7 +235,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
     fixed_sections += [inputs.messages("sources")] * bool(inputs.cited) + [inputs.messages("method")]
     full_report = Report.model_validate({
         **_fields(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
-        **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "ended_at"),
+        **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "unanswered", "ended_at"),
         **_fields(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
         **_fields(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
         **_fields(state, "rule_answers"),

@@ -602,31 +602,6 @@ async def place_notes(
         name_omitted(run, due)
 
 
-async def place_unreported_notes(run: ResearchRun, position: LivingPosition) -> None:
-    """Complete the report with the notes that the agent did not report.
-
-    What a model that finished of its own accord left out stays out, and is counted; what it asked for and no update had
-    room for is written once more. Where a limit ended its turns, a model writes its notes; without a model, rules do.
-    Raises `Interrupted`.
-    """
-    state = run.state
-    if all(finding.by_rules for finding in state.findings):
-        await place_notes(run)
-        return
-    if position.ended != FINISHED:
-        await place_notes(run, None)
-        await place_notes(run)
-        return
-    asked = {*position.unwritable, *position.deferred}
-    others = set(range(1, len(state.findings) + 1)) - asked
-    await place_notes(run, None, others)
-    if no_room := unwritten_notes(state, others):
-        name_omitted(run, no_room)
-    if left_out := sum(map(len, unwritten_notes(state, asked).values())):
-        reason = f"the agent finished with {left_out} of its {plural(len(state.findings), 'note')} not in the report"
-        run.decide(LIVING_AGENT.name, "leave_out", reason, {"notes": left_out})
-
-
 def name_omitted(run: ResearchRun, sections: Mapping[str, Sequence[int]]) -> None:
     """Record the notes that no update could write into the report, by the heading that they fit."""
     if omitted := sum(map(len, sections.values())):

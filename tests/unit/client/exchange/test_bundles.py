@@ -90,7 +90,7 @@ async def test_a_bundle_is_audited_with_nothing_else_at_hand(
     assert bundle() == bundle(), "no clock is in a bundle"
     found = await audited(tmp_path, bundle(), capsys)
     assert (found["problems"], found["research_id"]) == ([], "r-20261121-7k3f")
-    counts = {"stored texts": 3, "passages": 6, "claims judged by rules": 2, "files of the bundle": len(FILES | TEXTS)}
+    counts = {"stored texts": 3, "passages": 6, "claims judged by rules": 4, "files of the bundle": len(FILES | TEXTS)}
     assert found["checked"] | counts == found["checked"]
     left_out = {"stored originals that are left out": 3, "headings that the stored text does not have": 6}
     assert found["unchecked"] == left_out
