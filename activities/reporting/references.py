@@ -59,7 +59,11 @@ ITEM: Final = (
     r"|[0-9]{1,3}+(?![0-9])(?:\s?[-–]\s?[0-9]{1,3}+)?+)"
 )
 ITEMS: Final = rf"(?P<items>{ITEM}(?:(?:\s{{0,3}}+[,;&]|\s)\s{{0,3}}+(?:and\s{{1,3}}+)?+{ITEM})*+)"
-GROUP: Final = re.compile(rf"[\[【［(（]{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+[\]】］)）]{{1,2}}+", re.IGNORECASE)
+OPENING: Final = "[【［(（"
+CLOSING: Final = "]】］)）"
+GROUP: Final = re.compile(
+    rf"[{re.escape(OPENING)}]{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+[{re.escape(CLOSING)}]{{1,2}}+", re.IGNORECASE
+)
 """Names or numbers in any brackets, as models vary the form. Every repetition is possessive, so time is linear."""
 SQUARE_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
 """Names or numbers in unescaped square brackets, which a reader would take for a citation of ours."""
@@ -250,10 +254,13 @@ class DraftMarks:
             if unknown and (quoted or match.start() in quotes or match[0][0] in "(（"):
                 continue
             self.unresolved += unknown
-            preceding = run.text[last : match.start()]
+            # A bracket without its other half belongs to the sentence: "(by default 3 [ev-…])".
+            opened = len(match[0]) - len(match[0].lstrip(OPENING))
+            closed = len(match[0]) - len(match[0].rstrip(CLOSING))
+            preceding = run.text[last : match.start() + max(0, opened - closed)]
             pieces.append(replace(run, text=preceding if known else preceding.rstrip(" ")))
             pieces += [CitationMark(tuple(dict.fromkeys(known)))] if known else []
-            last = match.end()
+            last = match.end() - max(0, closed - opened)
         return [*pieces, replace(run, text=run.text[last:])]
 
 

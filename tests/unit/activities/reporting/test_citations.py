@@ -193,3 +193,18 @@ async def test_a_block_quote_that_its_sources_do_not_have_is_plain_text(
     assert f"\n> {HONEST} [1]\n" in whole.rendering.markdown
     assert whole.warnings == ["quotations that their passages do not have: 1 made plain text"]
     assert whole.audited.problems == []
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("(by default 3 [ev-a]), more", "(by default 3 [ev-a]), more"),
+        ("([ev-a], and more) follows", "([ev-a], and more) follows"),
+        ("known ([ev-a]) so", "known [ev-a] so"),
+        ("known (ev-a) so", "known [ev-a] so"),
+    ],
+)
+def test_a_bracket_of_the_sentence_stays_beside_a_marker(written: str, shown: str) -> None:
+    """Only brackets with their other half belong to the marker, whatever form a model chose."""
+    marks = DraftMarks({"ev-a": ["ev-a"]}, exact=False)
+    assert write(list(parse(written, marks))).text == f"{shown}\n"
