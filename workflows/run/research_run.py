@@ -33,7 +33,7 @@ from contracts.canary import STEERED, STEERED_NOTE
 from contracts.checking_roles import CHECKER
 from contracts.notebooks import replace_by_references
 from contracts.outcome import Usage
-from contracts.recursive_roles import EXTRACTOR
+from contracts.recursive_roles import EXECUTOR, EXTRACTOR
 from contracts.report_updates import REPORTER
 from contracts.request import Verify
 from contracts.resolved import ModelPrice
@@ -632,7 +632,7 @@ class ResearchRun(RunContext):
     def _reserved_for_reading(self, role: RoleSpec[Any, Any]) -> Reservation:
         """Return what a call that chooses what to read next leaves for reading it; nothing for other roles."""
         reader, size = self.likely_reading()
-        if role.share is not TokenShare.REFINEMENT or reader is None or reader.name not in self.state.call_sizes:
+        if not _chooses_reading(role) or reader is None or reader.name not in self.state.call_sizes:
             return NOTHING
         least = Usage(
             input_tokens=math.ceil(size.input_tokens * READING_PART),
@@ -643,9 +643,14 @@ class ResearchRun(RunContext):
     def _can_still_read(self, role: RoleSpec[Any, Any]) -> bool:
         """Return whether a role chooses what to read next, and a call that reads fits without a call of the role."""
         reader, size = self.likely_reading()
-        if role.share is not TokenShare.REFINEMENT or reader is None:
+        if not _chooses_reading(role) or reader is None:
             return False
-        return bool(self._parts(reader, size, self.reserved_for_report(), whole_input=False))
+        reserve, price = self.reserved_for_report(), self.price(reader)
+        alone = self.reservations.unexplained, self.reservations.unexplained_tokens
+        return any(
+            self._refusal(reader, *alone, reservation(part, price), reserve) is None
+            for part in self._parts(reader, size, reserve, whole_input=False)
+        )
 
     def likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
         """Return the role that reads sources in this run, and the size of its largest call, or a small one's."""
@@ -665,6 +670,11 @@ class ResearchRun(RunContext):
         if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
             return ModelPrice(input=max(price.input for price in prices), output=max(price.output for price in prices))
         return self.resolved.model_prices.get(role.tier.value)
+
+
+def _chooses_reading(role: RoleSpec[Any, Any]) -> bool:
+    """Return whether a role or its rules choose what to read; those of a self-check call everything sufficient."""
+    return role.share is TokenShare.REFINEMENT and role.name != EXECUTOR.name
 
 
 def input_needed(error: ActivityError) -> int | None:

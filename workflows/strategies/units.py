@@ -12,7 +12,7 @@ from contracts.outcome import Mark, Pause, UnitProgress
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.state import OpenPause, Position, ResearchState
 from contracts.texts import shorten
-from contracts.vocabulary import NATURAL_STOPS, Action, EngineKind, NodeKind, NodeStatus, Phase, StopReason
+from contracts.vocabulary import LIMITS, NATURAL_STOPS, Action, EngineKind, NodeKind, NodeStatus, Phase, StopReason
 from workflows.phases.pauses import call_hook
 from workflows.rules.endings import report_issues
 from workflows.rules.sub_queries import ENOUGH
@@ -159,6 +159,12 @@ def is_unfinished(record: AgentRecord | None) -> bool:
     """Return true for an agent with unfinished work: it failed, was cut short, or had a failed branch."""
     result = record.result if record is not None and record.is_over else None
     return result is None or bool(result.is_stub or result.problem or result.failed_branches)
+
+
+def limit_of_agents(state: ResearchState) -> StopReason | None:
+    """Return the limit that cut the first agent short; None if none did."""
+    reasons = (record.result.stop_reason for record in state.agents if record.result is not None)
+    return next((reason for reason in reasons if reason in LIMITS), None)
 
 
 def reason_without_findings(state: ResearchState) -> StopReason:

@@ -18,7 +18,7 @@ from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.research_trees import ResearchTree, TaskType, TreeLeaf, TreeNode
 from contracts.vetting import Vetted
 from contracts.vocabulary import GapKind, GapStatus, NodeStatus, Outcome, StopReason
-from tests.every_strategy.joined import Trial, trial_of, undisturbed
+from tests.every_strategy.joined import Trial, resume, trial_of, undisturbed
 from tests.fakes import library_work, states
 from tests.fakes.host import InProcessHost
 from tests.fakes.model_work import element, gaps_asked_about, key_words, sources_of, unmarked
@@ -169,14 +169,42 @@ async def test_a_request_that_no_executor_saw_is_not_called_unimportant(tmp_path
     assert "Asked while running: And the locks?" in await trial.report()
 
 
-@pytest.mark.parametrize("most", [10, 12])
+@pytest.mark.parametrize("most", [10, 12, 15])
 async def test_executors_that_met_a_limit_make_the_run_partial(most: int, tmp_path: Path) -> None:
-    """An executor that could not check its result does not complete its run: the limit is named, and how to raise it."""
+    """An executor that could not check its result does not complete its run: the limit is named, and how to raise it;
+    the rules that call every result sufficient do not check in its place.
+    """
     trial = await run_of(tmp_path, limits={"max_model_calls": most})
     result = trial.state.result
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
     assert "--set limits.max_model_calls=N" in result.advice
     assert trial.findings
+    checks = sum(request.role == "executor" for request in trial.api.requests)
+    assert [node.end for node in nodes_of(trial)].count(NodeEnd.SUFFICIENT) == checks
+    assert not [note for note in trial.state.degraded if "done without the model" in note]
+
+
+async def test_a_limit_met_below_an_executor_is_met_by_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor that could check its result has unfinished work where one that it started met a limit; a resume with a
+    higher limit does it.
+    """
+
+    def two_executors(prompt: str) -> dict[str, Any]:
+        labels = labels_of(prompt)
+        many = {"goal": "What is all of it?", "leaves": [leaf(label, "What is it?") for label in labels]}
+        return {"leaves": [], "nodes": [many, {"goal": "What is one?", "leaves": [leaf(labels[0], "What is one?")]}]}
+
+    answers(monkeypatch, tree=two_executors)
+    async with trial_of(tmp_path, "recursive", "model", **MEDIUM, limits={"max_model_calls": 20}) as trial:
+        await trial.conduct()
+        later = await resume(trial, limits={"max_model_calls": 60})
+    assert "executor-1: executor-1-1: the limit of model calls was reached" in trial.state.degraded
+    assert nodes_of(trial)[2].end is NodeEnd.SUFFICIENT
+    result = trial.state.result
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
+    assert "--set limits.max_model_calls=N" in result.advice
+    assert {node.end for node in nodes_of(later)} == {NodeEnd.SUFFICIENT}
+    assert later.state.result.outcome is Outcome.COMPLETED
 
 
 async def test_an_insufficient_result_is_not_called_sufficient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

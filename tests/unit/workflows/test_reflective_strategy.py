@@ -529,3 +529,12 @@ async def test_open_questions_are_stated_after_resuming_too(tmp_path: Path, monk
         later = await resume(trial)
         for one in (trial, later):
             assert "leaves open: Which engine?" in await one.report()
+
+
+@pytest.mark.parametrize(("most", "by_rules"), [(11, False), (12, True)])
+async def test_rules_reflect_where_a_call_is_left_to_read(most: int, by_rules: bool, tmp_path: Path) -> None:
+    """A reflection that the limit of calls refuses is made by rules if an analysis still fits, else the work ends."""
+    trial, state, _ = await conducted(tmp_path, depth="medium", limits={"max_model_calls": most})
+    assert ("reflector: done without the model (budget_calls)" in state.degraded) is by_rules
+    assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
+    assert len(trial.api.requests) <= most

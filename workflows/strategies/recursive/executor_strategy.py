@@ -59,7 +59,7 @@ from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.inbox import CallNotAllowed
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, ScopedStrategy
-from workflows.strategies.units import UnitName, UnitPosition, carry_out
+from workflows.strategies.units import UnitName, UnitPosition, carry_out, limit_of_agents
 
 STRATEGY: Final = "executor"
 TASK_LABELS: Final = {TaskType.SUMMARIZE: "summary", TaskType.EXTRACT_KEY_FACTS: "key facts"}
@@ -156,8 +156,10 @@ class ExecutorStrategy(ScopedStrategy):
         """Do the next unit."""
         position = ExecutorPosition.of(run.state)
         if position.finished:
+            # An executor that a limit cut short is unfinished work of those above it, and a raised limit repeats it.
             is_open = run.state.unaddressed_gaps()
-            return Finished(StopReason.NO_ACTIONABLE_GAPS if is_open else StopReason.NO_OPEN_GAPS)
+            natural = StopReason.NO_ACTIONABLE_GAPS if is_open else StopReason.NO_OPEN_GAPS
+            return Finished(limit_of_agents(run.state) or natural)
         unit = position.next_unit
         work = {
             NodeUnit.WORK: _work,

@@ -13,7 +13,7 @@ from contracts.roles import ANALYZER, ProposedGap
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vetting import Vetted, need_id
-from contracts.vocabulary import LIMITS, Action, AgentStatus, EngineKind, NodeStatus, StopReason
+from contracts.vocabulary import SPENDING_LIMITS, Action, AgentStatus, EngineKind, NodeStatus, StopReason
 from workflows.phases.analysis import analyze_without_model, withdraw
 from workflows.phases.scope import judge_scope, with_current_limits
 from workflows.phases.vetting import Vetting
@@ -31,6 +31,7 @@ from workflows.strategies.units import (
     UnitStrategy,
     carry_out,
     is_unfinished,
+    limit_of_agents,
     planned_queries,
     reason_without_findings,
     unit_progress,
@@ -123,7 +124,10 @@ class RecursiveStrategy(UnitStrategy):
         records = {record.task.id: record for record in state.agents}
         unfinished = {name for name in position.executors.values() if is_unfinished(records.get(name))}
         for name in unfinished & records.keys():
-            records[name] = records[name].model_copy(update={"status": AgentStatus.CUT_OFF})
+            result, update = records[name].result, {"status": AgentStatus.CUT_OFF}
+            # Its share is used up: it gets another of what this run's limits leave.
+            is_spent = result is not None and result.stop_reason in SPENDING_LIMITS
+            records[name] = records[name].model_copy(update=update | ({"share": None} if is_spent else {}))
         state.agents = list(records.values())
         of_unfinished = {f"sub_query:{name}" for name in unfinished}
         state.gaps = [gap for gap in state.gaps if gap.origin not in of_unfinished]
@@ -155,8 +159,7 @@ def _stop_reason(state: ResearchState) -> StopReason:
 
     If a model judged the results of every executor sufficient, the open gaps count as not worth pursuing.
     """
-    cut_short = (record.result.stop_reason for record in state.agents if record.result is not None)
-    if (limit := next((reason for reason in cut_short if reason in LIMITS), None)) is not None:
+    if (limit := limit_of_agents(state)) is not None:
         return limit
     if not state.findings:
         return reason_without_findings(state)
