@@ -246,7 +246,9 @@ def load_settings(
         raise SettingsError("\n".join(_problem_line(raw, item["loc"], _message(item)) for item in problems)) from None
     models = settings.models
     if unencrypted := models.sent_unencrypted(settings.model_keys()):
-        lines = (_problem_line(raw, models.address_path(name), in_clear(key_variable(name))) for name in unencrypted)
+        lines = (
+            _problem_line(raw, models.address_path(name), in_clear(settings.key_variable(name))) for name in unencrypted
+        )
         raise SettingsError("\n".join(lines))
     return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
 

@@ -21,7 +21,7 @@ from tests.fakes.messages_api import MessagesApi
 from tests.fakes.shared_stores import MemorySharedStore
 from workers.composition import create_language_model
 from workers.resolution_inputs import configuration_of
-from workers.settings.loading import FILE_NAME, Settings, load_settings
+from workers.settings.loading import FILE_NAME, Settings, SettingsError, load_settings
 
 KEY = "sk-of-the-gateway"
 CONFIGURED = """
@@ -162,6 +162,12 @@ def test_a_key_of_openai_never_goes_to_an_address_of_ours(text: str, variables: 
     assert KEY not in [key.get_secret_value() for key in settings.model_keys().values()]
     assert settings.models.base_url != address
     assert settings.models.capabilities_at("default", "m").api is not ChatApi.CHAT
+
+
+def test_a_key_of_openai_that_would_be_sent_in_clear_is_refused_by_its_own_name(tmp_path: Path) -> None:
+    """The error names the variable to unset, and the one with the address."""
+    with pytest.raises(SettingsError, match=r"^OPENAI_BASE_URL: .* so OPENAI_API_KEY would be sent in clear"):
+        settings_of(tmp_path, 'models.default = "m"', OPENAI_API_KEY=KEY, OPENAI_BASE_URL="http://models.example/v1")
 
 
 async def test_a_server_of_chat_completions_answers_from_its_address_alone(tmp_path: Path) -> None:
