@@ -92,8 +92,10 @@ async def world_of(
     async with MessagesApi(by_role=by_role or {}) as api:
         by_model = engine == EngineKind.MODEL.value
         world = model_world(folder, api.base_url, corpus) if by_model else World(folder, corpus)
-        yield world, api
-        await world.close()
+        try:
+            yield world, api
+        finally:
+            await world.close()
 
 
 Act = Callable[[], Awaitable[None]]
@@ -253,11 +255,13 @@ async def at_window(
     async with MessagesApi(book=book) as api:
         window, caching = known or book.window, book.cacheable is not None
         world = model_world(folder, api.base_url, MemoryCorpus(pages), window, tokens, caching=caching)
-        trial = await begin_trial(world, name, **fields)
-        trial.api = api
-        await trial.conduct()
-        yield trial
-        await world.close()
+        try:
+            trial = await begin_trial(world, name, **fields)
+            trial.api = api
+            await trial.conduct()
+            yield trial
+        finally:
+            await world.close()
 
 
 async def undisturbed(folder: Path, name: str, engine: str = "", **fields: Any) -> Trial:
