@@ -153,7 +153,7 @@ def test_a_strategy_of_an_installed_package_runs_and_shows_its_units(bench: Benc
     assert bench.run("audit", "toy-run").returncode == 0
 
 
-@pytest.mark.parametrize("end", ["its event loop stands still", "a pool fails"])
+@pytest.mark.parametrize("end", [pytest.param("its event loop stands still", marks=pytest.mark.soak), "a pool fails"])
 def test_a_run_whose_worker_ends_says_so_and_is_tried_once_more(bench: Bench, end: str) -> None:
     """The same command takes the ended one's place, with its options, and its run gives the report."""
     name = f"ended-{len(end)}"
@@ -165,6 +165,7 @@ def test_a_run_whose_worker_ends_says_so_and_is_tried_once_more(bench: Bench, en
     assert (bench.work / name / "report.html").is_file()
 
 
+@pytest.mark.soak
 def test_a_run_whose_worker_ends_twice_ends_with_the_remedy(bench: Bench) -> None:
     """The second end is the last: exit code 1, the log to report, and the command that continues."""
     ending = [sys.executable, "-c", ENDING_WORKER, "its event loop stands still"]

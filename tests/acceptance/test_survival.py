@@ -119,6 +119,7 @@ async def disturbed(
     return result
 
 
+@pytest.mark.soak
 async def test_workers_killed_while_three_agents_work_change_nothing(tmp_path: Path) -> None:
     """Only calls in flight are paid again; `status` shows the agents, `list` has one run each (invariant 12)."""
     at_work = [AgentStatus.RUNNING] * 3
