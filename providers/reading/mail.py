@@ -34,7 +34,7 @@ NO_TEXTS: Final = frozenset(("text/calendar", "text/vcard", "text/x-vcard", "tex
 SIGNATURES: Final = ("application/pkcs7-signature", "application/x-pkcs7-signature", "application/pgp-signature")
 ENCODED_FILE: Final = re.compile(r"(?m)^begin [0-7]{3,4} [^\n]+\n(?:[!-`][ -`]{0,84}\n)+`?\n?end[ \t]*$")
 """A file in the text of a mail, as programs encoded them before there were attachments (uuencode)."""
-HAS_WORD: Final = re.compile(r"(?:^|>)[^<]*[^\W_]")
+HAS_WORD: Final = re.compile(r"(?:^|>)[^<>]*[^\W_]")
 QUOTE_MARKS: Final = re.compile(r"(?:>[ ]?)*")
 SIGNATURE_MARK: Final = "-- "
 

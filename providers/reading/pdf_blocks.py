@@ -33,7 +33,7 @@ OFTEN: Final = 5
 HYPHENS: Final = f"-\u2010\u00ad{LINE_END_HYPHEN}"
 BROKEN_RANGE: Final = re.compile(r"(?<=\d)([-\u2010\u2013])\n(?=\d)")  # "10-" at the end of a line, "14" on the next
 BROKEN_NAME: Final = re.compile(f"(?<=\\w)[{HYPHENS}]\\n(?=\\d)")  # "COVID-" and "19"
-BROKEN: Final = re.compile(f"([^\\W\\d_]+)[{HYPHENS}]\\n([^\\W\\d_]+)(-?)")
+BROKEN: Final = re.compile(f"(?<![^\\W\\d_])([^\\W\\d_]+)[{HYPHENS}]\\n([^\\W\\d_]+)(-?)")
 COMPOUNDING: Final = frozenset(("de", "nl"))
 """Languages that write compounds as one word: a word that is divided between two words is no sign of a hyphen."""
 FREQUENT: Final = 40
