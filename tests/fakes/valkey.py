@@ -46,7 +46,8 @@ class ValkeyServer:
         return await asyncio.to_thread(self.command, *arguments)
 
     def flush(self) -> None:
-        self.command("FLUSHALL")
+        """Remove every value, and return when their memory is free."""
+        self.command("FLUSHALL", "SYNC")
 
     def kill(self) -> None:
         """End it at once, as a crash does; what it held is gone."""

@@ -258,21 +258,32 @@ async def test_no_call_is_paid_for_without_room_for_its_answer(tmp_path: Path, m
     assert (tmp_path / "room").stat().st_size == 1_000_000
 
 
+async def begun_when_there_is_room(calls: CallStore, key: str) -> CallLease:
+    """Begin a call as soon as the server takes it: memory of connections is freed a while after that of values."""
+    async with asyncio.timeout(SOON):
+        while True:
+            with suppress(SharedStateUnavailable):
+                return await begun(calls, key)
+            await asyncio.sleep(0.05)
+
+
 async def test_a_full_server_loses_no_paid_answer_and_begins_no_call(tmp_path: Path) -> None:
     """Calls under way when a server reaches its `maxmemory` get their answers written; others wait until it has room."""
     with running_valkey(tmp_path, "--maxmemory", "8mb", "--maxmemory-policy", "noeviction") as server:
         store = RedisSharedStore(server.url)
-        calls = CallStore(store)
-        leases = [await begun(calls, str(number)) for number in range(20)]
-        with suppress(OutOfMemoryError):
-            for number in range(2_000):
-                server.command("SET", f"of-others:{number}", "x" * 10_000)
-        for number, lease in enumerate(leases):
-            await calls.finish(lease, f"{number}" * 20_000)
-        with pytest.raises(SharedStateUnavailable):
-            await calls.begin("other", "r-1", 60.0)
-        answers = [await calls.begin(str(number), "r-1", 60.0) for number in range(20)]
-        server.flush()
-        await begun(calls, "other")
-        await store.close()
+        try:
+            calls = CallStore(store)
+            leases = [await begun(calls, str(number)) for number in range(20)]
+            with suppress(OutOfMemoryError):
+                for number in range(2_000):
+                    server.command("SET", f"of-others:{number}", "x" * 10_000)
+            for number, lease in enumerate(leases):
+                await calls.finish(lease, f"{number}" * 20_000)
+            with pytest.raises(SharedStateUnavailable):
+                await calls.begin("other", "r-1", 60.0)
+            answers = [await calls.begin(str(number), "r-1", 60.0) for number in range(20)]
+            server.flush()
+            await begun_when_there_is_room(calls, "other")
+        finally:
+            await store.close()
     assert answers == [f"{number}" * 20_000 for number in range(20)]
