@@ -7,7 +7,7 @@ the call asks for no more output than is reserved.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from contracts import checking_roles, roles
@@ -39,7 +39,7 @@ FINDINGS_PER_SUB_QUERY: Final = 5
 """Per analysis."""
 QUOTE_CHARACTERS: Final = 800
 """Of each passage in a synthesizer's prompt."""
-DRAFT_CHARACTERS: Final = 6_000
+DRAFT_CHARACTERS: Final = 12_000
 """Of the draft in a refiner's prompt."""
 SELF_CHECKED_CHARACTERS: Final = 12_000
 """Of the report in an executor's prompt."""
@@ -56,6 +56,9 @@ SECTION_CHARACTERS: Final = 12_000
 """Of a section in a reporter's prompt, which shows only the end of a longer section."""
 CLAIMS_PER_CALL: Final = 16
 """Of a checker or a corrector; larger batches are judged less well."""
+CLAIM_BYTES_PER_CALL: Final = 40_000
+"""Of claims with their passages, for the same reason: about 16 with two or three passages each, or 8 that are shown
+with further passages of the run."""
 LONG_REPORT_WORDS: Final = 2_500
 """From this length on, a report is written section by section, then its frame."""
 MIN_REPORT_SECTIONS, MAX_REPORT_SECTIONS = 2, 12
@@ -118,12 +121,18 @@ def expected_call(
         EXTRACTOR.name: min(shown_tokens, PAGE_TOKENS) + SNIPPET_TOKENS,
         SCANNER.name: SCANNED_TOGETHER * (SCANNED_CHARACTERS // BYTES_PER_TOKEN + SNIPPET_TOKENS),
         roles.SYNTHESIZER.name: findings * FINDING_TOKENS,
-        REFINER.name: DRAFT_CHARACTERS,
+        REFINER.name: DRAFT_CHARACTERS // BYTES_PER_TOKEN,
         REPORTER.name: SECTION_CHARACTERS // BYTES_PER_TOKEN,
     }
     conversation = 5_000 if role.tools else 0
     size = FIXED_INPUT_TOKENS + conversation + material.get(role.name, 0)
     return Usage(input_tokens=size, output_tokens=role.expected_output_tokens + reasoning_tokens)
+
+
+def claims_per_call(sizes: Sequence[int]) -> int:
+    """Return the number of claims for each call: claims of these sizes in bytes, divided evenly over a few calls."""
+    calls = max(1, math.ceil(len(sizes) / CLAIMS_PER_CALL), math.ceil(sum(sizes) / CLAIM_BYTES_PER_CALL))
+    return max(1, math.ceil(len(sizes) / calls))
 
 
 def minimal_call(role: RoleSpec[Any, Any]) -> Usage:
@@ -340,7 +349,7 @@ def _material_tokens(request: RoleInput) -> int:
         if request.read_sources:
             shown += min(MAX_GAP_PASSAGES, 3 * len(request.gaps)) * (GAP_PASSAGE_CHARACTERS + LINE_TOKENS)
         if isinstance(request, RefineInput):
-            shown += DRAFT_CHARACTERS if request.draft else 0
+            shown += _shown_characters(request.draft, DRAFT_CHARACTERS) if request.draft else 0
         if isinstance(request, SelfCheckInput):
             shown += SELF_CHECKED_CHARACTERS if request.draft else 0
         return shown

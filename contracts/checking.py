@@ -171,6 +171,11 @@ class DoubtfulClaim(CompactModel):
     others: list[ShownPassage] = []
     """The passages of the run that share most with it among those it does not cite."""
 
+    @property
+    def passages(self) -> list[ShownPassage]:
+        """Return the passages that it cites, then the others."""
+        return [*self.asked.passages, *self.others]
+
 
 DoubtfulEntry: TypeAlias = ListEntry[DoubtfulClaim]
 """Doubtful claims of one draft, most important first."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from contracts.base import Contract
 from contracts.checking import (
@@ -21,6 +21,11 @@ from contracts.texts import plural
 from contracts.tokens import TokenShare
 from contracts.vocabulary import Tier
 
+PROPOSED_ACTIONS: Final = {
+    "type": "string",
+    "enum": [action.value for action in CorrectionAction if action is not CorrectionAction.CITE],
+}
+"""What a corrector may propose; further citations are tried without it."""
 JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not Verdict.UNVERIFIED)
 
 
@@ -101,7 +106,9 @@ class ProposedCorrection(Contract):
     """A correction proposed by a corrector; unreadable fields are empty."""
 
     claim: LenientText = ""
-    action: Annotated[CorrectionAction, member_or(CorrectionAction, CorrectionAction.KEEP)] = CorrectionAction.KEEP
+    action: Annotated[
+        CorrectionAction, member_or(CorrectionAction, CorrectionAction.KEEP), WithJsonSchema(PROPOSED_ACTIONS)
+    ] = CorrectionAction.KEEP
     text: LenientText = Field(default="", description="the new sentence, without citations; of a split, its first part")
     rest: LenientText = Field(default="", description="of a split: the part that no passage supports, as a sentence")
     passages: Annotated[list[str], BeforeValidator(_texts)] = Field(

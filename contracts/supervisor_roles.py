@@ -33,6 +33,12 @@ class RefineInput(GapsInput):
     corpus: CorpusSnapshot | None = None
     web: bool = False
 
+    @property
+    def fields_left_out(self) -> tuple[str, ...]:
+        """Return the fields for what the run cannot do any more: search, or read further."""
+        without_search = () if self.remaining_iterations else ("follow_up_queries",)
+        return without_search if self.read_sources else (*without_search, "read_further")
+
 
 class FollowUpQuery(Contract):
     """A follow-up query and its purpose."""
@@ -50,7 +56,7 @@ class GapAssessment(SettledGap):
     )
     addressable: bool = Field(default=True, description="whether a new search can close it")
     follow_up_queries: list[FollowUpQuery] = Field(
-        default=[], description="at most two; none if findings or listed passages answer it"
+        default=[], description="at most two; none if findings or listed passages answer all of it"
     )
 
 
@@ -75,7 +81,7 @@ class RefinerAnswer(RoleAnswer):
         gap_analysis = []
         for item in settle_gaps(self.gap_analysis, request.gaps, request.findings, notes):
             is_settled = bool(item.answered_by or item.duplicate_of)
-            proposed = [] if is_settled or item.read_further else item.follow_up_queries
+            proposed = [] if is_settled else item.follow_up_queries
             fresh = distinct(proposed, lambda follow_up: follow_up.query, asked)[:MAX_FOLLOW_UPS]
             asked += [follow_up.query for follow_up in fresh]  # nor may two gaps share a query
             read_further = [] if is_settled else item.read_further
@@ -113,8 +119,8 @@ class ReflectInput(FindingsInput):
     metrics: dict[str, bool | int | float] = {}
     gate_valid: bool
     gate_score: float
-    score_rule: str = ""
-    """Rule by which the gate computes its score, in words."""
+    gate_needs: str = ""
+    """What the gate of the phase requires, in words."""
     sub_queries: list[PlanNode] = []
     titles: list[str] = []
     """Titles of the pages read in this iteration; only after the gathering."""

@@ -8,7 +8,8 @@ import html
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from importlib.resources import files
@@ -29,7 +30,7 @@ from contracts.call_sizes import (
     SECTION_CHARACTERS,
     SHOWN_HEADINGS_CHARACTERS,
 )
-from contracts.checking import ShownPassage
+from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
@@ -340,9 +341,14 @@ class PromptBlocks:
         """Return earlier questions and answers; the latest has the highest priority."""
         return [self._turn(turn, number, number / len(turns)) for number, turn in enumerate(turns, start=1)]
 
-    def statements(self, template: str, claims: Sequence[Any]) -> list[PromptBlock]:
-        """Return claims with their passages, rendered by a shared template."""
-        return [self._statement(template, claim, number) for number, claim in enumerate(claims, start=1)]
+    def statements(self, template: str, claims: Sequence[AskedClaim | DoubtfulClaim]) -> list[PromptBlock]:
+        """Return claims with their passages, rendered by a shared template; of a shared passage only the label."""
+        shared = _shared_passages(claims)
+        return [self._statement(template, claim, number, shared) for number, claim in enumerate(claims, start=1)]
+
+    def shared_passages(self, claims: Sequence[AskedClaim | DoubtfulClaim]) -> list[PromptBlock]:
+        """Return the passages that several claims have, each once, after its label."""
+        return [self._shared_passage(passage) for passage in _shared_passages(claims).values()]
 
     def _source(self, shown: ShownSource, topic: str, value: float, *, best: bool) -> PromptBlock:
         source, text = shown.source, shown.excerpt()
@@ -385,11 +391,21 @@ class PromptBlocks:
         item = ContentItem(f"turn-{number}", "turn", render, priority=value, last=self._min_level)
         return self._unquoted(turn.answer, item)
 
-    def _statement(self, template: str, claim: Any, number: int) -> PromptBlock:
+    def _statement(
+        self, template: str, claim: AskedClaim | DoubtfulClaim, number: int, shared: Collection[str]
+    ) -> PromptBlock:
         def render(level: Level) -> str:
-            return self._part(template, level, claim=claim, passage=partial(self._passage, level))
+            return self._part(template, level, claim=claim, shared=shared, passage=partial(self._passage, level))
 
         return self._item(ContentItem(f"statement-{number}", "statement", render, last=Level.HEADLINE))
+
+    def _shared_passage(self, passage: ShownPassage) -> PromptBlock:
+        label = show_label(passage.evidence_id, self)
+
+        def render(level: Level) -> str:
+            return label + self._passage(level, passage)
+
+        return self._item(ContentItem(passage.evidence_id, "passage", render, last=Level.HEADLINE))
 
     @property
     def _min_level(self) -> Level:
@@ -463,6 +479,13 @@ class PromptBlocks:
         title = guard_line(passage.title, TITLE_CHARACTERS)
         text = guard_line(text, PASSAGE_CHARACTERS + 2 * CONTEXT_CHARACTERS)
         return PromptBlock(f" ({title}): {text}" if title else f": {text}")
+
+
+def _shared_passages(claims: Sequence[AskedClaim | DoubtfulClaim]) -> dict[str, ShownPassage]:
+    """Return the passages that more than one of these claims has, by their ids."""
+    counts = Counter(passage.evidence_id for claim in claims for passage in claim.passages)
+    passages = (passage for claim in claims for passage in claim.passages)
+    return {passage.evidence_id: passage for passage in passages if counts[passage.evidence_id] > 1}
 
 
 def summary_of(text: str, level: Level, documents: Mapping[str, str]) -> str:

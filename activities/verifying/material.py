@@ -23,7 +23,7 @@ Answers = Mapping[str, checking.ClaimAnswer]
 
 MAX_PASSAGES: Final = 12
 """Passages shown to a checker for one claim; hardly any cites more."""
-MAX_OTHERS: Final = 8
+MAX_OTHERS: Final = 5
 """Further passages of the run that are tried for a doubtful claim."""
 LACKING_WEIGHT: Final = 3.0
 """Weight of a word that the cited passages of a claim lack, in the search for further ones."""
@@ -33,8 +33,10 @@ MAX_CONTROLS: Final = 8
 """Controls of one text; each call shows one."""
 MIN_CONTROL_STEMS: Final = 3
 """Different words with a meaning that a control needs."""
-MAX_CONTROL_SHARE: Final = 0.1
-"""Share of the words of a control that its passage may have."""
+MAX_CONTROL_SHARE: Final = 0.2
+"""Share of the words of a control that its passage may have, with its title, its headings and the text around it."""
+CONTROL_DISTANCE: Final = 2_000
+"""Characters between the passage of a control and those that the statement cites: neighbours say the same."""
 CONTROL: Final = "control"
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
 NOT_REACHED: Final = "The check did not get to this sentence."
@@ -67,6 +69,15 @@ class Material:
         return {
             key: Statement(text[item.start : item.end], language).stems
             for key, (item, _, text) in self.passages.items()
+        }
+
+    @cached_property
+    def shown_stems(self) -> dict[str, frozenset[str]]:
+        """The stems of the content words of each passage as it is shown: with title, heading and the text around it."""
+        shown = {key: show_passage(*passage) for key, passage in self.passages.items()}
+        return {
+            key: Statement(f"{passage.title}\n{passage.text}", self.entry.language).stems
+            for key, passage in shown.items()
         }
 
     @cached_property
@@ -178,18 +189,23 @@ def select_open(claims: Claims, material: Material, known: Collection[str]) -> l
 def draw_controls(claims: Claims, material: Material) -> list[checking.AskedClaim]:
     """Return statements of a draft, each with the passage of the run that shares least with it, and hardly anything.
 
-    Unlike invented ones they look like any other statement of a call; those that no call shows come first.
+    Unlike invented ones they look like any other statement of a call; those that no call shows come first, then those
+    with a figure, which are the easiest to decide. Nothing near the passages that a statement cites is taken for it.
     """
     language, controls = material.entry.language, list[checking.AskedClaim]()
-    for claim in sorted(claims, key=lambda claim: (claim.asked, claim.fingerprint)):
+    figures = {claim.fingerprint: bool(find_quantities(claim.words, language)) for claim in claims}
+    order = sorted(claims, key=lambda claim: (claim.asked, not figures[claim.fingerprint], claim.fingerprint))
+    for claim in order:
         stems = Statement(claim.words, language).stems
+        if not claim.evidence_ids or len(stems) < MIN_CONTROL_STEMS:
+            continue
         shares = {
             key: len(stems & others) / len(stems)
-            for key, others in material.stems.items()
-            if key not in claim.evidence_ids and others and len(stems) >= MIN_CONTROL_STEMS
+            for key, others in material.shown_stems.items()
+            if others and _is_apart(key, claim, material)
         }
         key = min(shares, key=lambda key: (shares[key], key), default="")
-        if not claim.evidence_ids or not key or shares[key] > MAX_CONTROL_SHARE:
+        if not key or shares[key] > MAX_CONTROL_SHARE:
             continue
         asked = to_asked(claim, material)
         fingerprint = claim_id(claim.words, [key, CONTROL])
@@ -198,6 +214,18 @@ def draw_controls(claims: Claims, material: Material) -> list[checking.AskedClai
         if len(controls) == MAX_CONTROLS:
             break
     return controls
+
+
+def _is_apart(key: str, claim: checking.ExtractedClaim, material: Material) -> bool:
+    """Return whether a passage is far from all that a claim cites: of another source, or of another part of it."""
+    item = material.passages[key][0]
+    cited = [material.passages[name][0] for name in claim.evidence_ids if name in material.passages]
+    return all(
+        item.source_id != other.source_id
+        or item.start - other.end > CONTROL_DISTANCE
+        or other.start - item.end > CONTROL_DISTANCE
+        for other in cited
+    )
 
 
 def is_judged(answer: checking.ClaimAnswer | None) -> bool:

@@ -30,7 +30,23 @@ def elements_of(prompt: str) -> list[tuple[str, list[str]]]:
     """Label and lines of every genuine statement, in order."""
     mark, plain = told(prompt)[0], without_signs(prompt)
     found = re.findall(rf'<statement-{mark} id="([^"]+)">\n(.*?)\n</statement-{mark}>', plain, re.DOTALL)
-    return [(label, text.splitlines()) for label, text in found]
+    shared = shared_passages(prompt)
+    return [(label, [_whole(line, shared) for line in text.splitlines()]) for label, text in found]
+
+
+def shared_passages(prompt: str) -> dict[str, str]:
+    """The passages that several statements have, by their labels, each with what follows its label."""
+    mark, plain = told(prompt)[0], without_signs(prompt)
+    (text,) = re.findall(rf"<passages-{mark}>\n(.*?)\n</passages-{mark}>", plain, re.DOTALL) or [""]
+    return {line.split()[0].rstrip(":"): line[len(line.split()[0].rstrip(":")) :] for line in text.splitlines()}
+
+
+def _whole(line: str, shared: dict[str, str]) -> str:
+    """The line of a passage with its text, where that stands once for several statements."""
+    kind, _, label = line.partition(" ")
+    if kind == "passage" and label in shared:
+        return f"passage{shared[label]}"
+    return f"{line}{shared[label]}" if kind in ("cited", "other") and label in shared else line
 
 
 def statements_of(prompt: str) -> list[Asked]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from temporalio.exceptions import ActivityError
 
 from contracts import activities
-from contracts.call_sizes import CLAIMS_PER_CALL
+from contracts.call_sizes import claims_per_call
 from contracts.checking import ReviewSummary, Verification, VerificationSummary
 from contracts.checking_roles import CHECKER, CORRECTOR, REVIEWER, CheckInput, CorrectInput, ReviewerAnswer, ReviewInput
 from contracts.evidence import DocumentRef, ReportDraft, Verdict
@@ -354,12 +354,12 @@ async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> Extrac
 
 
 async def _call_in_batches(run: ResearchRun, sizes: Sequence[int], call: BatchCall) -> int:
-    """Divide claims of these sizes evenly over as few calls as possible, made with limited concurrency.
+    """Divide claims of these sizes over a few calls, made with limited concurrency.
 
     Returns the number of claims not reached because the run must end.
     """
     count = len(sizes)
-    batch_size = -(-count // -(-count // CLAIMS_PER_CALL)) if count else 1
+    batch_size = claims_per_call(sizes)
 
     async def make(number: int, start: int) -> int:
         numbers = list(range(start, min(start + batch_size, count)))

@@ -102,7 +102,8 @@ def follow_ups(
 ) -> list[PlanNode]:
     """Return at most `limit` new sub-queries for open gaps; none repeats an answered one.
 
-    A gap that sections of pages already read may answer (`readings`) becomes one sub-query that needs no search.
+    A gap that sections of pages already read may answer (`readings`) becomes a sub-query that needs no search; it is
+    searched for besides only where the refiner asks for that.
     """
     # A sub-query whose search failed may be repeated.
     done = (query for query in state.plan.sub_queries if query.status is not NodeStatus.FAILED)
@@ -114,11 +115,12 @@ def follow_ups(
     fresh: list[PlanNode] = []
     for gap in order:
         proposed = by_gap[gap.id].follow_up_queries if gap.id in by_gap else []
+        texts = [(query.query, query.expected_contribution) for query in proposed]
         if gap.id in further and len(fresh) < limit:
             fresh.append(further[gap.id])
-            continue
-        texts = [(query.query, query.expected_contribution) for query in proposed]
-        for text, expected in (texts or [(text, "") for text in gap.suggested_queries])[:MAX_FOLLOW_UPS]:
+        else:
+            texts = texts or [(text, "") for text in gap.suggested_queries]
+        for text, expected in texts[:MAX_FOLLOW_UPS]:
             if len(fresh) >= limit or find_asked(state.query_ledger, text) or normalized_query(text) in asked:
                 continue
             asked.add(normalized_query(text))

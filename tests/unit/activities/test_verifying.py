@@ -94,15 +94,36 @@ def test_only_what_rules_leave_open_is_asked() -> None:
 def test_a_control_is_a_statement_of_the_text_with_a_passage_about_something_else() -> None:
     """One that is asked about otherwise comes last; where every passage shares words with it, there is none."""
     claims = extract_claims(DRAFT, MATERIAL)
-    drawn = draw_controls(claims, MATERIAL)
+    material = with_source("Unrelated. Ferries leave the harbour at noon on weekdays.", "ev-3")
+    drawn = draw_controls(claims, material)
     assert (drawn[0].text, len(drawn)) == (QUOTE, 3)
-    for control in drawn:
-        (shown,) = control.passages
-        cited = next(claim.evidence_ids for claim in claims if claim.text == control.text)
-        assert shown.evidence_id not in cited
+    assert [control.passages[0].evidence_id for control in drawn] == ["ev-3"] * 3
     assert not {control.fingerprint for control in drawn} & {claim.fingerprint for claim in claims}
-    shared = extract_claims("The operators keep it in memory. [ev-1]", MATERIAL)
-    assert draw_controls(shared, MATERIAL) == []
+    shared = extract_claims("At noon on weekdays the ferries keep it in memory. [ev-1]", material)
+    assert draw_controls(shared, material) == []
+
+
+@pytest.mark.parametrize(("between", "drawn"), [(" ", 0), ("." * 3_000, 1)])
+def test_no_control_has_a_passage_beside_one_that_the_statement_cites(between: str, drawn: int) -> None:
+    """A neighbour shares no word with it and is shown with the text around it, which says it."""
+    text = f"{QUOTE}{between}Ferries leave the harbour at noon on weekdays."
+    start = text.index("Ferries")
+    own = Evidence(id="ev-1", source_id="src-2", start=0, end=len(QUOTE), quote_hash="")
+    near = Evidence(id="ev-3", source_id="src-2", start=start, end=len(text), quote_hash="")
+    reference = DocumentRef(hash=digest(text))
+    source = CheckedSource(id="src-2", title="Ports", text=reference)
+    entry = ClaimsEntry(draft=reference, evidence=[own, near], sources=[source])
+    material = Material(entry, {reference.hash: text}, by_model=True)
+    assert len(draw_controls(extract_claims(f"{QUOTE} [ev-1]", material), material)) == drawn
+
+
+def with_source(text: str, identity: str) -> Material:
+    """The material with one more source, whose text is one passage."""
+    reference = DocumentRef(hash=digest(text))
+    item = Evidence(id=identity, source_id="src-2", start=0, end=len(text), quote_hash=digest(text))
+    sources = [*MATERIAL.entry.sources, CheckedSource(id="src-2", title="Ports", text=reference)]
+    entry = MATERIAL.entry.model_copy(update={"evidence": [*MATERIAL.entry.evidence, item], "sources": sources})
+    return Material(entry, MATERIAL.texts | {reference.hash: text}, by_model=True)
 
 
 def answers_for(claims: list[ExtractedClaim], verdict: Verdict, *evidence_ids: str) -> dict[str, ClaimAnswer]:

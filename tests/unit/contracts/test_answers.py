@@ -128,7 +128,8 @@ def test_a_gap_that_is_none_needs_no_query() -> None:
     )
     first, second = answer.gap_analysis
     assert (first.answered_by, first.duplicate_of, first.follow_up_queries, first.read_further) == ([], "gap-2", [], [])
-    assert (second.duplicate_of, second.read_further, second.follow_up_queries) == ("", [1], [])
+    assert (second.duplicate_of, second.read_further) == ("", [1])
+    assert [item.query for item in second.follow_up_queries] == ["new"], "a gap may be read on for and searched for"
     reflection = {"settled_gaps": [{"gap_id": "gap-1", "answered_by": ["f-1"]}, {"gap_id": "gap-2"}]}
     reflected, _ = fitted(
         supervisor_roles.SupervisorAnswer,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import roles, supervisor_roles
 from contracts.addresses import digest
-from contracts.call_sizes import CallSizes, expected_call, likely_output, worst_call, worst_output
+from contracts.call_sizes import CallSizes, claims_per_call, expected_call, likely_output, worst_call, worst_output
 from contracts.evidence import DocumentRef, Evidence, Gap
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
@@ -170,3 +170,18 @@ def test_short_answers_do_not_make_the_next_reservation_smaller_still() -> None:
     """A role keeps room for half of its expected answer, however short its answers were."""
     short = {roles.ANALYZER.name: CallSizes(calls=9, input_share=0.1, output_share=0.01)}
     assert likely_output(roles.ANALYZER, short) == roles.ANALYZER.expected_output_tokens // 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([1_000] * 16, 16),
+        ([1_000] * 17, 9),
+        ([5_000] * 14, 7),
+        ([90_000], 1),
+        ([], 1),
+    ],
+)
+def test_claims_with_many_passages_are_divided_over_more_calls(sizes: list[int], expected: int) -> None:
+    """At most 16 claims a call, and fewer where their passages are long; one claim is never divided."""
+    assert claims_per_call(sizes) == expected

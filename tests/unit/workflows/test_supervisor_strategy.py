@@ -409,6 +409,9 @@ def test_what_a_page_already_read_may_answer_is_not_searched_for() -> None:
     made = states.state(gaps=[OPEN, other], sources=states.sources(source))
     reading = GapReading(gap_id=OPEN.id, sections=[SectionRef(source_id=source.id, start=5, end=90)])
     asked = GapAssessment(gap_id=other.id, follow_up_queries=[FollowUpQuery(query="a new search for it")])
+    both = GapAssessment(gap_id=OPEN.id, read_further=[1], follow_up_queries=[FollowUpQuery(query="the rest of it")])
+    searched = [query.text for query in follow_ups(made, [both], [reading], [], 5) if not query.sections]
+    assert searched == ["the rest of it", *other.suggested_queries], "for the one gap as the refiner asks, besides"
     fresh = follow_ups(made, [asked], [reading], [], 5)
     made.plan = states.plan(*fresh)
     assign_readings(made, fresh)
@@ -614,7 +617,7 @@ def test_a_role_gets_the_newest_advice_that_concerns_it() -> None:
 
 @pytest.mark.parametrize("is_one", [True, False])
 def test_a_supervisor_sees_places_and_only_figures_that_say_something(is_one: bool) -> None:
-    """Pages with their paths; where one collection is searched, neither counts nor points for high confidence."""
+    """Pages with their paths; where one collection is searched, neither counts of high confidence nor a need for it."""
     state = read(3)
     corpus = CorpusSnapshot(name="m", files=3)
     state.resolved = state.resolution.model_copy(update={"corpus": corpus if is_one else None, "web": not is_one})
@@ -623,4 +626,5 @@ def test_a_supervisor_sees_places_and_only_figures_that_say_something(is_one: bo
     assert ("of high quality" in gathered.prompt) is not is_one
     analyzed = reflection_input(Phase.ANALYSIS, state, evaluate(Phase.ANALYSIS, state))
     assert ("high_confidence_count" in analyzed.metrics) is not is_one
-    assert ("confidence" in analyzed.score_rule) is not is_one
+    assert ("confidence" in analyzed.gate_needs) is not is_one
+    assert ("quality" in gathered.gate_needs) is not is_one

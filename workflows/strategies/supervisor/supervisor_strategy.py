@@ -439,19 +439,21 @@ def _check_gaps(state: ResearchState) -> Check:
     return issues, 10.0 - min(10.0, 2.0 * count), {"unaddressed_gaps": count}
 
 
-SCORE_RULES: Final = {
-    Phase.PLANNING: "2.5 points for each sub-query, at most 10",
-    Phase.GATHERING: "1.5 points for each page read, at most 10",
-    Phase.ANALYSIS: "2 points for each finding{high}, at most 10",
-    Phase.SYNTHESIS: "1 point for every 500 characters of the report, at most 10",
-    Phase.REFINEMENT: "10 points, less 2 for each open gap",
+GATE_NEEDS: Final = {
+    Phase.PLANNING: "a brief, and sub-queries that are neither too few nor too short",
+    Phase.GATHERING: f"{MIN_SOURCES} pages read{{good}}, and half of the sub-queries searched",
+    Phase.ANALYSIS: f"{MIN_FINDINGS} findings{{high}}, on {MIN_COVERAGE:.0%} of the pages read",
+    Phase.SYNTHESIS: "a report with headings, in which every citation names a passage",
+    Phase.REFINEMENT: "nothing",
 }
-"""Rules by which the gates compute their scores."""
-FOR_CONFIDENCE: Final = ", and 1 more if its confidence is high"
+"""What the gates require. Their scores count pages, findings and characters, which no model is to strive for."""
+GOOD_SOURCE: Final = ", one of them of high quality"
+SURE_FINDING: Final = ", one of them of high confidence"
 
 
-def _score_rule(phase: Phase, state: ResearchState) -> str:
-    return SCORE_RULES[phase].format(high="" if state.resolution.one_collection else FOR_CONFIDENCE)
+def _gate_needs(phase: Phase, state: ResearchState) -> str:
+    is_one = state.resolution.one_collection
+    return GATE_NEEDS[phase].format(good="" if is_one else GOOD_SOURCE, high="" if is_one else SURE_FINDING)
 
 
 def _shown_metrics(state: ResearchState, gate: GateResult) -> dict[str, bool | int | float]:
@@ -489,7 +491,7 @@ def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> Re
         metrics=_shown_metrics(state, gate),
         gate_valid=gate.valid,
         gate_score=gate.quality_score,
-        score_rule=_score_rule(phase, state),
+        gate_needs=_gate_needs(phase, state),
         sub_queries=[
             PlanNode(id=query.id, text=query.text, status=query.status, finding_count=query.finding_count)
             for query in state.plan.sub_queries

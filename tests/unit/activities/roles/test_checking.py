@@ -1,6 +1,7 @@
 """The checker: what it is shown, and what is believed of its answers."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from contracts.checking import AskedClaim, ClaimPlace, DoubtfulClaim, ShownPassa
 from contracts.checking_roles import CHECKER, CORRECTOR, CheckerResult, CheckInput, CorrectInput
 from contracts.evidence import Verdict
 from contracts.outcome import Guidance, Usage
+from contracts.roles import RoleSpec
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, InvalidOutput
 from providers.models import answers
@@ -30,7 +32,8 @@ CANARY = "0123456789abcdef01234567"
 
 
 def asked(text: str, quote: str, *, parts: list[str] | None = None, before: str = "", after: str = "") -> AskedClaim:
-    passage = ShownPassage(evidence_id="ev-1", title="Manual", before=before, quote=quote, after=after)
+    name = f"ev-{long_hash(before, quote, after)[:10]}"
+    passage = ShownPassage(evidence_id=name, title="Manual", before=before, quote=quote, after=after)
     return AskedClaim(fingerprint=f"c-{long_hash(text, quote)}", text=text, parts=parts or [], passages=[passage])
 
 
@@ -109,6 +112,27 @@ def test_a_statement_is_shown_in_its_place() -> None:
     assert corrected[:7] == [*lines, "statement: It holds 1 GB.", "after: 3. Wait.", "verdict: partial; r"]
 
 
+@pytest.mark.parametrize("role", [CHECKER, CORRECTOR], ids=lambda role: role.name)
+def test_a_passage_of_several_statements_stands_once(role: RoleSpec[Any, Any]) -> None:
+    """Its text comes before the statements, which name it; one that a single statement has stays in its element."""
+    first, second = (asked(text, "The store keeps 128 MB.") for text in ("It keeps 128 MB.", "It keeps pages."))
+    own = first.passages[0].model_copy(update={"evidence_id": "ev-own", "quote": "Nothing else is kept."})
+    second = second.model_copy(update={"passages": [*second.passages, own]})
+    doubtful = [
+        DoubtfulClaim(number=number, asked=claim, verdict=Verdict.PARTIAL, others=others)
+        for number, (claim, others) in enumerate(((first, [own]), (second.model_copy(update={"passages": []}), [])))
+    ]
+    doubtful[1] = doubtful[1].model_copy(update={"others": first.passages})
+    of_checker = CheckInput(**common(canary=CANARY, claims=[first, second]))
+    of_corrector = CorrectInput(**common(canary=CANARY, claims=doubtful))
+    prompt = render_role(role, of_checker if role is CHECKER else of_corrector, {}).prompt
+    assert prompt.count("The store keeps 128 MB.") == prompt.count("Nothing else is kept.") == 1
+    assert [*checking_work.shared_passages(prompt).values()] == [" (Manual): The store keeps 128 MB."]
+    lines = [line for _, lines in checking_work.elements_of(prompt) for line in lines]
+    assert sum("The store keeps 128 MB." in line for line in lines) == 2, "each statement names it"
+    assert prompt.index("The store keeps") < prompt.index("It keeps 128 MB.") < prompt.index("Nothing else")
+
+
 @pytest.mark.parametrize("name", checking_work.STUMBLING)
 def test_no_stumbling_answer_makes_a_claim_supported(name: str) -> None:
     """Denied, doubtful, foreign, cut, repeated or misaddressed verdicts: no claim is called supported by them."""
@@ -158,7 +182,7 @@ def test_a_verdict_names_a_passage_for_each_part() -> None:
     for verdict in given["verdicts"]:
         verdict["quotes"] = quotes
     (answer,) = answer_of(json.dumps(given), [claim]).answers
-    assert (answer.quotes, answer.evidence_ids) == (quotes[:2], ["ev-1", "ev-2"])
+    assert (answer.quotes, answer.evidence_ids) == (quotes[:2], [claim.passages[0].evidence_id, "ev-2"])
 
 
 @pytest.mark.parametrize("count", [1, 16])

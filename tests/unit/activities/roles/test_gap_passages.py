@@ -81,7 +81,7 @@ def test_numbers_become_sections_of_pages() -> None:
     [section] = reading.sections
     shown = TEXTS[section.source_id][section.start : section.end]
     assert shown == f"## Planning\n\n{PLANNING}\n\n{ARCHITECTURE}\n\n"
-    assert result.gap_analysis[0].follow_up_queries == []
+    assert [item.query for item in result.gap_analysis[0].follow_up_queries] == ["servers"]
     assert work.warnings == ["numbers of passages that are not listed were ignored"]
 
 

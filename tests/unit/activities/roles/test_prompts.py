@@ -329,10 +329,11 @@ def test_refiner_and_supervisor_see_gaps_figures_and_checks() -> None:
     for words in ("remaining: 2", "Sources examined: 9", "Findings: 6, of high confidence: 3", "# Draft"):
         assert words in refining
     gaps = [Gap(id="gap-1", description="costs")]
-    reflecting = prompt_for(supervisor_roles.SUPERVISOR, REFLECTING, gaps=gaps, score_rule="1.5 for each page")
-    checked = "not passed, 6.5 of 10 (1.5 for each page)"
+    reflecting = prompt_for(supervisor_roles.SUPERVISOR, REFLECTING, gaps=gaps, gate_needs="3 pages read")
+    checked = "Automatic check: not passed; it needs 3 pages read\n"
     for words in ("Gathering ended with 7 sources.", "- source_count: 7", checked, "gap-1: costs"):
         assert words in reflecting
+    assert "6.5" not in reflecting, "points of the gate praise length"
 
 
 def test_the_supervisor_sees_what_it_judges() -> None:
