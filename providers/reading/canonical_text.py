@@ -31,7 +31,7 @@ TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
 MARKS: Final = re.compile("[\ue001\ue002]")
 
 
-READERS: Final = "3"
+READERS: Final = "4"
 """Version of all readers: it changes with the text that they make of the same bytes, and texts of other versions are
 read again from the original."""
 TEXT_LIMIT: Final = 2_000_000  # characters of a document's text; whole blocks beyond it are dropped
@@ -358,7 +358,7 @@ class _Writer:
         mark, indent = fence.strip(), len(fence) - len(fence.lstrip())
         block = takewhile(lambda line: line.lstrip("> ").rstrip() != mark, lines)
         code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in block)
-        self._write_code(code)
+        self._write_code(MARKS.sub("", code))
 
     def _write_code(self, code: str) -> None:
         """Write code between fences that are longer than any in it."""

@@ -123,7 +123,7 @@ MIN_MAIN_CHARACTERS: Final = 200
 BOOK_MARKS: Final = frozenset("doc-backlink doc-noteref doc-pagebreak backlink noteref pagebreak".split())
 """Marks of notes and links back to them, and numbers of printed pages."""
 TYPE_IN_BOOK: Final = "{http://www.idpf.org/2007/ops}type"
-READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}")
+READS_AS_MARKUP: Final = re.compile(r"#{1,6} |```|~~~|[|>]|-{3}|\*{3}|(?:=+|-+)$")
 FOOTNOTE: Final = re.compile(r"[\[(]?(?:\d{1,3}|[a-z*†‡§])[\])]?")
 
 MAX_LINK_LENGTH: Final = 500
@@ -345,7 +345,7 @@ class _Writer:
         """Write an element between its tags."""
         tag = element.tag
         if tag == "br":
-            self._parts.append("<br>")
+            self._parts.append(f"<br>{LITERAL_MARK}" if self._preformatted else "<br>")
         if tag in {"sup", "sub"}:
             return self._script(element, depth)
         if tag == "math":
@@ -364,7 +364,8 @@ class _Writer:
         )
         if output_tag == "ol" and self._lists[-1].following != 1:
             numbers = f' start="{self._lists[-1].following}"'
-        self._add_tag(output_tag, f"<{output_tag}{numbers}>{TERM_MARK if output_tag == 'dt' else ''}{label}")
+        mark = {"dt": TERM_MARK, "pre": LITERAL_MARK}.get(output_tag, "")
+        self._add_tag(output_tag, f"<{output_tag}{numbers}>{mark}{label}")
         self._boxes += boxed
         self._preformatted += output_tag == "pre"
         self._nesting += output_tag != ""
@@ -448,12 +449,13 @@ class _Writer:
             words = text.split()
             joined = " ".join(words)
         if self._preformatted:
-            written = text
+            # The library takes a line of `-` or `=` for that below a heading in code, too, and joins empty lines.
+            written = text.replace("\n", f"\n{LITERAL_MARK}")
         elif not words:
             written = " "
         else:
             written = (" " if text[0].isspace() else "") + joined + (" " if text[-1].isspace() else "")
-            if words[0][0] in "#`~|>-*" and READS_AS_MARKUP.match(" ".join(words[:2])):
+            if words[0][0] in "#`~|>-*=" and READS_AS_MARKUP.match(" ".join(words[:2])):
                 written = LITERAL_MARK + written
         self._characters += len(written)
         self._parts.append(escape(written, quote=False))

@@ -70,6 +70,23 @@ def test_structure_survives(body: str, text: str) -> None:
     assert read(body).text == text
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("<pre>EXPLAIN x;\n   QUERY PLAN\n----------\n Agg\n\nTitle\n=====\n# c\n\n\nend</pre>",
+         "```\nEXPLAIN x;\n   QUERY PLAN\n----------\n Agg\n\nTitle\n=====\n# c\n\n\nend\n```"),
+        ("<p>One operator:</p><pre>\n=\n</pre><p>and more.</p>", "One operator:\n\n```\n=\n```\n\nand more."),
+        ("<pre>---\na: 1\n---\n```python\nx\n```\n| a |\n|---|</pre>", "````\n---\na: 1\n---\n```python\nx\n```\n| a |\n|---|\n````"),
+        ("<pre><b>Head</b><br>----<br>row</pre>", "```\nHead\n----\nrow\n```"),
+        ("<ul><li>So:<pre>Head\n====\n  row</pre></li></ul>", "- So:\n\n```\nHead\n====\n  row\n```"),
+        ("<p>Equal is<br>=<br>less is<br>-<br>here</p><p>Sum</p><p>===</p>", "Equal is\n=\nless is\n-\nhere\n\nSum\n\n==="),
+    ],
+)  # fmt: skip
+def test_lines_that_markdown_would_take_for_marks_stay_as_they_are(body: str, text: str) -> None:
+    """Rules below a line, fences, bars and empty lines of code are its own words, and make no heading of the line above."""
+    assert read(body).text == text
+
+
 def test_links_of_the_content_are_remembered() -> None:
     """Addresses of the web, whole, each once, a hundred at most; not those of navigation or of the page itself (C4-7)."""
     around = "<nav><a href=/menu>Menu</a></nav><div class=sidebar><a href=/side>Side</a></div>"
