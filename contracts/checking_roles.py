@@ -76,7 +76,7 @@ class GivenVerdict(Contract):
     )
     reason: LenientText = Field(default="", description="why it is not supported, or how it follows; else empty")
     conclusion: Annotated[bool, BeforeValidator(lambda value: value is True)] = Field(
-        default=False, description="true for advice or another conclusion of the writer, whose facts are judged alone"
+        default=False, description="true for advice, another conclusion or a remark on the research: its facts alone are judged"
     )
 
 

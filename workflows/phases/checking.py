@@ -279,17 +279,20 @@ async def _check_claims(run: ResearchRun, weighed: ExtractedClaims | None) -> No
 
 async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
     """Have the claims checked, most important first; return the number of claims not reached."""
+    checked = 0
 
     async def check(call: int, numbers: list[int], size: int) -> None:
         request = CheckInput(entry=weighed.asked_entry, numbers=numbers, bytes_shown=size)
+        nonlocal checked
         output = await run.ask(CHECKER, f"{step}/{call}", request)
+        checked += len(output.verdicts)
         if output.entry is not None:
             verification = run.state.verification
             run.state.note_entry(output.entry)
             # Sorted, so that the order of arrival does not matter.
             answers = sorted({*verification.answers, output.entry})
             run.state.verification = verification.model_copy(update={"answers": answers})
-        run.note("status", f"{plural(len(output.verdicts), 'claim')} checked", level="info")
+        run.note("status", f"{checked:,} of {plural(len(weighed.sizes), 'claim')} checked", level="info")
 
     return await _call_in_batches(run, weighed.sizes, check)
 
