@@ -76,7 +76,8 @@ class GivenVerdict(Contract):
     )
     reason: LenientText = Field(default="", description="why it is not supported, or how it follows; else empty")
     conclusion: Annotated[bool, BeforeValidator(lambda value: value is True)] = Field(
-        default=False, description="true for advice, another conclusion or a remark on the research: its facts alone are judged"
+        default=False,
+        description="true for advice, another conclusion or a remark on the research: its facts alone are judged",
     )
 
 
