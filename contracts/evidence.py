@@ -117,6 +117,11 @@ class Finding(Contract):
     remarks: list[str] = []
     """Figures and names of the statement that a comparison of words did not find in its passages, title, headings and
     question, or found otherwise; in the entry, if there is one."""
+    priority: int = 2
+    """What the answer needs: 1 what it cannot do without, 2 what completes it, 3 background; in the entry, if there is
+    one."""
+    sub_query_count: int = 1
+    """Number of sub-queries that it helps to answer; in the entry, if there is one."""
     by_rules: bool = False
     """True if it was made without the model in a run with one, because of a limit or a fault."""
     iteration: int = 1
@@ -137,6 +142,8 @@ class Gap(Contract):
     origin: str = "analysis"
     """`analysis`, `sub_query:<id>`, `steer`."""
     resolved_by: list[str] = []
+    unread: list[SectionRef] = []
+    """Sections of pages already read in which a reader that was not shown them expects the answer."""
     iteration: int = 1
 
 

@@ -1,13 +1,16 @@
 """Gaps that turn out to be none, as a model judges them."""
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pydantic import Field
 
 from contracts.base import Contract
 from contracts.evidence import Finding, Gap, SectionRef
 from contracts.lenient import distinct
+
+MAX_GAP_SECTIONS: Final = 4
+"""Sections of pages already read that are read once more for one gap."""
 
 
 class SettledGap(Contract):

@@ -41,6 +41,8 @@ FINDINGS_OF_SEVERAL: Final = 3
 """For each of several sub-queries of one analysis, at least."""
 FINDINGS_PER_SOURCE: Final = 2
 MIN_ASKED_FINDINGS: Final = 3
+LEAST_PRIORITY: Final = 3
+"""Of a finding that is background."""
 FINDING_OUTPUT_TOKENS: Final = 220
 """Of a finding with its quotes, in answers of real models."""
 MAX_FINDINGS: Final = 20
@@ -259,6 +261,8 @@ class AnalyzeInput(RoleInput):
     """Sections that an earlier answer asked for; if there are any, only these are shown."""
     found: list[str] = []
     """Statements of the earlier answer that asked for `wanted`."""
+    shown_before: bool = False
+    """True if `wanted` was asked for by an answer to the same request, which was shown other parts of the sources."""
     sections: list[int] = []
     """Numbers of sections to show, as an outline of its sources gives them; empty: what fits the sub-queries best."""
     outlined: bool = False
@@ -273,8 +277,12 @@ class AnalyzeInput(RoleInput):
 
     @property
     def fields_left_out(self) -> tuple[str, ...]:
-        """Return the scales if all sources are of one collection: none of them can be surer or better than another."""
-        return ("confidence", "quality_updates") if self.one_collection else ()
+        """Return the fields that cannot say anything: scales if no source can be surer or better than another, gaps to
+        answer if there are none, and sections to ask for where they were asked for.
+        """
+        scales = ("confidence", "quality_updates") if self.one_collection else ()
+        gaps = () if self.gaps else ("answers_gaps",)
+        return (*scales, *gaps, "sections_wanted" if self.wanted else "in_sections")
 
     @property
     def finding_limit(self) -> int:
@@ -321,6 +329,9 @@ class ProposedFinding(Contract):
     answers_gaps: list[str] = Field(
         default=[], description="labels of the listed open gaps that this finding answers; usually none"
     )
+    priority: Annotated[int, clamp(1, LEAST_PRIORITY)] = Field(
+        default=2, description="1 the answer cannot do without it, 2 it completes the answer, 3 background"
+    )
 
 
 class ProposedGap(Contract):
@@ -329,6 +340,11 @@ class ProposedGap(Contract):
     description: Annotated[str, one_line(400)]
     sub_query: int = Field(default=0, description="number of the sub-query that it leaves open")
     suggested_queries: list[Sentence] = []
+    in_sections: list[int] = Field(
+        default=[], description="numbers of listed sections, not shown, in which it is probably answered"
+    )
+    unread: SkipJsonSchema[list[SectionRef]] = []
+    """Those sections; set by the activity, never by a model."""
     priority: Priority = 1
     kind: Annotated[GapKind, member_or(GapKind, GapKind.MISSING)] = GapKind.MISSING
 

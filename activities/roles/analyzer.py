@@ -22,6 +22,7 @@ from contracts.roles import (
     AnalyzerAnswer,
     AnalyzerResult,
     ProposedFinding,
+    ProposedGap,
     Quote,
     SourceExtract,
 )
@@ -76,10 +77,14 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     opinions = {item.source_id: item for item in answer.quality_updates} if is_rated else {}
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
+    counted = [
+        finding.model_copy(update={"sub_query_count": max(1, len(answered[name]))})
+        for name, finding in findings.items()
+    ]
     return AnalyzerResult(
-        findings=_link_contradictions(list(findings.values()), contradictions),
+        findings=_link_contradictions(counted, contradictions),
         evidence=list(evidence.values()),
-        gaps=answer.fitted(request, work.warnings).gaps,
+        gaps=_gaps(work),
         settled_gaps=_settled_gaps(work, {number: name for number, name in numbered.items() if name in findings}),
         quality_updates=[item for name, item in opinions.items() if name in sources],
         analyzed_source_ids=[
@@ -92,6 +97,17 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         outline=_outline(work),
         dropped_quotes=dropped_quotes,
     )
+
+
+def _gaps(work: Work) -> list[ProposedGap]:
+    """Return the gaps of an answer, with the sections in which a model expects their answers."""
+    known = numbered_sections(work.request, work.documents) if work.engine is EngineKind.MODEL else {}
+    gaps = []
+    for gap in work.answer.fitted(work.request, work.warnings).gaps:
+        numbers = list(dict.fromkeys(gap.in_sections))[:MAX_SECTIONS_WANTED]
+        unread = [known[number] for number in numbers if number in known]
+        gaps.append(gap.model_copy(update={"unread": unread}))
+    return gaps
 
 
 def _settled_gaps(work: Work, numbered: Mapping[int, str]) -> list[SettledGap]:
@@ -228,6 +244,7 @@ def _finding(work: Work, proposed: ProposedFinding, remarks: Sequence[str], evid
         sub_query_id=_owner_of(work, proposed),
         category=proposed.category or None,
         remarks=list(remarks),
+        priority=proposed.priority,
         iteration=work.request.iteration,
     )
 

@@ -7,15 +7,13 @@ from typing import Any, Final
 from activities.roles.grounding import RoleWork, heading_offsets
 from contracts.call_sizes import MAX_GAP_PASSAGES
 from contracts.evidence import Gap, SectionRef
-from contracts.gaps import GapReading
+from contracts.gaps import MAX_GAP_SECTIONS, GapReading
 from contracts.roles import GapsInput, RoleAnswer
 from providers.tokens.lookup import FoundPassage, find_passages
 
 PASSAGES_PER_GAP: Final = 3
 SECTION_CHARACTERS: Final = 6_000
 """Up to this length, the section around a passage is read whole; of a longer one, what lies around the passage."""
-MAX_SECTIONS: Final = 4
-"""Sections read for one gap."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ def ground_readings(work: RoleWork[GapsInput, Any]) -> RoleAnswer:
             section = section_around(passage, work.documents[text.hash] if text else "")
             sections.setdefault((section.source_id, section.start), section)
         if sections:
-            readings.append(GapReading(gap_id=gap_id, sections=list(sections.values())[:MAX_SECTIONS]))
+            readings.append(GapReading(gap_id=gap_id, sections=list(sections.values())[:MAX_GAP_SECTIONS]))
     if is_unknown:
         work.warnings.append("numbers of passages that are not listed were ignored")
     result: RoleAnswer = work.role.result.model_validate({**dict(answer), "readings": readings})

@@ -34,7 +34,7 @@ from contracts.checking import AskedClaim, DoubtfulClaim, ShownPassage
 from contracts.evidence import DocumentRef, Evidence, Finding, SearchHit, source_voice
 from contracts.recursive_roles import MAX_SHOWN_LINKS
 from contracts.request import Turn
-from contracts.roles import AnalyzeInput, RoleInput, RoleSpec, SourceExtract
+from contracts.roles import LEAST_PRIORITY, AnalyzeInput, RoleInput, RoleSpec, SourceExtract
 from contracts.summaries import summary_key
 from contracts.texts import shorten
 from contracts.tokens import RATIOS, Level
@@ -43,7 +43,7 @@ from providers.interfaces import RenderedPrompt
 from providers.text import sentence_spans
 from providers.tokens.allotment import UNKNOWN, ContentItem, Rank, estimated_tokens, priority
 from providers.tokens.shortening import shortened
-from providers.tokens.showing import ShownSource, show_sources
+from providers.tokens.showing import ShownSource, numbered_sections, show_sources
 
 FILE: Final = re.compile(r"\Aversion: (\S+)\n\s*## system\n(.*?)(?:\n## common\n(.*?))?\n## prompt\n(.*)\Z", re.DOTALL)
 END_OF_PART: Final = "\x03"
@@ -194,7 +194,8 @@ class PromptBlocks:
         lines = []
         for gap in order:
             room = CLOSED_CHARACTERS if gap.status is GapStatus.ADDRESSED else GAP_CHARACTERS
-            about = f"({gap.severity}, priority {gap.priority}, {gap.status})"
+            unread = ", in sections of pages that were not read" if gap.unread else ""
+            about = f"({gap.severity}, priority {gap.priority}, {gap.status}{unread})"
             lines.append(f"{show_label(gap.id, self)}: {guard_line(gap.description, room)} {about}")
         return PromptBlock(self._listed("gaps", lines or ["(none)"]) + "\n")
 
@@ -219,6 +220,15 @@ class PromptBlocks:
         values = {one.source.id: self._priority(one.source, index / len(shown)) for index, one in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(one, topic, values[one.source.id], best=one.source.id in best) for one in shown]
+
+    @cached_property
+    def shown_before(self) -> frozenset[int]:
+        """Return the numbers of the sections that an earlier answer to the same request was shown whole."""
+        if not getattr(self.request, "shown_before", False):
+            return frozenset()
+        earlier = self.request.model_copy(update={"wanted": []})
+        hidden = {each.number for one in show_sources(earlier, self.documents) for each in one.hidden}
+        return frozenset(numbered_sections(earlier, self.documents)) - hidden
 
     @property
     def one_voice(self) -> bool:
@@ -354,7 +364,7 @@ class PromptBlocks:
         source, text = shown.source, shown.excerpt()
         protected = source.id in self.request.protected_source_ids
         self.characters.append((len(shown.text), shown.characters))
-        outline = [hidden.describe() for hidden in shown.hidden]
+        outline = [hidden.describe() for hidden in shown.hidden if hidden.number not in self.shown_before]
 
         def render(level: Level) -> str:
             whole = level is Level.FULL
@@ -376,10 +386,11 @@ class PromptBlocks:
             ]
             return self._part("finding", level, finding=finding, passages=passages, quoted=quoted)
 
-        certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED)
+        certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED) or finding.priority == 1
         protected = not set(finding.source_ids).isdisjoint(self.request.protected_source_ids)
         rank = Rank.PROTECTED if protected else Rank.PRIORITY if certain else Rank.REGULAR
-        value = priority(CONFIDENCE_VALUES[finding.confidence], person=1.0 if protected else UNKNOWN)
+        needed = (LEAST_PRIORITY - finding.priority) / (LEAST_PRIORITY - 1)
+        value = priority(needed, quality=CONFIDENCE_VALUES[finding.confidence], person=1.0 if protected else UNKNOWN)
         last = Level.HEADLINE if certain or protected else self._min_level
         return self._item(ContentItem(finding.id, "finding", render, rank, value, last))
 

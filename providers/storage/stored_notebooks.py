@@ -267,7 +267,8 @@ def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -
     if finding.entry is None:
         return finding
     stored = _find(analyses[finding.entry].findings, finding.id)
-    update = {"category": stored.category, "contradicts": stored.contradicts, "remarks": stored.remarks}
+    names = ("category", "contradicts", "remarks", "priority", "sub_query_count")
+    update = {name: getattr(stored, name) for name in names}
     return finding.model_copy(update=update)
 
 

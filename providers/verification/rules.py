@@ -53,6 +53,13 @@ MARKER: Final = re.compile(r"\d{1,3}[.)]\s")
 """The marker of a list item at the start of a claim."""
 OTHER_NUMBERS: Final = re.compile(r"(?:\d{1,3}(?:\s?[,–—-]\s?|\s[^\W\d_]{1,4}\s))+\Z")
 """Numbers of list items before another one: "1, 2 and ", "1–"."""
+NAME_START: Final = re.compile(r"(?<!\w)\w+\Z")
+NAME_END: Final = re.compile(r"\w+")
+COUNTED: Final = re.compile(r"\d+[^\W\d_]{0,2}")
+"""A number by itself, or with a short ending: `3rd`, `10x`."""
+OWN_LIST: Final = re.compile(r"[^.:;,\n]{0,60}:\s((?:[^.\n]|\.(?!\s))*)")
+"""What follows a number, up to the end of the sentence, if it introduces a list."""
+MIN_LISTED: Final = 3  # items from which a list counts
 LEADING_NUMBER: Final = re.compile(r"\A\d[\d.,]*")
 LAST_WORD: Final = re.compile(r"([^\W\d_]{2,}) ?\Z")
 
@@ -318,7 +325,7 @@ def _wrong_quantities(
     """Judge the quantities that the passages lack or state differently."""
     evidence_quantities = evidence.whole.quantities
     for quantity in claim.quantities:
-        if _is_reference(claim.text, quantity, numbering):
+        if _is_reference(claim.text, quantity, numbering) or not _is_figure(claim.text, quantity):
             continue
         if _is_given(quantity, evidence_quantities) or (quantity.unit == "%" and SHARES & evidence.whole.folded_words):
             continue
@@ -354,6 +361,25 @@ def _is_reference(text: str, quantity: Quantity, numbering: Collection[int]) -> 
         return False
     preceding = LAST_WORD.search(OTHER_NUMBERS.sub("", text[max(0, quantity.start - MAX_LABEL) : quantity.start]))
     return preceding is not None and preceding[1].casefold() not in language_data("en").stop | MODIFIERS.keys()
+
+
+def _is_figure(text: str, quantity: Quantity) -> bool:
+    """Return false for a number that states nothing by itself: in a name, a placeholder, or a count of its own list.
+
+    `0x1ED9` and `query1` are names, `<10>` is code; `28 languages: …` with 28 items counts what the statement lists.
+    """
+    if quantity.unit:
+        return True
+    start, end = quantity.start, quantity.end
+    head, tail = NAME_START.search(text[max(0, start - MAX_LABEL) : start]), NAME_END.match(text, start)
+    word = (head[0] if head else "") + (tail[0] if tail else "")
+    is_name = any(character.isdecimal() for character in word) and not COUNTED.fullmatch(word)
+    if is_name or (text[max(0, start - 1) : start] == "<" and text[end : end + 1] == ">"):
+        return False
+    listed = OWN_LIST.match(text, end)
+    items = listed[1].count(",") + listed[1].count(";") + 1 if listed else 0
+    # The last item may follow a conjunction without a comma.
+    return not any(value in (items, items + 1) for value in quantity.values) or items < MIN_LISTED
 
 
 def _is_given(quantity: Quantity, source_quantities: Sequence[Quantity]) -> bool:

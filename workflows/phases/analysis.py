@@ -192,7 +192,7 @@ async def read_sources(
     if not first.wanted:
         return result
     statements = [finding.statement for finding in first.findings]
-    more = request.model_copy(update={"wanted": first.wanted, "found": statements})
+    more = request.model_copy(update={"wanted": first.wanted, "found": statements, "shown_before": True})
     with suppress(ActivityError, Interrupted):  # an interruption stays in the inbox, where the next step finds it
         second = await run.ask(role, f"{step}/sections", more, engine)
         return _joined(run, result, add_derived_fields(second, []))

@@ -38,6 +38,7 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
                 priority=max(1, draft.priority),
                 suggested_queries=[shorten(query, 300) for query in draft.suggested_queries[:3]],
                 origin=origin,
+                unread=draft.unread,
                 iteration=state.iteration,
             )
         )

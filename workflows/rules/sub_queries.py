@@ -5,9 +5,9 @@ from functools import lru_cache
 from typing import Final
 
 from contracts.addresses import canonical_url, normalize, normalized_text, sub_query_id
-from contracts.evidence import Candidate, QueryRecord
+from contracts.evidence import Candidate, QueryRecord, SectionRef
 from contracts.exclusions import is_excluded
-from contracts.gaps import GapReading
+from contracts.gaps import MAX_GAP_SECTIONS, GapReading
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import SubQuery
@@ -146,15 +146,22 @@ def reading_nodes(
 ) -> list[PlanNode]:
     """Return a sub-query for each open gap that sections of pages already read may answer; it counts as searched.
 
-    None for sections that were read for the same gap before.
+    They are those that readers of the pages named, then those of `readings`; none that was read for that gap before.
     """
-    still_open, known = {gap.id: gap for gap in state.unaddressed_gaps()}, {node.id for node in state.plan.nodes}
-    nodes = []
+    named = {gap.id: gap.unread for gap in state.unaddressed_gaps() if gap.unread}
     for reading in readings:
-        gap = still_open.get(reading.gap_id)
-        places = " ".join(f"{section.source_id}:{section.start}" for section in reading.sections)
-        identity = sub_query_id(f"{reading.gap_id} sections {places}")
-        if gap is not None and identity not in known:
+        named[reading.gap_id] = [*named.get(reading.gap_id, []), *reading.sections]
+    still_open = {gap.id: gap for gap in state.unaddressed_gaps()}
+    done = {(node.gap_id, section.source_id, section.start) for node in state.plan.nodes for section in node.sections}
+    nodes = []
+    for name, places in named.items():
+        gap = still_open.get(name)
+        by_start = dict[tuple[str, int], SectionRef]()
+        for section in places:
+            by_start.setdefault((section.source_id, section.start), section)
+        sections = [one for key, one in by_start.items() if (name, *key) not in done][:MAX_GAP_SECTIONS]
+        identity = sub_query_id(" ".join([name, "sections", *(f"{one.source_id}:{one.start}" for one in sections)]))
+        if gap is not None and sections:
             node = PlanNode(
                 id=identity,
                 parent=parent.id if parent else None,
@@ -163,7 +170,7 @@ def reading_nodes(
                 rationale=gap.description,
                 priority=gap.priority,
                 origin=f"gap:{gap.id}",
-                sections=reading.sections,
+                sections=sections,
                 iteration=iteration,
                 status=NodeStatus.COMPLETED,
             )

@@ -29,7 +29,7 @@ from workflows.run.research_run import ResearchRun
 
 PROSE = "Vacuum prevents transaction ID wraparound by freezing old rows in every table that it visits. "
 DRAFT = "".join(
-    f"Setting {number} of the engine is 200000{number} (0x{number:04x}) by default.\n" for number in range(200)
+    f"Setting {number} of the engine is 200000{number} (0x{number:04x}) by default.\n" for number in range(105)
 )
 SETTINGS = TokenSettings(summarization_provider="small", summarization_providers=["other"])
 SUMMARY = "In short: "

@@ -42,7 +42,7 @@ from tests.fakes.random_world import RandomWorld
 from tests.fakes.world import World, begin
 from workflows.driver import Driver
 from workflows.phases.pauses import state_for_hook
-from workflows.rules.sub_queries import assign_readings, follow_ups, queries_to_analyze
+from workflows.rules.sub_queries import assign_readings, follow_ups, queries_to_analyze, reading_nodes
 from workflows.run.context import MAX_CALL_REQUESTS, MAX_GUIDANCE, guidance_for, with_guidance
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
@@ -423,6 +423,20 @@ def test_what_a_page_already_read_may_answer_is_not_searched_for() -> None:
     SupervisorPosition.of(made).recommended = True
     made.plan = states.plan(query)
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
+
+
+def test_sections_that_a_reader_names_are_read_before_anything_is_searched() -> None:
+    """Also where the refiner names none, once for each gap; they come before the refiner's own."""
+    first, second = (SectionRef(source_id="src-1", start=start, end=start + 50) for start in (0, 100))
+    hole = states.gap("costs", unread=[first])
+    made = states.state(gaps=[hole, states.gap("other")])
+    (node,) = reading_nodes(made, [], 2)
+    assert (node.gap_id, node.sections) == (hole.id, [first])
+    named = GapReading(gap_id=hole.id, sections=[second, first])
+    assert [one.sections for one in reading_nodes(made, [named], 2)] == [[first, second]]
+    made.plan = states.plan(node)
+    assert [one.sections for one in reading_nodes(made, [named], 3)] == [[second]]
+    assert reading_nodes(made, [], 3) == []
 
 
 async def test_a_gap_that_a_page_answers_is_read_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

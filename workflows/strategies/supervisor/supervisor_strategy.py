@@ -20,6 +20,7 @@ from contracts.vocabulary import (
     GatePolicy,
     NodeStatus,
     Phase,
+    Severity,
     StopReason,
     ThinkMode,
 )
@@ -254,7 +255,8 @@ class SupervisorStrategy(Strategy):
         state.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
         is_requested = any(gap.origin == ASKED_BY_PERSON for gap in state.unaddressed_gaps())
-        position.recommended = advice.should_iterate or is_requested
+        is_unread = any(gap.unread and gap.severity is not Severity.MINOR for gap in state.unaddressed_gaps())
+        position.recommended = advice.should_iterate or is_requested or is_unread
         # Without an iteration left to search, follow-ups are not planned, and their gaps remain open.
         fresh: list[PlanNode] = []
         if position.recommended and should_iterate(state):

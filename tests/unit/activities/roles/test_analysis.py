@@ -8,6 +8,7 @@ import pytest
 from activities.roles.analyzer import ground_analysis
 from activities.roles.grounding import RoleWork, find_quote
 from contracts import addresses, roles
+from contracts.plan import PlanNode
 from contracts.vocabulary import Confidence, EngineKind
 from tests.unit.activities.scripted import SOURCE, analyze_input, hint, reference, source
 
@@ -82,6 +83,33 @@ def test_evidence_is_the_stored_passage() -> None:
     assert finding.id == addresses.finding_id(finding.statement, [evidence.id])
     expected = addresses.sub_query_id("what does vacuum do about wraparound")
     assert finding.sub_query_id == expected
+
+
+def test_a_finding_says_what_it_is_worth() -> None:
+    """The model's own priority, 2 where it gives none or another word, and the number of sub-queries that it answers."""
+    queries = [PlanNode(id=f"sq-{number}", text=f"question {number}") for number in range(3)]
+    result, _ = analysed(
+        findings=[
+            claim(VISIT, priority=1, answers=[1, 3, 3, 9]),
+            claim(OTHER, OTHER_ID, priority=12),
+            claim("Old rows would seem to vanish after wraparound."),
+        ],
+        sub_queries=queries,
+    )
+    assert [(one.priority, one.sub_query_count) for one in result.findings] == [(1, 2), (3, 1), (2, 1)]
+
+
+def test_a_gap_names_sections_that_were_not_shown() -> None:
+    """By the numbers of the outline; unknown ones and places that a model makes up itself count for nothing."""
+    forged = {"source_id": SOURCE, "start": 0, "end": 5}
+    gaps = [{"description": "What it costs.", "in_sections": [1, 2, 2, 99], "unread": [forged]}]
+    result, _ = analysed(gaps=gaps)
+    (gap,) = result.gaps
+    assert [TEXT[one.start : one.end].split("\n", maxsplit=1)[0] for one in gap.unread if one.source_id == SOURCE][
+        :1
+    ] == ["# Routine Vacuuming\r"]
+    assert len(gap.unread) == 2
+    assert analysed(EngineKind.EXTRACTIVE, gaps=gaps)[0].gaps[0].unread == []
 
 
 def test_invented_quotes_are_dropped_and_counted() -> None:

@@ -10,7 +10,7 @@ from activities.roles.prompt_rendering import load_prompt, prompt_of, render_rol
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import recursive_roles, roles, supervisor_roles
-from contracts.evidence import Gap
+from contracts.evidence import Gap, SectionRef
 from contracts.living_roles import DECOMPOSER
 from contracts.orchestrator_roles import ORCHESTRATOR, OrchestrateInput
 from contracts.outcome import GateIssue, Guidance
@@ -238,9 +238,13 @@ def test_the_analyzer_sees_its_sub_queries_and_sources() -> None:
 
 
 def test_the_synthesizer_sees_findings_with_their_passages() -> None:
-    """Each finding with confidence and sources, a line per passage, its words, all gaps, all counts (S0-072, S0-073)."""
+    """Each finding with what it is worth, confidence and sources, a line per passage, its words, all gaps, all counts
+    (S0-072, S0-073).
+    """
     elsewhere = source(reference(TEXT), id="src-2", url="https://elsewhere.test/", title="Another page")
-    writing = WRITING | {"sources": [*WRITING["sources"], elsewhere]}
+    worth = {"priority": 1, "sub_query_count": 2}
+    findings = [item.model_copy(update=worth) for item in WRITING["findings"]]
+    writing = WRITING | {"sources": [*WRITING["sources"], elsewhere], "findings": findings}
     request = roles.WriteInput(
         **common(**writing, improvements=["say more of costs"], cut_short="budget_time", target_words=900)
     )
@@ -248,7 +252,7 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     key = label_key(request)
     marker, known = label_of(QUOTE.id, key), label_of(SOURCE, key)
     for words in (
-        f"Finding (confidence: high; sources: {known})",
+        f"Finding (priority 1, for 2 sub-queries; confidence: high; sources: {known})",
         f"\n[{marker}] Vacuum prevents wraparound.\n",
         f"{known} says: “Vacuum must visit every table to prevent wraparound failures.”",
         "gap-1: costs (critical, priority 2, open)",
@@ -266,7 +270,7 @@ def test_with_one_voice_confidence_is_neither_asked_for_nor_shown() -> None:
     """Where all sources are of one collection, no scale is shown to the writer and none is asked of the analyzer."""
     one = roles.WriteInput(**common(**WRITING))
     prompt = unmarked(rendered(roles.SYNTHESIZER, one).prompt)
-    assert f"Finding (sources: {label_of(SOURCE, label_key(one))})" in prompt
+    assert f"Finding (priority 2; sources: {label_of(SOURCE, label_key(one))})" in prompt
     assert "confidence" not in prompt
     assert "quality" not in prompt
     for is_one in (True, False):
@@ -292,6 +296,48 @@ def test_only_what_a_model_can_know_is_asked_for() -> None:
     extraction = json.loads(schema_text(recursive_roles.ExtractorAnswer, task.fields_left_out))
     assert "answers" in schema["$defs"]["ProposedFinding"]["properties"]
     assert "answers" not in extraction["$defs"]["ProposedFinding"]["properties"]
+
+
+@pytest.mark.parametrize("wanted", [[], [SectionRef(source_id=SOURCE, start=0, end=9)]])
+def test_sections_are_asked_for_where_they_can_be_shown(wanted: list[SectionRef]) -> None:
+    """A first answer asks for sections, one about such sections names them with a gap; gaps are named where some are."""
+    gaps = [Gap(id="gap-1", description="costs")] if wanted else []
+    request = analyze_input([source(reference(TEXT))], wanted=wanted, gaps=gaps)
+    schema = json.loads(schema_text(roles.AnalyzerAnswer, request.fields_left_out))
+    assert ("sections_wanted" in schema["properties"]) is not bool(wanted)
+    assert ("in_sections" in schema["$defs"]["ProposedGap"]["properties"]) is bool(wanted)
+    assert ("answers_gaps" in schema["$defs"]["ProposedFinding"]["properties"]) is bool(gaps)
+    assert "unread" not in json.dumps(schema)
+    assert ("with the number of that section in `in_sections`" in rendered(roles.ANALYZER, request).prompt) is bool(
+        wanted
+    )
+
+
+def test_a_second_reading_lists_only_what_neither_was_shown() -> None:
+    """A section that the first answer was shown stands in no list of what is not shown."""
+    parts = [f"## {number}. Part {number}\n\n{'Ships sail far. ' * 40}" for number in range(40)]
+    parts[7] += "Vacuum prevents transaction ID wraparound by freezing old rows."
+    text = "# The manual\n\n" + "\n\n".join(parts)
+    start = text.index("## 30. ")
+    wanted = [SectionRef(source_id=SOURCE, start=start, end=start + 99)]
+    first = analyze_input([source(reference(text))], shown_tokens=2_000)
+    assert "Part 7 (" not in rendered(roles.ANALYZER, first, text).prompt
+    again = first.model_copy(update={"wanted": wanted, "found": ["It freezes."]})
+    assert "Part 7 (" in rendered(roles.ANALYZER, again, text).prompt, "it is not shown here"
+    second = rendered(roles.ANALYZER, again.model_copy(update={"shown_before": True}), text).prompt
+    assert "Part 7 (" not in second
+    assert "Part 30 (" not in second
+    assert "Part 20 (" in second
+
+
+def test_advice_on_one_page_is_for_its_readers() -> None:
+    """A reader of other pages is told to pass over it; what a person wishes is for all."""
+    note = "pass over advice about a page or a section that you are not shown"
+    page = [source(reference(TEXT))]
+    of_model = analyze_input(page, guidance=[Guidance(origin="model", text="Read the page on locks.")])
+    of_person = analyze_input(page, guidance=[Guidance(origin="person", text="Look at locks.")])
+    assert note in rendered(roles.ANALYZER, of_model).prompt
+    assert note not in rendered(roles.ANALYZER, of_person).prompt
 
 
 def test_a_draft_is_cut_between_words_and_says_so() -> None:

@@ -228,3 +228,31 @@ def test_a_passage_need_not_name_what_its_page_is_about() -> None:
     assert find_differences("In version Zebra large transactions are kept", passages, pages=[page]) == []
     (missing,) = find_differences("In version Quagga large transactions are kept", passages, pages=[page])
     assert missing.words == "Quagga"
+
+
+@pytest.mark.parametrize(
+    ("claim", "passage"),
+    [
+        ("It misses some signs, such as 0x1ED9.", "It misses some signs, such as 0x1ED9 of Vietnamese."),
+        ("Both forms of query1 search, as in 'fat' <10> 'cat'.", "Both forms of query1 search, as in fat and cat."),
+        ("It has 4 forms: full, column, none and fast.", "The forms are full, column, none and fast."),
+        ("It has 4 forms: full, column, none, and fast.", "The forms are full, column, none and fast."),
+    ],
+)
+def test_a_number_that_states_nothing_by_itself_is_no_figure(claim: str, passage: str) -> None:
+    """Digits of a name, a placeholder of code, and the number of items that the statement lists itself."""
+    assert find_differences(claim, [passage]) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        ("It has 7 forms: full, column, none and fast.", "7"),
+        ("A prefix of at most 10 is kept.", "10"),
+        ("It runs 10x faster.", "10"),
+        ("It starts from 1000 and adds 4: the base.", "1000"),
+    ],
+)
+def test_a_number_that_a_statement_asserts_is_a_figure(claim: str, words: str) -> None:
+    """Another count than that of its list, a bound, a factor, a default; the passages have no number."""
+    assert words in [found.words for found in find_differences(claim, ["It has forms and starts from the base."])]
