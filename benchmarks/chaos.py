@@ -12,6 +12,7 @@ answered in it, while earlier runs are still at work. Kinds:
 - `model-…`, `search-…`, `pages-…`: the service answers 503, hangs or resets connections;
 - `everything`: workers, the server and the store are killed at once, and started again after a while;
 - `redis`: Valkey gets SIGKILL, and is away;
+- `redis-disk`: Valkey's own disk is full, then all workers get SIGKILL; needs Linux;
 - `disk`: the disk of journal and server is full, then all workers get SIGKILL; needs root, for a file system of its
   own.
 
@@ -55,13 +56,13 @@ from tests.integration.runs import start
 from tests.integration.server_homes import running, stop_server
 from workers.dev_server import ServerDescription, ServerFiles, detach_server, ensure_server
 from workers.own_process import exit_process, run_to_end
-from workers.shared_state import SHARED_FILE
+from workers.shared_state import SHARED_FILE, SPOOL_FOLDER
 
 Store = Literal["redis", "file"]
 STRATEGIES: Final = ("supervisor", "reflective", "orchestrator", "living", "recursive")
 SERVICES: Final = tuple(f"{place}-{how}" for place in ("model", "search", "pages") for how in ("503", "hang", "reset"))
 EVERYWHERE: Final = ("worker", "workers", "reader", "pause", "server", "everything", *SERVICES)
-OF_STORE: Final[dict[Store, tuple[str, ...]]] = {"redis": ("redis", "redis"), "file": ("disk", "disk")}
+OF_STORE: Final[dict[Store, tuple[str, ...]]] = {"redis": ("redis", "redis-disk"), "file": ("disk", "disk")}
 ENDED_WELL: Final = (Outcome.COMPLETED, Outcome.PARTIAL)
 SCENARIOS: Final = {"503": "status:503", "hang": "slow", "reset": "reset"}
 OUTAGE_SECONDS: Final = (15.0, 60.0)
@@ -210,12 +211,13 @@ class Chaos:
         return Counter(call.request_hash for call in self.model.calls if call.status == 200 and call.delivered)
 
     def journalled(self) -> int:
-        """Answers in the journal."""
+        """Answers in the journal, and in the files of those that it has not taken yet."""
+        spooled = sum(1 for _ in (self.made.home / SPOOL_FOLDER).glob("[!.]*"))
         if self.redis is not None:
-            return len(self.redis.command("KEYS", ROWS))
+            return spooled + len(self.redis.command("KEYS", ROWS))
         with closing(sqlite3.connect(f"file:{self.made.home / SHARED_FILE}?mode=ro", uri=True, timeout=30)) as database:
             rows = database.execute("SELECT count(*) FROM shared WHERE key LIKE 'calls/%/answer/%'")
-            return int(rows.fetchone()[0])
+            return spooled + int(rows.fetchone()[0])
 
     def close_books(self) -> None:
         """Count the answers that were delivered again, and how long calls of killed workers waited."""
@@ -256,6 +258,8 @@ class Chaos:
             self.web.failing = ""
         elif fault.kind == "disk":
             await self._fill_disk(fault.seconds)
+        elif fault.kind == "redis-disk":
+            await self._fill_disk_of_store(fault.seconds)
         else:
             await self._take_away(fault)
 
@@ -299,6 +303,14 @@ class Chaos:
         await asyncio.sleep(seconds / 2)
         filler.unlink()
         await ensure_server(self.server_home)
+
+    async def _fill_disk_of_store(self, seconds: float) -> None:
+        assert self.redis is not None
+        self.redis.fill_disk()
+        await asyncio.sleep(seconds / 2)
+        await self.kill_workers(WORKERS)
+        await asyncio.sleep(seconds / 2)
+        self.redis.free_disk()
 
 
 def paid_again(answers: Sequence[Sequence[float]], kills: Sequence[Kill]) -> tuple[int, int]:

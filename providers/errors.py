@@ -65,7 +65,12 @@ class StoreUnavailable(Unavailable):
 
 
 class SharedStateUnavailable(StoreUnavailable):
-    """The store that workers share does not answer, or rejects changes."""
+    """The store that workers share does not answer, or rejects changes; the message is `problem: remedy`."""
+
+    def __init__(self, problem: str, *, remedy: str = "", retry_after: float | None = None) -> None:
+        super().__init__(f"{problem}: {remedy}" if remedy else problem, retry_after=retry_after)
+        self.problem = problem
+        self.remedy = remedy
 
 
 class CallInFlight(Retryable):

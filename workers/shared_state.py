@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from providers.interfaces import SharedStore
+from providers.shared.answer_spool import AnswerSpool, ReservedRoom
 from providers.shared.cache import Cache
-from providers.shared.paid_calls import CallStore, ReservedRoom
+from providers.shared.paid_calls import CallStore
+from providers.shared.shared_value import running
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from workers.settings.loading import Settings
 
 SHARED_FILE: Final = "shared.sqlite3"  # in RESEARCH_HOME, shared by the workers of one machine without Redis
 
 ROOM_FILE: Final = "shared.reserve"  # beside it: room for paid answers
+SPOOL_FOLDER: Final = "answers"  # beside it: paid answers that the store did not take yet
 
 
 @dataclass(frozen=True)
@@ -24,22 +27,26 @@ class SharedState:
     cache: Cache
     store: SharedStore
     """For limits, politeness and the queue of runs."""
+    spool: AnswerSpool
 
 
 @asynccontextmanager
 async def open_shared_state(settings: Settings) -> AsyncIterator[SharedState]:
     """Open the shared state for the block, even without reaching Redis. Raises `NotConfigured` and `StorageFull`."""
+    spool = AnswerSpool(settings.home / SPOOL_FOLDER, ReservedRoom(settings.home / ROOM_FILE))
     async with AsyncExitStack() as stack:
         if settings.redis_url is not None:
             from providers.shared.stores.redis_store import RedisSharedStore  # noqa: PLC0415  a tenth of startup
 
-            store = RedisSharedStore(settings.redis_url.get_secret_value())
+            store: SharedStore = RedisSharedStore(settings.redis_url.get_secret_value())
             stack.push_async_callback(store.close)
-            yield SharedState(CallStore(store), Cache(store), store)
+            calls = CallStore(store, spool=spool)
         else:
             journal = SqliteSharedStore(settings.home / SHARED_FILE, durable=True)
-            quick = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
-            for each in (journal, quick):
+            store = SqliteSharedStore(settings.home / SHARED_FILE, durable=False)
+            for each in (journal, store):
                 stack.push_async_callback(each.close)
             await journal.get("opened")  # reports an unusable file now instead of during a run
-            yield SharedState(CallStore(journal, quick, ReservedRoom(settings.home / ROOM_FILE)), Cache(quick), quick)
+            calls = CallStore(journal, store, spool=spool)
+        await stack.enter_async_context(running(calls.deliver_always()))
+        yield SharedState(calls, Cache(store), store, spool)

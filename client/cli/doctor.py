@@ -33,7 +33,7 @@ from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT,
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Tier
-from providers.errors import ContentCorrupt, ProviderError, SourceUnreadable
+from providers.errors import ContentCorrupt, ProviderError, SharedStateUnavailable, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
@@ -201,9 +201,17 @@ async def _check_shared_state(settings: Settings) -> Check:
     kind = "Redis" if settings.redis_url is not None else "one SQLite file of this machine"
     try:
         async with open_shared_state(settings) as shared:
-            await shared.store.swap(f"doctor/{secrets.token_hex(8)}", None, b"", 5.0)
+            try:
+                await shared.store.swap(f"doctor/{secrets.token_hex(8)}", None, b"", 5.0)
+            except SharedStateUnavailable as error:
+                waiting = plural(shared.spool.waiting(), "paid answer")
+                found = f"{error.problem}; calls wait, with {waiting} of this machine to be stored"
+                return Check("shared", "fail", found, error.remedy)
     except ProviderError as error:
-        return Check("shared", "fail", f"{kind}: {error}", "check REDIS_URL and the server's log")
+        remedy = (
+            "check REDIS_URL" if settings.redis_url is not None else "check the folder of RESEARCH_HOME and its disk"
+        )
+        return Check("shared", "fail", f"{kind}: {error}", remedy)
     return Check("shared", "ok", kind)
 
 

@@ -97,7 +97,8 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
                 lines += [_caption(passage, text), "", *_quote(text, f"[{ids[position]}]"), ""]
     uncovered = _uncovered(task, ranking, passages, say)
     if uncovered or not passages:
-        lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered)]
+        question = _escape(" ".join(task.query.split()))
+        lines += [f"## {say['not_covered']}", "", *(f"- {line}" for line in uncovered or [question])]
     return SynthesizerAnswer(markdown="\n".join(lines).rstrip() + "\n")
 
 

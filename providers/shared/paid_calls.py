@@ -1,72 +1,23 @@
 """The journal of paid calls, over any shared store."""
 
 import asyncio
-import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
+
+import structlog
 
 from providers.errors import CallInFlight, ContentCorrupt, ProviderError, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
+from providers.shared.answer_spool import SPOOLED_SECONDS, AnswerSpool
 from providers.shared.shared_value import quote_part
 
 RETRY_SECONDS: Final = 2.0  # until an attempt checks again on a call that another one is making
-WRITE_PAUSES: Final = (0.5, 2.0)
-"""Seconds between attempts to write a paid answer: after a stall, a worker finds its connections timed out."""
-FORGOTTEN_SECONDS: Final = 86_400.0  # time for which late answers of a deleted run are refused: longer than any call
+DELIVERY_SECONDS: Final = 3.0  # between attempts to write the answers that the store refused
 STORED_SECONDS: Final = 3 * 86_400.0  # retention of an answer: a run lasts a day at most, and is resumed soon
-RESERVED_BYTES: Final = 16_000_000  # for the answers of 200 calls at once, the most that a worker makes
-STEP_BYTES: Final = 16_384  # given up for an answer besides its size until it is written: pages of table and log
 
-
-class ReservedRoom:
-    """Room on the disk of the journal: a file that is given up when an answer finds none.
-
-    An answer is paid for before it is written. The workers of a machine share the file, which costs a call nothing:
-    it is filled again only after it was given up.
-    """
-
-    def __init__(self, path: Path, size: int = RESERVED_BYTES) -> None:
-        self._path = path
-        self._size = size
-
-    async def ensure(self) -> None:
-        """Reserve the room unless it is reserved. Raises `StorageFull`: the call has to wait."""
-        if self._reserved() < self._size:
-            await asyncio.to_thread(self._fill)
-
-    def give_up(self, size: int) -> bool:
-        """Free about `size` bytes for an answer; the rest stays for others. Return false if there is no room left."""
-        reserved = self._reserved()
-        with suppress(OSError):
-            os.truncate(self._path, max(0, reserved - size))
-        return reserved > 0
-
-    def _reserved(self) -> int:
-        try:
-            return self._path.stat().st_size
-        except OSError:
-            return 0  # not there yet
-
-    def _fill(self) -> None:
-        """Allocate the blocks of the file, or leave it as it was. Raises `StorageFull`."""
-        reserved, descriptor = self._reserved(), -1
-        try:
-            descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(descriptor, 0, self._size)
-            else:  # macOS
-                os.pwrite(descriptor, bytes(self._size - reserved), reserved)
-        except OSError:
-            with suppress(OSError):
-                os.truncate(self._path, reserved)
-            message = "no space is left to write the answers of paid calls: make room where RESEARCH_HOME is"
-            raise StorageFull(message) from None
-        finally:
-            if descriptor >= 0:
-                os.close(descriptor)
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
@@ -83,16 +34,19 @@ class CallStore:
     """Calls under leases. An attempt owns a call until its lease expires; an answer is written once and stays.
 
     An answer is written before its lease is released, and read again after a lease is taken, so that a call answered a
-    moment ago is not made again.
+    moment ago is not made again. What the store does not take is in the spool until `deliver` has written it.
     """
 
-    def __init__(self, store: SharedStore, leases: SharedStore | None = None, room: ReservedRoom | None = None) -> None:
-        """Use `store` for the leases, too, unless `leases` is a faster and less durable one.
-
-        `room` is on the disk of the store; None for a store without a disk of this machine.
-        """
+    def __init__(
+        self,
+        store: SharedStore,
+        leases: SharedStore | None = None,
+        *,
+        spool: AnswerSpool | None = None,
+    ) -> None:
+        """Use `store` for the leases, too, unless `leases` is a faster and less durable one."""
         self._store = store
-        self._room = room
+        self._spool = spool
         self._leases = leases or store
 
     async def begin(self, key: str, research_id: str, lease_seconds: float) -> CallLease | str:
@@ -105,8 +59,8 @@ class CallStore:
         answer = await self._answer(lease)
         if answer is not None:
             return answer
-        if self._room is not None:
-            await self._room.ensure()
+        if self._spool is not None:
+            await self._spool.reserve()
         try:
             acquired = await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
             answer = await self._answer(lease) if acquired else None
@@ -127,13 +81,39 @@ class CallStore:
             await self._leases.swap(lease.lease_key, None, lease.owner, lease_seconds)
 
     async def finish(self, lease: CallLease, answer: str) -> None:
-        """Write the answer, unless there is one or the run is forgotten. Raises after a few attempts."""
-        for pause in WRITE_PAUSES:
+        """Write the answer, unless there is one or the run is forgotten; into the spool if the store refuses it.
+
+        Raises `StorageFull` if the spool has no room either, and the errors of the store if there is no spool.
+        """
+        try:
+            await self._finish(lease, answer)
+        except (SharedStateUnavailable, StorageFull):
+            if self._spool is None:
+                raise
+            await self._spool.put(lease.research_id, lease.answer_key, answer)
+
+    async def deliver(self) -> int:
+        """Write what is in the spool to the store; return how many answers were written or belong to deleted runs.
+
+        Raises the errors of the store.
+        """
+        delivered = 0
+        for spooled in [] if self._spool is None else await self._spool.answers():
+            if not await self._is_forgotten(spooled.research_id):
+                await self._write_answer(spooled.answer_key, spooled.answer)
+            spooled.path.unlink(missing_ok=True)
+            delivered += 1
+        return delivered
+
+    async def deliver_always(self) -> None:
+        """Deliver as soon as the store takes answers again, until cancelled."""
+        while True:
             try:
-                return await self._finish(lease, answer)
-            except SharedStateUnavailable:
-                await asyncio.sleep(pause)
-        return await self._finish(lease, answer)
+                if delivered := await self.deliver():
+                    log.info("journal.answers_delivered", answers=delivered)
+            except ProviderError as error:
+                log.warning("journal.answers_wait", error=type(error).__name__)
+            await asyncio.sleep(DELIVERY_SECONDS)
 
     async def release(self, lease: CallLease) -> None:
         """Give up the call without an answer; no effect if another attempt has it."""
@@ -146,11 +126,17 @@ class CallStore:
         """
         prefix = f"{_prefix(research_id)}answer/"
         removed = await self._store.remove(prefix)  # first, to make room for the mark in a full store
-        await self._store.swap(_forgotten_key(research_id), None, b"1", FORGOTTEN_SECONDS)
+        await self._store.swap(_forgotten_key(research_id), None, b"1", SPOOLED_SECONDS)
         await self._leases.remove(f"{_prefix(research_id)}lease/")
+        removed += 0 if self._spool is None else await self._spool.forget(research_id)
         return removed + await self._store.remove(prefix)  # an answer written before the mark
 
     async def _answer(self, lease: CallLease) -> str | None:
+        if (
+            self._spool is not None
+            and (spooled := await self._spool.get(lease.research_id, lease.answer_key)) is not None
+        ):
+            return spooled
         stored = (await self._store.get(lease.answer_key)).value
         try:
             return None if stored is None else stored.decode("utf-8", "surrogatepass")
@@ -160,15 +146,12 @@ class CallStore:
     async def _finish(self, lease: CallLease, answer: str) -> None:
         owner = (await self._leases.get(lease.lease_key)).value
         if owner == lease.owner or not await self._is_forgotten(lease.research_id):
-            data = answer.encode("utf-8", "surrogatepass")
-            while True:
-                try:
-                    await self._store.swap(lease.answer_key, None, data, STORED_SECONDS, over_limit=True)
-                    break
-                except StorageFull:
-                    if self._room is None or not self._room.give_up(len(data) + STEP_BYTES):
-                        raise
+            await self._write_answer(lease.answer_key, answer)
         await self.release(lease)
+
+    async def _write_answer(self, answer_key: str, answer: str) -> None:
+        data = answer.encode("utf-8", "surrogatepass")
+        await self._store.swap(answer_key, None, data, STORED_SECONDS, over_limit=True)
 
     async def _is_forgotten(self, research_id: str) -> bool:
         return (await self._store.get(_forgotten_key(research_id))).value is not None

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import resource
 import signal
 import socket
 import subprocess
@@ -32,8 +33,12 @@ class ValkeyServer:
         """Start it, or start it again on the same port: then it is empty."""
         command = (str(get_binary_path()), "--bind", "127.0.0.1", "--port", str(self.port), "--dir", str(self.folder))
         quiet = ("--save", "", "--appendonly", "no", "--daemonize", "no", "--enable-debug-command", "local")
+        # Signals stay as they are here: a write beyond the limit of `fill_disk` is an error, and ends nothing.
         self._process = subprocess.Popen(
-            [*command, *quiet, *self._options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*command, *quiet, *self._options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            restore_signals=False,
         )
         self._wait_until_it_answers()
 
@@ -48,6 +53,17 @@ class ValkeyServer:
     def flush(self) -> None:
         """Remove every value, and return when their memory is free."""
         self.command("FLUSHALL", "SYNC")
+
+    def fill_disk(self) -> None:
+        """Let no file of the server grow any more, as on a full disk."""
+        self._limit_files(1)
+
+    def free_disk(self) -> None:
+        self._limit_files(resource.RLIM_INFINITY)
+
+    def _limit_files(self, size: int) -> None:
+        assert self._process
+        resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def kill(self) -> None:
         """End it at once, as a crash does; what it held is gone."""

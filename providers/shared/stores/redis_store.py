@@ -22,6 +22,20 @@ MAX_CONNECTIONS: Final = 32
 REMOVAL_BATCH: Final = 1_000
 SPECIAL: Final = re.compile(rb"[\\*?\[\]]")  # special characters of key patterns
 
+SEARCHED_CHARACTERS: Final = 300
+REFUSALS: Final = (
+    ("MISCONF", "cannot save to its own disk and takes no writes", "make room on that disk, or see the server's log"),
+    ("OutOfMemoryError", "is full", "raise its maxmemory, or remove what other programs keep in it"),
+    ("OOM ", "is full", "raise its maxmemory, or remove what other programs keep in it"),
+    ("ReadOnlyError", "is a replica that takes no writes", "name the primary in REDIS_URL"),
+    ("READONLY", "is a replica that takes no writes", "name the primary in REDIS_URL"),
+    ("BusyLoadingError", "is still loading its data", "wait until it has"),
+    ("AuthenticationError", "refuses the user or password", "check REDIS_URL"),
+    ("NOAUTH", "refuses the user or password", "check REDIS_URL"),
+    ("NoPermissionError", "refuses a command to this user", "give it +eval +get +set +del +time +scan +unlink"),
+)
+"""Words in the class or message of an error, the problem that they mean, and its remedy."""
+
 CURRENT: Final = """
 local current = redis.pcall('GET', KEYS[1])
 if type(current) == 'table' then current = false end
@@ -129,6 +143,15 @@ async def _translated() -> AsyncIterator[None]:
     try:
         yield
     except (RedisError, OSError, EOFError, TimeoutError, UnicodeError) as error:
-        # The server's own message is not shown: it may contain users and addresses.
-        message = f"Redis cannot be used: {type(error).__name__}"
-        raise SharedStateUnavailable(message, retry_after=RETRY_SECONDS) from None
+        raise _unavailable(error) from None
+
+
+def _unavailable(error: Exception) -> SharedStateUnavailable:
+    # The server's own message is not shown: it may contain users and addresses. Errors in scripts have their code
+    # behind other words in some versions.
+    text = f"{type(error).__name__} {error}"[:SEARCHED_CHARACTERS]
+    for code, problem, remedy in REFUSALS:
+        if code in text:
+            return SharedStateUnavailable(f"Redis {problem}", remedy=remedy, retry_after=RETRY_SECONDS)
+    problem = f"Redis cannot be used ({type(error).__name__})"
+    return SharedStateUnavailable(problem, remedy="check REDIS_URL and the server's log", retry_after=RETRY_SECONDS)

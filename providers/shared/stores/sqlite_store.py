@@ -151,7 +151,8 @@ class SqliteSharedStore:
         if code in FULL_CODES or "disk is full" in str(error):
             return StorageFull("no space is left for the shared state: make room where RESEARCH_HOME is")
         if _is_busy(error):
-            return SharedStateUnavailable("the file of the shared state is busy", retry_after=RETRY_SECONDS)
+            remedy = f"end the program that locks {self.path.name}"
+            return SharedStateUnavailable("the shared state is locked", remedy=remedy, retry_after=RETRY_SECONDS)
         name = getattr(error, "sqlite_errorname", "")
         return NotConfigured(f"the shared state in {self.path.name} cannot be used: {name}")
 

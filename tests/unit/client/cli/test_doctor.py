@@ -4,14 +4,16 @@ import asyncio
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from redis.exceptions import ResponseError
 
 from client.cli.doctor import ADDRESS, _check_workers
 from contracts.defects import Defect
@@ -21,8 +23,10 @@ from tests.fakes import states
 from tests.fakes.completions_api import CompletionsApi
 from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
+from tests.fakes.valkey import running_valkey
 from tests.fakes.web import WebServer, page, redirect
 from tests.unit.client.cli.command_line import research
+from workers.shared_state import SPOOL_FOLDER
 
 
 @contextmanager
@@ -105,6 +109,29 @@ def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> 
     assert (done.exit_code, "fail shared" in done.stdout) == (1, True)
     assert "tavily: TAVILY_API_KEY holds characters that no key has" in done.stdout
     assert "planted" not in done.output
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the server's disk is filled with a limit of Linux")
+def test_a_redis_whose_own_disk_is_full_is_named_with_its_remedy(home: Path, tmp_path: Path) -> None:
+    """And how many paid answers of this machine wait for it; with room it is as good as before."""
+    (tmp_path / "server").mkdir()
+    answers = home / SPOOL_FOLDER
+    answers.mkdir(parents=True)
+    (answers / f"{'a' * 32}-{'b' * 32}").write_text('{"research_id": "r-1", "answer_key": "k"}\nanswer')
+    with running_valkey(tmp_path / "server", "--appendonly", "yes") as server:
+        server.fill_disk()
+        with suppress(ResponseError):  # the first write is taken, and finds no room
+            server.command("SET", "of-others", "x")
+        found = checks(REDIS_URL=server.url)["shared"]
+        assert found["grade"] == "fail"
+        assert "cannot save to its own disk" in found["found"]
+        assert found["found"].endswith("calls wait, with 1 paid answer of this machine to be stored")
+        assert found["remedy"].startswith("make room on that disk")
+        server.free_disk()
+        until = time.monotonic() + 20
+        while (found := checks(REDIS_URL=server.url)["shared"])["grade"] != "ok":
+            assert time.monotonic() < until
+    assert found["found"] == "Redis"
 
 
 def read(*inputs: str, **variables: str) -> tuple[int, list[dict[str, Any]]]:

@@ -363,6 +363,12 @@ def test_sentences_and_language_of_writing_without_spaces() -> None:
     assert [detect_language(question) for question in questions] == ["ja", "zh", "ko", "und", "th", "ru"]
 
 
+def test_a_section_of_what_is_not_covered_is_never_empty() -> None:
+    """Where nothing was read and so no word is missing, the question itself is what is not covered."""
+    brief = Shelf({}).brief("How is *steam*\nmade?", source_count=0, documents_searched=0, term_documents={})
+    assert brief.endswith("## Not covered\n\n- How is \\*steam\\* made?\n")
+
+
 def test_a_word_in_another_form_is_not_in_none_of_the_documents() -> None:
     """Only a word of which no document has a single key is named; one in documents that are not shown is no passage's."""
     brief = Shelf({"A": "水闸每天晚上十点关闭。"}, "zh").brief("水闸几点关闭")

@@ -3,19 +3,22 @@
 import asyncio
 import errno
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from redis.exceptions import OutOfMemoryError
+from redis.exceptions import OutOfMemoryError, RedisError
 
 from providers.errors import CallInFlight, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
-from providers.shared import paid_calls
-from providers.shared.paid_calls import CallLease, CallStore, ReservedRoom
+from providers.shared import answer_spool, paid_calls
+from providers.shared.answer_spool import AnswerSpool, ReservedRoom
+from providers.shared.paid_calls import CallLease, CallStore
+from providers.shared.shared_value import running
 from providers.shared.stores.redis_store import RedisSharedStore
 from tests.fakes.shared_stores import BrokenStore, MemorySharedStore, Opener, processes
-from tests.fakes.valkey import running_valkey
+from tests.fakes.valkey import ValkeyServer, running_valkey
 from tests.unit.providers.shared.conftest import everywhere, shared_by_processes
 
 SOON = 40.0
@@ -183,9 +186,8 @@ async def test_an_answer_written_while_the_lease_is_taken_is_found() -> None:
     assert not [key for key in store._entries if "/lease/" in key]
 
 
-async def test_a_store_that_is_away_for_a_moment_costs_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A failure reaches the caller; a paid answer is written as soon as the store is back."""
-    monkeypatch.setattr(paid_calls, "WRITE_PAUSES", (0.01, 0.01))
+async def test_every_failure_of_a_store_reaches_the_caller() -> None:
+    """Without a spool nothing hides that a call cannot begin, or that its answer is not stored."""
     store = BrokenStore()
     calls = CallStore(store)
     lease = await begun(calls)
@@ -198,51 +200,125 @@ async def test_a_store_that_is_away_for_a_moment_costs_no_answer(monkeypatch: py
     ):
         with pytest.raises(SharedStateUnavailable):
             await failing
-    finishing = asyncio.create_task(calls.finish(lease, "answer"))
-    await asyncio.sleep(0)
+
+
+def spool_of(folder: Path, size: int = 1_000_000) -> AnswerSpool:
+    return AnswerSpool(folder / "answers", ReservedRoom(folder / "room", size))
+
+
+async def test_an_answer_that_a_store_does_not_take_is_found_by_every_worker_of_the_machine(tmp_path: Path) -> None:
+    """It is read from its file while the store is away, and is in the store, and nowhere else, once that is back."""
+    store = BrokenStore()
+    calls, other = (CallStore(store, spool=spool_of(tmp_path)) for _ in range(2))
+    lease = await begun(calls)
+    store.error = SharedStateUnavailable("away")
+    await calls.finish(lease, "answer \udc80\n of two lines")
+    assert await other.begin("k", "r-1", 60.0) == "answer \udc80\n of two lines"
+    with pytest.raises(SharedStateUnavailable):
+        await other.deliver()
+    (file,) = (tmp_path / "answers").iterdir()
+    assert file.stat().st_mode & 0o077 == 0
     store.error = None
-    await finishing
-    assert await calls.begin("k", "r-1", 60.0) == "answer"
+    assert (await other.deliver(), await calls.deliver()) == (1, 0)
+    assert not file.exists()
+    assert await CallStore(store).begin("k", "r-1", 60.0) == "answer \udc80\n of two lines"
 
 
-class FullDisk(MemorySharedStore):
-    """A store on a disk that others have filled up: an answer finds room only where reserved room was given up."""
+async def test_answers_are_delivered_as_soon_as_the_store_takes_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A worker tries again for as long as it takes, whatever the store says until then."""
+    monkeypatch.setattr(paid_calls, "DELIVERY_SECONDS", 0.01)
+    store = BrokenStore()
+    calls = CallStore(store, spool=spool_of(tmp_path))
+    lease = await begun(calls)
+    store.error = StorageFull("full")
+    await calls.finish(lease, "answer")
+    async with asyncio.timeout(SOON), running(calls.deliver_always()):
+        asked = store.asked
+        while store.asked < asked + 5:
+            await asyncio.sleep(0.01)
+        store.error = None
+        while list((tmp_path / "answers").iterdir()):
+            await asyncio.sleep(0.01)
+    assert await CallStore(store).begin("k", "r-1", 60.0) == "answer"
 
-    def __init__(self, room: Path) -> None:
-        super().__init__()
-        self._room = room
-        self._size: int | None = None
 
-    def fill(self) -> None:
-        self._size = self._room.stat().st_size
+async def test_nothing_is_delivered_for_a_deleted_run_or_after_a_day(tmp_path: Path) -> None:
+    """Deletion removes the files of its machine, its mark those of others, and age those that the mark outlived."""
+    store = BrokenStore()
+    here, elsewhere = (CallStore(store, spool=spool_of(tmp_path / name)) for name in ("here", "elsewhere"))
+    for folder in ("here", "elsewhere"):
+        (tmp_path / folder).mkdir()
+    leases = [await begun(here, "a"), await begun(elsewhere, "b"), await begun(here, "c", "r-old")]
+    store.error = SharedStateUnavailable("away")
+    for calls, lease in zip((here, elsewhere, here), leases, strict=True):
+        await calls.finish(lease, "secret")
+    store.error = None
+    assert await here.forget("r-1") == 1
+    (old,) = (tmp_path / "here" / "answers").iterdir()
+    os.utime(old, (0, 0))
+    assert (await here.deliver(), await elsewhere.deliver()) == (0, 1)
+    assert not [*(tmp_path / "here" / "answers").iterdir(), *(tmp_path / "elsewhere" / "answers").iterdir()]
+    assert not [key for key in store._entries if "/answer/" in key]
 
-    async def swap(
-        self, key: str, old: bytes | None, new: bytes | None, ttl_seconds: float | None = None, **options: bool
-    ) -> bool:
-        if self._size is not None and new and "/answer/" in key:
-            if self._size - self._room.stat().st_size < len(new):
-                raise StorageFull("full")
-            self.fill()  # others take what the answer left
-        return await super().swap(key, old, new, ttl_seconds, **options)
+
+async def test_a_file_that_is_no_answer_is_left_alone(tmp_path: Path) -> None:
+    """What somebody else put into the folder is neither an answer nor removed."""
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    names = ("notes.txt", f"{'a' * 32}-{'b' * 32}")
+    for name in names:
+        (folder / name).write_bytes(b"[1]\nno answer \xff")
+    calls = CallStore(MemorySharedStore(), spool=spool_of(tmp_path))
+    assert await calls.deliver() == 0
+    await begun(calls)
+    assert {path.name for path in folder.iterdir()} == set(names)
 
 
-async def test_a_paid_answer_finds_room_on_a_full_disk(tmp_path: Path) -> None:
+async def test_a_paid_answer_finds_room_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call under way when the disk is full gets its answer written, so that no restart pays for it again."""
-    room = tmp_path / "room"
-    store = FullDisk(room)
-    calls = CallStore(store, MemorySharedStore(), ReservedRoom(room, 4_000_000))
+    store, room = BrokenStore(), tmp_path / "room"
+    calls = CallStore(store, spool=spool_of(tmp_path, 4_000_000))
     leases = [await begun(calls, str(number)) for number in range(50)]
     assert room.stat().st_blocks * 512 >= 4_000_000
-    store.fill()
+    full_at, write = room.stat().st_size, answer_spool._write_durably
+
+    def write_on_a_full_disk(path: Path, data: bytes) -> None:
+        """An answer finds room only where reserved room was given up; others take what it leaves."""
+        nonlocal full_at
+        if full_at - room.stat().st_size < len(data):
+            raise OSError(errno.ENOSPC, "no space")
+        full_at = room.stat().st_size
+        write(path, data)
+
+    monkeypatch.setattr(answer_spool, "_write_durably", write_on_a_full_disk)
+    store.error = StorageFull("full")
     for lease in leases:
         await calls.finish(lease, "x" * 20_000)
     assert [await calls.begin(str(number), "r-1", 60.0) for number in range(50)] == ["x" * 20_000] * 50
 
 
+async def test_an_answer_without_any_room_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the disk refuses writes for another reason, what is reserved stays; the caller learns the reason."""
+    store = BrokenStore()
+    calls = CallStore(store, spool=spool_of(tmp_path))
+    lease = await begun(calls)
+    store.error = SharedStateUnavailable("away")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(answer_spool, "_write_durably", refuse)
+    with pytest.raises(StorageFull, match="Read-only file system"):
+        await calls.finish(lease, "answer")
+    assert (tmp_path / "room").stat().st_size == 1_000_000
+
+
 async def test_no_call_is_paid_for_without_room_for_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits until the disk has room again; what is reserved stays for the calls under way."""
     room = ReservedRoom(tmp_path / "room", 1_000_000)
-    calls = CallStore(MemorySharedStore(), room=room)
+    calls = CallStore(MemorySharedStore(), spool=AnswerSpool(tmp_path / "answers", room))
     await begun(calls)
     assert room.give_up(400_000)
 
@@ -256,6 +332,58 @@ async def test_no_call_is_paid_for_without_room_for_its_answer(tmp_path: Path, m
     monkeypatch.undo()
     await begun(calls, "other")
     assert (tmp_path / "room").stat().st_size == 1_000_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the server's disk is filled with a limit of Linux")
+@pytest.mark.parametrize("kept", ["--appendonly yes --appendfsync everysec", "--save 3600 1"])
+async def test_a_server_whose_own_disk_is_full_loses_no_paid_answer_and_begins_no_call(
+    tmp_path: Path, kept: str
+) -> None:
+    """Whether it writes a log or snapshots: answers wait in files, and are in the server once it takes writes again."""
+    (tmp_path / "server").mkdir()
+    with running_valkey(tmp_path / "server", *kept.split()) as server:
+        store, other = RedisSharedStore(server.url), RedisSharedStore(server.url)
+        try:
+            calls = CallStore(store, spool=spool_of(tmp_path))
+            leases = [await begun(calls, str(number)) for number in range(20)]
+            server.fill_disk()
+            await until_refused(server)
+            for number, lease in enumerate(leases):
+                await calls.finish(lease, f"{number}" * 20_000)
+            with pytest.raises(SharedStateUnavailable, match=r"cannot save to its own disk.*make room"):
+                await calls.begin("other", "r-1", 60.0)
+            assert len(list((tmp_path / "answers").iterdir())) == 20
+            server.free_disk()
+            async with asyncio.timeout(SOON):
+                while list((tmp_path / "answers").iterdir()):
+                    await deliver(calls, server)
+                    await asyncio.sleep(0.05)
+            answers = [await CallStore(other).begin(str(number), "r-1", 60.0) for number in range(20)]
+        finally:
+            await store.close()
+            await other.close()
+    assert answers == [f"{number}" * 20_000 for number in range(20)]
+
+
+async def until_refused(server: ValkeyServer) -> None:
+    """Write until the server finds that it cannot save."""
+    async with asyncio.timeout(SOON):
+        while True:
+            try:
+                await server.tell("SET", "of-others", "x")
+                await server.tell("BGSAVE")
+            except RedisError as error:
+                if "MISCONF" in str(error):
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def deliver(calls: CallStore, server: ValkeyServer) -> None:
+    """Deliver what the server takes; with a snapshot it notices that its disk has room."""
+    with suppress(RedisError):
+        await server.tell("BGSAVE")
+    with suppress(SharedStateUnavailable):
+        await calls.deliver()
 
 
 async def begun_when_there_is_room(calls: CallStore, key: str) -> CallLease:
