@@ -5,6 +5,8 @@ from typing import Annotated, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
+from contracts.sentences import AS_DATA
+
 T = TypeVar("T")
 BoundedList: TypeAlias = Annotated[list[T], FailFast(), Field(max_length=50_000)]
 """A list from an untrusted source: validation stops at the first malformed item."""
@@ -39,9 +41,12 @@ class CompactModel(Contract):
     def compact_json(self, *, exclude: AbstractSet[str] = frozenset()) -> str:
         """Return JSON of the fields that differ from their defaults, without those of `exclude`.
 
-        Pydantic's own option writes the whole tree at once; a serializer of ours would be called for each value in it.
+        Messages are written with their ids and values, as this JSON is read back. Pydantic's own options write the
+        whole tree at once; a serializer of ours would be called for each value in it.
         """
-        return self.model_dump_json(exclude=set(exclude), exclude_defaults=True, exclude_computed_fields=True)
+        return self.model_dump_json(
+            exclude=set(exclude), exclude_defaults=True, exclude_computed_fields=True, context=AS_DATA
+        )
 
 
 class ListEntry(CompactModel, Generic[T]):

@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
 from contracts.evidence import CheckMethod, ClaimVerdict, DocumentRef, Evidence, Verdict
+from contracts.sentences import Text
 
 
 class ShownPassage(CompactModel):
@@ -63,7 +64,7 @@ class ClaimAnswer(CompactModel):
 
     fingerprint: str
     verdict: Verdict = Verdict.UNVERIFIED
-    reason: str = ""
+    reason: Text = ""
     quotes: list[str] = []
     """The deciding quotes from the passages, as stored: one for each part of the claim."""
     evidence_ids: list[str] = []
@@ -167,7 +168,7 @@ class DoubtfulClaim(CompactModel):
     """Its index among the draft's claims."""
     asked: AskedClaim
     verdict: Verdict
-    reason: str = ""
+    reason: Text = ""
     others: list[ShownPassage] = []
     """The passages of the run that share most with it among those it does not cite."""
 
@@ -194,7 +195,7 @@ class Proposal(CompactModel):
     """The passages that the new sentence cites."""
     dropped: str = ""
     """What the old sentence says and the new one does not."""
-    reason: str = ""
+    reason: Text = ""
 
 
 ProposalsEntry: TypeAlias = ListEntry[Proposal]
@@ -233,7 +234,7 @@ class Correction(CompactModel):
     """The sentences of `after` that were split off, because no passage supports them."""
     dropped: str = ""
     """What the corrected text does not say any more; empty for a removal, which drops all of it."""
-    reason: str = ""
+    reason: Text = ""
     verdict: Verdict = Verdict.UNVERIFIED
     """Verdict on the corrected text; for a removed claim, on the original."""
 

@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter
 from contracts.addresses import canonical_url, find_doi, source_id
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
 from contracts.names import CORPUS_SCHEME
+from contracts.sentences import Text
 from contracts.texts import DOCUMENT_HASH
 from contracts.vocabulary import (
     TOP_CONFIDENCE,
@@ -175,7 +176,7 @@ class ClaimVerdict(CompactModel):
     claim_id: str
     verdict: Verdict
     method: CheckMethod
-    reason: str = ""
+    reason: Text = ""
 
 
 VerdictsEntry: TypeAlias = ListEntry[ClaimVerdict]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, ValidationError
 
@@ -19,6 +19,7 @@ from contracts.evidence import Artifact, Finding, Gap, QueryRecord, SourceDetail
 from contracts.outcome import AgentDecision, Citation, Guidance
 from contracts.plan import PlanContent, PlanNode
 from contracts.resolved import CorpusSnapshot, SkippedFile
+from contracts.sentences import SENTENCE, Text, from_data
 from contracts.texts import problem_message
 from contracts.tokens import Band, ContentEntry, FidelityTotals, sum_totals
 from contracts.vocabulary import ReportKind, SourceStatus
@@ -71,7 +72,7 @@ class ReportSource(SourceDetails):
     """Other URLs that led to it."""
     publisher: str | None = None
     quality: str = ""
-    quality_reason: str = ""
+    quality_reason: Text = ""
     content_hash: str | None = None
     """SHA-256 of the fetched bytes."""
     media_type: str = ""
@@ -80,7 +81,7 @@ class ReportSource(SourceDetails):
     """SHA-256 of the text extracted from them."""
     pages_hash: str | None = None
     """SHA-256 of JSON with the text offsets at which its pages or slides start, and of words that are uncertain."""
-    warnings: BoundedList[str] = []
+    warnings: BoundedList[Text] = []
     """Parts of the original that are missing in the text, or whose reading is uncertain."""
     reader: str = ""
     """Version of the readers that made the text."""
@@ -91,7 +92,7 @@ class ReportSource(SourceDetails):
     retrieved_at: str | None = None
     """Time of reading; None if it was not read."""
     status: str = ""
-    status_reason: str = ""
+    status_reason: Text = ""
     provider: str = ""
     analyzed: bool = False
     cited: bool = False
@@ -129,7 +130,7 @@ class ReportClaim(Contract):
     """Empty for an uncited assertion."""
     verdict: str = ""
     method: str = ""
-    reason: str = ""
+    reason: Text = ""
 
 
 class ReportVerification(VerificationSummary):
@@ -305,9 +306,11 @@ class Report(Contract):
     fidelity: ReportFidelity | None = None
     """None for a run without a model or without token management."""
     verification: ReportVerification = ReportVerification()
-    degraded: BoundedList[str] = []
-    failed_branches: BoundedList[str] = []
-    limitations: BoundedList[str] = []
+    degraded: BoundedList[Text] = []
+    failed_branches: BoundedList[Text] = []
+    limitations: BoundedList[Text] = []
+    messages: Annotated[dict[str, dict[str, Any]], Field(max_length=50_000)] = {}
+    """The sentence and values of each text of this file that is a sentence of the product, by JSON pointer."""
     changes: ReportChanges | None = None
     """Differences from the report before the refresh; None for a run that was not refreshed."""
 
@@ -329,6 +332,42 @@ def read_report(data: bytes) -> Report | list[tuple[str, str]]:
     except ValidationError as error:
         problems = error.errors(include_input=False, include_url=False)[:MAX_PROBLEMS]
         return [(".".join(str(part) for part in problem["loc"]), problem_message(problem)) for problem in problems]
+
+
+# --- sentences of the product ----------------------------------------------------------------------------------------
+def take_messages(document: Any, pointer: str = "") -> tuple[Any, dict[str, dict[str, Any]]]:
+    """Return some JSON with the English text of each message in it, and the messages' data by JSON pointer."""
+    if isinstance(document, dict) and SENTENCE in document:
+        return str(from_data(document)), {pointer: document}
+    is_list = isinstance(document, list)
+    if not (is_list or isinstance(document, dict)):
+        return document, {}
+    messages: dict[str, dict[str, Any]] = {}
+    texts: dict[Any, Any] = {}
+    for key, value in enumerate(document) if is_list else document.items():
+        texts[key], found = take_messages(value, f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}")
+        messages |= found
+    return list(texts.values()) if is_list else texts, messages
+
+
+def with_messages(report: Report) -> Report:
+    """Return a report whose texts are messages where its `messages` has them; a text that differs remains a text.
+
+    Raises ValueError for data that are no message.
+    """
+    document = report.model_dump(mode="json")
+    for pointer, data in report.messages.items():
+        place: Any = document
+        *steps, last = (step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:])
+        try:
+            for step in steps:
+                place = place[int(step) if isinstance(place, list) else step]
+            key: Any = int(last) if isinstance(place, list) else last
+            if place[key] == str(from_data(data)):
+                place[key] = data
+        except (LookupError, TypeError):
+            continue
+    return Report.model_validate(document)
 
 
 # --- the comparison of two reports, claim by claim -------------------------------------------------------------------

@@ -26,6 +26,7 @@ from contracts.outcome import (
 )
 from contracts.plan import WITHOUT_SEARCH, Clarification, Plan, PlanNode, Waiting
 from contracts.resolved import ResolvedResearch
+from contracts.sentences import AS_DATA
 from contracts.state_changes import pack_json, unpack_json
 from contracts.supervisor_roles import ReflectInput, SupervisorAnswer
 from contracts.tokens import MAX_SHORTENED_CALLS, CallFidelity, FidelityTotals
@@ -368,7 +369,8 @@ class ResearchState(BaseModel):
         if slim.result is not None and slim.result.report_ref is not None:
             # The report's text is in its own document.
             slim.result = slim.result.model_copy(update={"report": ""})
-        return {"schema_version": self.schema_version, **slim.model_dump(mode="json", exclude_defaults=True)}
+        written = slim.model_dump(mode="json", exclude_defaults=True, context=AS_DATA)
+        return {"schema_version": self.schema_version, **written}
 
     def pack(self) -> str:
         """Return the state as compressed JSON in base64, with the latest events only."""

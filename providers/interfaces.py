@@ -20,7 +20,7 @@ from providers.tokens.allotment import ContentItem
 
 
 @dataclass(frozen=True)
-class Message:
+class PromptMessage:
     """One message of a conversation, in content blocks of the Messages API."""
 
     role: str
@@ -36,7 +36,7 @@ class RenderedPrompt:
     prompt: str
     common_ends: tuple[int, ...] = ()
     """Offsets at the ends of parts shared with the run's other calls of this role."""
-    messages: Sequence[Message] = ()
+    messages: Sequence[PromptMessage] = ()
     """Conversation after the prompt, for a role with tools; the prompt is then the first message."""
     items: Sequence[ContentItem] = field(default=(), compare=False, repr=False)
     """Parts that can be shortened."""

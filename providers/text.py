@@ -15,6 +15,8 @@ from unicodedata import category, normalize
 import snowballstemmer  # type: ignore[import-untyped]
 from nupunkt import sent_spans
 
+from contracts.sentences import SENTENCES
+
 MARKS: Final = "".join(
     chr(code)
     for code in (*range(0x300, 0x1E00), *range(0x302A, 0x3030), 0x3099, 0x309A, *range(0xA800, 0xAC00))
@@ -96,6 +98,7 @@ class LanguageData:
     report: Mapping[str, str]
     """Sentences that a report prints about itself, by message id."""
     sentences: Mapping[str, str]
+    """Sentences about a run, by message id (`contracts.sentences`)."""
 
 
 @lru_cache(maxsize=len(KNOWN_LANGUAGES))
@@ -108,6 +111,7 @@ def language_data(code: str) -> LanguageData:
     data["irregular"] = {form: word.strip() for word, written in forms for form in written.split()}
     for name in ("stop", "frame", "shared", "openings", "corrections"):
         data[name] = frozenset(data.get(name, "").split())
+    data.setdefault("sentences", SENTENCES)
     return LanguageData(known_code, empty=data["stop"] | data.pop("frame"), **data)
 
 

@@ -21,7 +21,7 @@ from activities.reporting.render import compose_document, compose_html
 from activities.reporting.report_text import compose_text
 from activities.roles.claim_checking import UNUSABLE_REASONS
 from activities.roles.grounding import evidence_at
-from activities.verifying.material import NOT_REACHED, PASSAGES_SAY, QUOTE_BREAK
+from activities.verifying.material import NOT_REACHED, QUOTE_BREAK
 from contracts.addresses import digest, evidence_id, finding_id, source_id
 from contracts.evidence import CheckMethod, ClaimVerdict, Finding, PageList, Verdict
 from contracts.outcome import Usage
@@ -35,7 +35,9 @@ from contracts.report import (
     ReportSource,
     claim_text,
     read_report,
+    with_messages,
 )
+from contracts.sentences import SENTENCES
 from contracts.state import ResearchState
 from contracts.vocabulary import LIMITS, Outcome, StopReason
 from providers.errors import ContentCorrupt, ContentMissing, ProviderError
@@ -281,14 +283,14 @@ class _Comparison:
             self._problem("id_differs", finding.id, "the id does not follow from the statement and its passages")
 
     # --- claims ------------------------------------------------------------------------------------------------------
-    def _unrepeatable_verdicts(self) -> list[ClaimVerdict]:
+    def _unrepeatable_verdicts(self, report: Report) -> list[ClaimVerdict]:
         """Return the verdicts that rules cannot reproduce: of a model, of claims that no checker reached, and of claims
         with a name whose pages are not stored: a name that a page explains is not missing in its passage.
         """
         unreached = [(CheckMethod.NONE, Verdict.UNVERIFIED, reason) for reason in (NOT_REACHED, *UNUSABLE_REASONS)]
         return [
             ClaimVerdict.model_validate(claim.model_dump() | {"claim_id": claim.id})
-            for claim in self._report.claims
+            for claim in report.claims
             if claim.evidence_ids
             and (
                 claim.method == CheckMethod.MODEL
@@ -328,7 +330,7 @@ class _Comparison:
             show_passage(item, source.title, self._text_of(source.id))
             for item, source in zip(items, sources, strict=True)
         ]
-        start, end = PASSAGES_SAY.split("{}")
+        start, end = SENTENCES["reason_passages_say"].split("{words}")
         if claim.reason.startswith(start):  # else it is in the model's own words
             for quote in claim.reason.removeprefix(start).removesuffix(end).split(QUOTE_BREAK):
                 quoted = _squeeze(quote.removesuffix("…"))
@@ -401,7 +403,8 @@ class _Comparison:
 
     def _gather_inputs(self) -> ReportInputs:
         """Gather the inputs of the report again. Raises ValueError, KeyError, `ProviderError`."""
-        report, summary, shown = self._report, self._report.verification, self._report.fidelity
+        report = with_messages(self._report)
+        summary, shown = report.verification, report.fidelity
         fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}
         sources = {
             source.id: source.model_dump()
@@ -439,7 +442,7 @@ class _Comparison:
                 texts=texts,
                 skipped=report.skipped_files,
                 product_version=report.product_version,
-                verdicts=self._unrepeatable_verdicts(),
+                verdicts=self._unrepeatable_verdicts(report),
                 corrections=summary.corrections,
                 shortened=shown.shortened_calls if shown else [],
             )

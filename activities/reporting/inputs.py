@@ -42,6 +42,7 @@ from contracts.outcome import Citation, Ending
 from contracts.report import ReportEvidence, ReportFidelity, run_fidelity
 from contracts.request import Verify
 from contracts.resolved import ResolvedResearch, SkippedFile
+from contracts.sentences import AS_DATA, Message
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import without_hyphens
@@ -60,10 +61,10 @@ BULLET: Final = re.compile(r"(?m)^[ \t]*(?:[-+•>*][ \t]+|#{1,6}[ \t]+)+")
 NUMBER: Final = re.compile(r"(?m)^[ \t]*[0-9]{1,3}[.)][ \t]+")
 LAYOUT_SIGNS: Final = str.maketrans({"\\": "", "`": "", "*": "", "…": "", "|": " ", "·": " ", "¦": " "})
 
-VERBATIM: Final = "The passage is word for word the quoted text of its source."
-NOT_CHECKED: Final = "Nobody has checked whether the cited passages support this sentence."
-NOT_VERBATIM: Final = "The passage is not word for word the text that it cites."
-CITES_NOTHING: Final = "It cites no passage."
+VERBATIM: Final = Message("reason_word_for_word")
+NOT_CHECKED: Final = Message("reason_not_checked")
+NOT_VERBATIM: Final = Message("reason_not_the_quote")
+CITES_NOTHING: Final = Message("reason_cites_nothing")
 
 
 # --- the parts of a report -------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ class RenderMaterial(Contract):
 
     def to_json(self) -> bytes:
         """Return the material as JSON for the process that renders, without the run's events, which no report has."""
-        return self.model_dump_json(exclude_defaults=True, exclude={"state": {"events"}}).encode()
+        return self.model_dump_json(exclude_defaults=True, exclude={"state": {"events"}}, context=AS_DATA).encode()
 
 
 def gather_inputs(material: RenderMaterial) -> ReportInputs:
@@ -380,7 +381,9 @@ def judge(
 
     A name or a number of the `question` needs no passage. Pure, so that an audit can repeat it.
     """
-    verdict, method, reason = Verdict.UNVERIFIED, CheckMethod.NONE, CITES_NOTHING
+    verdict = Verdict.UNVERIFIED
+    method = CheckMethod.NONE
+    reason: str = CITES_NOTHING
     if is_verbatim(claim.words, (item.quote for item in cited), registry):
         verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, VERBATIM
     elif cited and (claim.quoted or verify is Verify.OFF):

@@ -31,8 +31,17 @@ from contracts.evidence import ClaimVerdict, DocumentRef, Source, Verdict, Verdi
 from contracts.messages import RenderedReport, RenderRequest
 from contracts.outcome import INLINE_REPORT_CHARACTERS, Citation, ReportFiles
 from contracts.plan import PlanContent
-from contracts.report import HTML_FILE, MARKDOWN_FILE, VERDICT_SIGNS, Report, compare_reports, read_report
+from contracts.report import (
+    HTML_FILE,
+    MARKDOWN_FILE,
+    VERDICT_SIGNS,
+    Report,
+    compare_reports,
+    read_report,
+    take_messages,
+)
 from contracts.resolved import SkippedFile
+from contracts.sentences import AS_DATA
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
@@ -244,7 +253,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
         "skipped_files": inputs.skipped,
         "product_version": inputs.product_version,
         "kind": state.draft.kind if state.draft else ReportKind.REPORT,
-        "effective_request": inputs.resolved.model_dump(mode="json", exclude={"canary"}),
+        "effective_request": inputs.resolved.model_dump(mode="json", exclude={"canary"}, context=AS_DATA),
         "models": state.models_used,
         "iterations": state.iteration,
         "forms": {MARKDOWN_FILE: digest(markdown), HTML_FILE: digest(html)},
@@ -286,8 +295,10 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
             raise InvalidCall("the stored report before the refresh is malformed")
         changes = compare_reports(earlier, full_report, state.refresh.lost if state.refresh else None)
         full_report = full_report.model_copy(update={"changes": changes})
-    document = full_report.model_dump(mode="json")
-    document |= {key: _without_addresses(document[key], inputs.registry) for key in document.keys() - EXEMPT_PARTS}
+    written = full_report.model_dump(mode="json", context=AS_DATA)
+    written |= {key: _without_addresses(written[key], inputs.registry) for key in written.keys() - EXEMPT_PARTS}
+    document, messages = take_messages(written)
+    document["messages"] = messages
     return to_json(document, indent=1).decode() + "\n"
 
 
@@ -296,7 +307,7 @@ def _fields(part: object, *names: str) -> dict[str, Any]:
 
 
 def _dump(value: BaseModel) -> dict[str, Any]:
-    return value.model_dump(mode="json")
+    return value.model_dump(mode="json", context=AS_DATA)
 
 
 def _without_addresses(value: Any, registry: KnownAddresses) -> Any:

@@ -5,6 +5,7 @@ from functools import cache
 
 from contracts.report import VERDICT_SIGNS
 from contracts.request import SAME_LANGUAGE
+from contracts.sentences import SEPARATOR, Message, Value
 from contracts.strategies import writers
 from contracts.vocabulary import EngineKind
 from providers.text import KNOWN_LANGUAGES, language_data, translate
@@ -20,6 +21,7 @@ class ReportMessages:
         self.code = data.code
         """Two-letter code of the language of the fixed sentences."""
         self._messages = data.report
+        self._sentences = data.sentences
         self.without_model = data.brief["note"]
         """The note in a report written without a model."""
 
@@ -54,8 +56,16 @@ class ReportMessages:
         return f"{VERDICT_SIGNS[verdict]} {self.name('judged', verdict)}"
 
     def translated(self, text: str) -> str:
-        """Translate an English sentence of another part of the product; an unknown one is returned unchanged."""
-        return translate(text, self.code)
+        """Return a message of another part of the product in this language; a plain text unchanged."""
+        return text.rendered(self._sentences, self._show) if isinstance(text, Message) else translate(text, self.code)
+
+    def _show(self, name: str, value: Value) -> str:
+        """Return a value of a message as text; roles by their names."""
+        if isinstance(value, int):
+            return self.number(value)
+        if isinstance(value, str):
+            return self.translated(self.name(name, value) if name == "role" else value)
+        return SEPARATOR.join(map(self.translated, value))
 
     def day(self, timestamp: str | None) -> str:
         """Return the date of an ISO 8601 timestamp, or a statement that it is unknown."""

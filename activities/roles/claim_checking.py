@@ -19,17 +19,18 @@ from contracts.checking import AskedClaim, ClaimAnswer, CorrectionAction, Doubtf
 from contracts.evidence import Verdict
 from contracts.lenient import find_member, to_line
 from contracts.roles import RoleInput
+from contracts.sentences import Message
 
 REASON_CHARACTERS: Final = 240
 QUOTE_CHARACTERS: Final = 160  # of a deciding quote in the reason of a verdict
 MAX_QUOTES: Final = 4  # deciding quotes of a verdict
 SENTENCE_CHARACTERS: Final = 600  # of a corrected sentence
 MAX_CITED: Final = 8  # passages that a corrected sentence cites
-TWO_VERDICTS: Final = "The checker gave two verdicts on it."
-NO_VERDICT: Final = "The checker gave no usable verdict on it."
-CREDULOUS: Final = "The checker called it supported, and something that no passage speaks of as well."
-NO_QUOTE: Final = "The checker called it supported, yet named no words of its passages."
-CONCLUSION: Final = "It is the writer's conclusion; the facts that it gives are in the cited passages."
+TWO_VERDICTS: Final = Message("reason_two_answers")
+NO_VERDICT: Final = Message("reason_no_answer")
+CREDULOUS: Final = Message("reason_credulous")
+NO_QUOTE: Final = Message("reason_names_no_words")
+CONCLUSION: Final = Message("reason_conclusion")
 UNUSABLE_REASONS: Final = (TWO_VERDICTS, NO_VERDICT, CREDULOUS, NO_QUOTE)  # reasons for `UNVERIFIED`
 Checking = RoleWork[checking_roles.CheckInput, checking_roles.CheckerAnswer]
 

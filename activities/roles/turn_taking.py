@@ -23,7 +23,7 @@ from contracts.texts import shorten
 from contracts.tokens import Level
 from contracts.tools import ANSWER_CHARACTERS, ARGUMENT_CHARACTERS, MAX_CALLS, ToolAnswer, ToolCall, ToolSpec
 from providers.errors import ContentCorrupt, InvalidCall
-from providers.interfaces import Message, RenderedPrompt
+from providers.interfaces import PromptMessage, RenderedPrompt
 from providers.tokens.allotment import ContentItem, estimated_tokens
 from providers.tokens.shortening import shortened
 
@@ -87,7 +87,7 @@ def _opening(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInpu
     return "\n\n".join(part for part in (transcript.opening, guard(reminder).strip()) if part)
 
 
-def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
+def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[PromptMessage]:
     """Return the conversation after the opening, with the newest answers. Raises ValueError if they match no call."""
     if transcript.turns:
         new = _new_guidance(transcript, request)
@@ -98,14 +98,14 @@ def _messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInp
     return []
 
 
-def _earlier_messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[Message]:
+def _earlier_messages(transcript: tool_turns.Transcript, request: tool_turns.ToolTurnInput) -> list[PromptMessage]:
     """Return the turns of a transcript exactly as they were sent before."""
-    messages: list[Message] = []
+    messages: list[PromptMessage] = []
     for number, turn in enumerate(transcript.turns):
         if number:
             calls = transcript.turns[number - 1].calls
             messages.append(_user_message(calls, turn.answers, turn.reminder, turn.guidance, request))
-        messages.append(Message("assistant", turn.content, turn.author))
+        messages.append(PromptMessage("assistant", turn.content, turn.author))
     return messages
 
 
@@ -120,12 +120,12 @@ def _user_message(
     reminder: str,
     guidance: list[Guidance],
     request: tool_turns.ToolTurnInput,
-) -> Message:
+) -> PromptMessage:
     """Return one answer per call, in the calls' order, then guidance and the reminder."""
     blocks = [_answer_block(answer, request.canary) for answer in tool_turns.pair_answers(calls, answers)]
     news = request.model_copy(update={"guidance": guidance, "preferences": [], "reminder": reminder})
     text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
-    return Message("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
+    return PromptMessage("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
 
 
 def _answer_block(answer: ToolAnswer, canary: str) -> Block:
@@ -139,7 +139,7 @@ def _answer_block(answer: ToolAnswer, canary: str) -> Block:
     return {**block, "is_error": True} if answer.is_error else block
 
 
-def _older_answers(messages: Sequence[Message]) -> dict[str, list[Block]]:
+def _older_answers(messages: Sequence[PromptMessage]) -> dict[str, list[Block]]:
     """Return the long answers of tools, grouped by content item, without the newest, which no turn has seen yet.
 
     A group is shortened as a whole, the oldest first, so that the next turns begin as this one does.

@@ -42,6 +42,7 @@ from contracts import checking
 from contracts.addresses import digest
 from contracts.checking import CorrectionAction
 from contracts.evidence import ClaimVerdict, DocumentRef, ReportDraft, Verdict
+from contracts.sentences import Message
 from providers.verification.rules import find_differences, shared_words
 
 MAX_SEAM_WORDS: Final = 2
@@ -53,7 +54,7 @@ EVIDENT_SHARE: Final = 0.8
 MAX_DOUBTFUL: Final = 20
 """Claims that a model may correct in one round."""
 DOUBTFUL: Final = (*WRONG, Verdict.PARTIAL, Verdict.NOT_ENOUGH_INFORMATION)
-SPLIT_OFF: Final = "No passage of the run supports this part."
+SPLIT_OFF: Final = Message("reason_split_off")
 UNDECIDED: Final = (Verdict.NOT_ENOUGH_INFORMATION, Verdict.UNVERIFIED)
 REMOVED_CELL: Final = "–"
 """What stands in a cell whose statement was removed."""

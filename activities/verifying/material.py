@@ -14,6 +14,7 @@ from activities.reporting.references import KnownAddresses
 from activities.reporting.tree import write
 from contracts import checking
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
+from contracts.sentences import Message
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import Statement, find_differences
 
@@ -39,8 +40,7 @@ CONTROL_DISTANCE: Final = 2_000
 """Characters between the passage of a control and those that the statement cites: neighbours say the same."""
 CONTROL: Final = "control"
 WRONG: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED)
-NOT_REACHED: Final = "The check did not get to this sentence."
-PASSAGES_SAY: Final = "The passages say: “{}”"
+NOT_REACHED: Final = Message("reason_not_reached")
 QUOTE_BREAK: Final = "” – “"
 """Between the quotes of a reason."""
 
@@ -263,7 +263,8 @@ def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
             verdict = ClaimVerdict(claim_id="", verdict=Verdict.UNVERIFIED, method=CheckMethod.NONE, reason=NOT_REACHED)
         else:
             method = CheckMethod.MODEL if is_judged(answer) else CheckMethod.NONE
-            reason = answer.reason or (PASSAGES_SAY.format(QUOTE_BREAK.join(answer.quotes)) if answer.quotes else "")
+            quoted = QUOTE_BREAK.join(answer.quotes)
+            reason = answer.reason or (Message("reason_passages_say", words=quoted) if quoted else "")
             verdict = ClaimVerdict(claim_id="", verdict=answer.verdict, method=method, reason=reason)
         verdicts.append(verdict.model_copy(update={"claim_id": claim.id}))
     return verdicts

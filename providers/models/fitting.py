@@ -14,7 +14,7 @@ from contracts.summaries import MIN_SUMMARY_CHARACTERS, SUMMARY_LEVELS, summary_
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.tool_turns import THINKING
 from providers.errors import InvalidCall, ReservationTooSmall, SummariesNeeded
-from providers.interfaces import EngineTask, Message, RenderedPrompt
+from providers.interfaces import EngineTask, PromptMessage, RenderedPrompt
 from providers.models.answers import schema_text, tool_definitions
 from providers.models.chat import ChatMode, ChatRequest, ToolUse
 from providers.models.endpoints import ModelCandidate
@@ -245,7 +245,7 @@ def room_for(task: EngineTask, candidate: ModelCandidate, share: float = MAX_OUT
     return available_tokens(window, needed, candidate.capabilities.output_limit, task.input.tokens, share)
 
 
-def messages_for(author: str, messages: Sequence[Message]) -> list[dict[str, Any]]:
+def messages_for(author: str, messages: Sequence[PromptMessage]) -> list[dict[str, Any]]:
     """Return the conversation for one model: thinking blocks go back unchanged, and only to their author."""
     conversation: list[dict[str, Any]] = []
     for message in messages:

@@ -30,6 +30,7 @@ from contracts.names import CORPUS_SCHEME
 from contracts.notebooks import ENTRY_FINDING_FIELDS, ENTRY_TYPE, AnalysisEntry, HitsEntry, SourceEntry, find_hit
 from contracts.report_updates import UpdateInput
 from contracts.resolved import ResolvedResearch
+from contracts.sentences import AS_DATA
 from contracts.state import ResearchState
 from contracts.summaries import SummarizeInput
 from contracts.vocabulary import Quality
@@ -61,7 +62,7 @@ class Notebooks:
 
     async def write(self, entry: BaseModel) -> str:
         """Store an entry; return its hash. Raises `StorageFull`, `StoreUnavailable`."""
-        text = entry.model_dump_json(exclude_defaults=True)
+        text = entry.model_dump_json(exclude_defaults=True, context=AS_DATA)
         entry_hash = (await self._content.put_text(text, ENTRY_TYPE)).hash
         self._entries[entry_hash, type(entry)] = entry
         return entry_hash

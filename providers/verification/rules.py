@@ -15,6 +15,7 @@ from itertools import chain, islice, pairwise
 from typing import Final
 
 from contracts.evidence import Verdict
+from contracts.sentences import Message
 from contracts.texts import shorten, without_hyphens
 from providers.text import detect_language, language_data, sentence_spans, stem
 from providers.verification.quantities import MODIFIERS, SHARES, UNITS, Comparison, Quantity, compare, find_quantities
@@ -41,9 +42,9 @@ QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")
 """Words between quotation marks inside a sentence."""
 ELLIPSIS: Final = re.compile(r"\[?(?:…|\.\.\.)\]?")
-SUPPORTED_REASON: Final = "Numbers, names and wording agree with the cited passages."
-UNDECIDED_REASON: Final = "The wording differs too much for rules to judge."
-UNRELATED_REASON: Final = "The cited passages are about something else."
+SUPPORTED_REASON: Final = Message("reason_agrees")
+UNDECIDED_REASON: Final = Message("reason_undecided")
+UNRELATED_REASON: Final = Message("reason_something_else")
 
 WORD: Final = re.compile(r"[^\W_]++(?:[._:/@#+'’-]++[^\W_]++)*+(?:\(\))?")
 IDENTIFIER_MARK: Final = re.compile(r"[\d_.:/@#]|(?<=[a-z])[A-Z]")
@@ -133,7 +134,7 @@ def check(
     if is_long and not shares_quantity and _coverage(statement, evidence.whole, evidence.about) < UNRELATED_SHARE:
         return ClaimJudgement(Verdict.UNSUPPORTED, UNRELATED_REASON)
     absent = (item.raw for item in statement.quantities if item.unit and not _is_given(item, evidence.whole.quantities))
-    if hint := closest.hint or next((f"“{raw}” is in no cited passage." for raw in absent), ""):
+    if hint := closest.hint or next((Message("reason_in_no_passage", part=raw) for raw in absent), ""):
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, hint)
     has_days = any(item.unit == "date" or item.is_year for item in evidence.whole.quantities)
     # Verbatim words do not prove what a sentence says about them.
@@ -310,13 +311,13 @@ def _align(claim: Statement, sentence: Statement) -> _Alignment:
     for modifier in dict.fromkeys(MODIFIERS.values()):
         claim_count, sentence_count = claim_keys.count(f"({modifier})"), covered.count(f"({modifier})")
         if claim_count % 2 != sentence_count % 2 if modifier == "not" else claim_count != sentence_count:
-            return _Alignment(share, f"Only one of the claim and its source says “{modifier}” or the like.")
+            return _Alignment(share, Message("reason_modifier", word=modifier))
     gaps = (sentence_keys[block.a + block.size : next_block.a] for block, next_block in pairwise(blocks))
     if any(key.startswith("#") for gap in gaps for key in gap):
-        return _Alignment(share, "The claim leaves out a number of its source.")
+        return _Alignment(share, Message("reason_leaves_out_number"))
     displaced = (Counter(claim_keys) - matched) & (Counter(sentence_keys) - matched)
     swapped = any(not key.startswith("(") for key in displaced)
-    return _Alignment(share, "The parts are in another order in the source." if swapped else "")
+    return _Alignment(share, Message("reason_word_order") if swapped else "")
 
 
 def _wrong_quantities(
@@ -338,15 +339,16 @@ def _wrong_quantities(
             continue
         if any(compare(quantity, other) is Comparison.OPPOSED for other in evidence_quantities):
             if closest.share >= CLOSE_SHARE:
-                reason = f"“{quantity.raw}” is a minimum in one and a maximum in the other."
+                reason = Message("reason_least_most", number=quantity.raw)
                 yield ClaimJudgement(Verdict.CONTRADICTED, reason, quantity.raw)
             continue
         same_unit = (other for other in evidence_quantities if other.unit == quantity.unit)
         if rival := next((other for other in same_unit if other.unit or other.noun == quantity.noun), None):
-            reason = f"The claim says “{quantity.raw}”; the cited passages say “{rival.raw}”."
+            reason = Message("reason_other_number", number=quantity.raw, rival=rival.raw)
             yield ClaimJudgement(Verdict.CONTRADICTED, reason, quantity.raw)
         else:
-            yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{quantity.raw}” is in no cited passage.", quantity.raw)
+            reason = Message("reason_in_no_passage", part=quantity.raw)
+            yield ClaimJudgement(Verdict.UNSUPPORTED, reason, quantity.raw)
 
 
 def _is_reference(text: str, quantity: Quantity, numbering: Collection[int]) -> bool:
@@ -419,7 +421,7 @@ def _other_quotations(claim: str, evidence: _Evidence) -> Iterator[ClaimJudgemen
         pieces = [_bare(piece) for piece in ELLIPSIS.split(match[0][1:-1])]
         if any(len(piece.split()) >= MIN_WORDS and piece not in evidence_text for piece in pieces):
             quotation = match[0][1:-1]
-            reason = f"“{shorten(quotation, 80)}” is in no cited passage."
+            reason = Message("reason_in_no_passage", part=shorten(quotation, 80))
             yield ClaimJudgement(Verdict.UNSUPPORTED, reason, quotation)
 
 
@@ -436,7 +438,7 @@ def _missing_names(claim: Statement, evidence: _Evidence, pages: Sequence[str]) 
             if any(_contains_word(text, word) or _contains_name(text, word.folded) for text in texts):
                 continue
             if not any(_spells_out(page, word.text) or _is_about(page, word.text) for page in pages):
-                yield ClaimJudgement(Verdict.UNSUPPORTED, f"“{word.text}” is named in no cited passage.", word.text)
+                yield ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=word.text), word.text)
 
 
 def _contains_word(statement: Statement, word: _Word) -> bool:

@@ -27,6 +27,7 @@ from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import SYNTHESIZER
+from contracts.sentences import AS_DATA
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import MAX_SHORTENED_CALLS, FidelityTotals
@@ -84,7 +85,9 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         approved_version=state.approved_version,
         lost_providers=state.lost_providers,
         call_sizes=state.call_sizes,
-        packed_ledger=pack_json(ledger.model_dump(mode="json", exclude_defaults=True)) if ledger != Ledger() else "",
+        packed_ledger=pack_json(ledger.model_dump(mode="json", exclude_defaults=True, context=AS_DATA))
+        if ledger != Ledger()
+        else "",
     )
 
 

@@ -15,7 +15,7 @@ from contracts.supervisor_roles import SUPERVISOR
 from contracts.tokens import CallFidelity, ItemFidelity, Level
 from contracts.vocabulary import EngineKind
 from providers.errors import AnswerCut, AnswerRefused, AnswerUnusable, ContentCorrupt, InvalidOutput
-from providers.interfaces import EngineAnswer, EngineTask, Message, RenderedPrompt
+from providers.interfaces import EngineAnswer, EngineTask, PromptMessage, RenderedPrompt
 from providers.models.answers import (
     MAX_ANSWER_CHARACTERS,
     answer_from_json,
@@ -244,7 +244,7 @@ def test_a_poisoned_entry_is_recognized(text: str) -> None:
     [
         dataclasses.replace(TASK, system="role: planner!"),
         dataclasses.replace(TASK, whole=RenderedPrompt("plan it well")),
-        dataclasses.replace(TASK, whole=RenderedPrompt("plan it", messages=[Message("user", [])])),
+        dataclasses.replace(TASK, whole=RenderedPrompt("plan it", messages=[PromptMessage("user", [])])),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"model": "n"})),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"repair": "a: wrong"})),
         dataclasses.replace(TASK, input=INPUT.model_copy(update={"more": True})),

@@ -1,0 +1,241 @@
+"""The sentences of this product about a run: data with an id and values, shown in the language of the reader.
+
+A limitation, a note on a gap or a reason is made where its cause is known, and shown elsewhere: by a report in the
+language of its question, by a terminal or a program in English. `Message` travels between both. `SENTENCES` has the
+English sentences; `providers/languages/*.toml` translate them by id.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, Self, TypeAlias
+
+from pydantic import GetCoreSchemaHandler, SerializationInfo, ValidatorFunctionWrapHandler
+from pydantic_core import CoreSchema, core_schema
+
+from contracts.vocabulary import StopReason
+
+SENTENCES: Final[Mapping[str, str]] = {
+    **{f"stop_{reason.value}": reason.text for reason in StopReason},
+    "content_not_archived": "content that was not shown could not be archived: {reason}",
+    "not_answered": "Not answered: {text}",
+    "empty_sections": "Nothing was written under: {text}",
+    "update_undivided": "a change of the report could not be divided into updates, and was not made ({reason})",
+    "report_unrevised": "the report was not revised ({reason})",
+    "update_too_long": "parts of a new text exceed limits.max_update_characters, so the report lacks them",
+    "gap_failed": "The search for “{query}” failed, so it is not answered.",
+    "gap_skipped": "“{query}” was not looked into to its end ({why}).",
+    "gap_silent": "Nothing in the sources answers “{query}”.",
+    "written_from_there": "{why}; the report was written from what was there.",
+    "sources_lost": "{count} of {all} sources were not read: {why}.",
+    "check_failed": "The report did not pass its check: {what}.",
+    "nothing_leaves": "nothing leaves this machine",
+    "passages_go": "passages go to {host}",
+    "searches_go": "searches go to {host}",
+    "pages_read": "pages are read from the web",
+    "by_operator": "your documents",
+    "by_setting": "your setting for this site",
+    "site_plain": "site without special standing",
+    "site_government": "government site",
+    "site_international": "international organisation",
+    "site_standards": "standards body",
+    "site_university": "university or research institute",
+    "site_publisher": "scholarly publisher",
+    "site_index": "scholarly index",
+    "site_preprint": "preprint server",
+    "site_official": "official documentation",
+    "site_encyclopedia": "encyclopedia",
+    "site_wiki": "encyclopedia that anybody can edit",
+    "site_news": "established news organisation",
+    "site_reference": "reference or research organisation",
+    "site_anybody_pages": "pages that anybody can write",
+    "site_anybody_hosting": "hosting that anybody can use",
+    "site_thin": "site with thin or paid content",
+    "site_hiding": "address that hides another",
+    "page_language": "in another language than the question",
+    "page_covers": "covers {found} of {all} words",
+    "page_undated": "undated",
+    "page_too_old": "{year}, before the time asked for",
+    "page_little": "little text",
+    "lost_time": "no worker read them in time",
+    "lost_room": "no room was left to keep them",
+    "lost_store": "the store of documents did not answer",
+    "lost_stopped": "the workers that read them were stopped",
+    "lost_workers": "the workers that read them were lost",
+    "degraded_steered": "{role}: done without the model, whose answers could not be used",
+    "degraded_refused": "{role}: done without the model ({reason})",
+    "degraded_provider": "search provider {name} was lost during the run: {why}",
+    "degraded_anew": "the report was written anew without the model, whose text could not be laid out",
+    "degraded_analysis": "not everything that was read could be analyzed in time",
+    "degraded_no_text": "no text could be written, not even without the model",
+    "degraded_unsaved": "a checkpoint could not be saved",
+    "degraded_gate_planning": "planning gate: {issue}",
+    "degraded_gate_gathering": "gathering gate: {issue}",
+    "degraded_gate_analysis": "analysis gate: {issue}",
+    "degraded_gate_synthesis": "synthesis gate: {issue}",
+    "few_sources": "too few sources: {count}, at least {least} needed",
+    "few_findings": "too few findings: {count}, at least {least} needed",
+    "low_coverage": "findings rest on {share} of the sources, at least {least} needed",
+    "half_completed": "{count} of {all} sub-queries completed, at least half needed",
+    "no_high_source": "no source is of high quality",
+    "no_high_finding": "no finding is of high confidence",
+    "skip_empty": "the file is empty",
+    "skip_no_text": "the file has no text",
+    "skip_document": "the document has no text",
+    "skip_scanned": "the document has no text, perhaps only scanned pages",
+    "skip_password": "the document is protected by a password",
+    "skip_pdf": "a damaged PDF",
+    "skip_archive": "a damaged archive",
+    "skip_type": "files named {suffix} are not read as documents",
+    "skip_large": "larger than {size} bytes",
+    "skip_outside": "a link that leads out of the folder",
+    "skip_forbidden": "the file may not be read",
+    "skip_gone": "the file is not there",
+    "without_research": "Nothing was searched or read for this answer, so nothing in it is cited or checked.",
+    "taken_as_it_stands": "The question was taken as it stands, though it leaves open: {asked}",
+    "decided_by_itself": "the question was left open, so the run decided by itself: {question}",
+    "degraded_whole_section": "the report was written as a whole: a section could not be written by itself",
+    "degraded_whole_joined": "the report was written as a whole: its sections could not be put together",
+    "degraded_not_reviewed": "the draft was not reviewed to the end",
+    "degraded_not_checked": "the claims could not all be checked ({reason})",
+    "reason_word_for_word": "The passage is word for word the quoted text of its source.",
+    "reason_not_checked": "Nobody has checked whether the cited passages support this sentence.",
+    "reason_not_the_quote": "The passage is not word for word the text that it cites.",
+    "reason_cites_nothing": "It cites no passage.",
+    "reason_agrees": "Numbers, names and wording agree with the cited passages.",
+    "reason_something_else": "The cited passages are about something else.",
+    "reason_word_order": "The parts are in another order in the source.",
+    "reason_in_no_passage": "“{part}” is in no cited passage.",
+    "reason_least_most": "“{number}” is a minimum in one and a maximum in the other.",
+    "reason_other_number": "The claim says “{number}”; the cited passages say “{rival}”.",
+    "reason_not_reached": "The check did not get to this sentence.",
+    "reason_passages_say": "The passages say: “{words}”",
+    "reason_no_answer": "The checker gave no usable verdict on it.",
+    "reason_two_answers": "The checker gave two verdicts on it.",
+    "reason_names_no_words": "The checker called it supported, yet named no words of its passages.",
+    "reason_credulous": "The checker called it supported, and something that no passage speaks of as well.",
+    "reason_named_nowhere": "“{part}” is named in no cited passage.",
+    "reason_undecided": "The wording differs too much for rules to judge.",
+    "reason_modifier": "Only one of the claim and its source says “{word}” or the like.",
+    "reason_leaves_out_number": "The claim leaves out a number of its source.",
+    "reason_conclusion": "It is the writer's conclusion; the facts that it gives are in the cited passages.",
+    "reason_split_off": "No passage of the run supports this part.",
+}
+"""Sentences in English by id. A sentence that ends with a full stop begins with a capital letter when it is shown."""
+SENTENCE: Final = "sentence"
+"""Key of the id of a message as JSON."""
+AS_DATA: Final = "messages as data"
+"""Context of Pydantic for JSON that a process of this product reads back; any other JSON has the English text."""
+SEPARATOR: Final = "; "
+"""Between the values of a list."""
+
+
+class Message(str):
+    """A sentence of the product with its values; as a string it is the English text, as JSON of a run its data.
+
+    A value is a text, a whole number, another message, or a list of these. Raises KeyError for an id without a sentence
+    and for a value that the sentence needs and does not get.
+    """
+
+    __slots__ = ("id", "values")
+
+    id: str
+    values: "Mapping[str, Value]"
+
+    def __new__(cls, identity: str, /, **values: "Value") -> Self:
+        """Create the message with the English text of its sentence."""
+        message = super().__new__(cls, fill(SENTENCES[identity], values, _in_english))
+        message.id = identity
+        message.values = values
+        return message
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, "Value"]]:
+        """Return what a copy or a pickle is created from."""
+        return (self.id,), dict(self.values)
+
+    def data(self) -> dict[str, Any]:
+        """Return the message as JSON: its id, and its values if there are any."""
+        values = {name: _to_data(value) for name, value in self.values.items()}
+        return {SENTENCE: self.id} | ({"values": values} if values else {})
+
+    def rendered(self, sentences: Mapping[str, str], show: "Callable[[str, Value], str]") -> str:
+        """Return the text in another language: its `sentences` by id, and `show` for each name and value.
+
+        A sentence without a translation is returned in English.
+        """
+        return fill(sentences[self.id], self.values, show) if self.id in sentences else str(self)
+
+
+Value: TypeAlias = "str | int | Sequence[str]"
+"""A value of a sentence; a string may be a message."""
+
+
+def fill(sentence: str, values: Mapping[str, Value], show: Callable[[str, Value], str]) -> str:
+    """Fill the values into a sentence. Raises KeyError if one is missing."""
+    text = sentence.format(**{name: show(name, value) for name, value in values.items()})
+    return f"{text[:1].upper()}{text[1:]}" if sentence.endswith(".") else text
+
+
+def _in_english(_name: str, value: Value) -> str:
+    if isinstance(value, str):
+        return str(value)
+    return f"{value:,}" if isinstance(value, int) else SEPARATOR.join(value)
+
+
+# --- as JSON ---------------------------------------------------------------------------------------------------------
+def to_data(text: str) -> str | dict[str, Any]:
+    """Return a text as JSON from which `from_data` makes the same text or message."""
+    return text.data() if isinstance(text, Message) else str(text)
+
+
+def from_data(data: object) -> str:
+    """Return the text or message of some JSON; a message whose sentence this version lacks as its id and values.
+
+    Raises ValueError for any other JSON.
+    """
+    match data:
+        case str():
+            return data
+        case {"sentence": str(identity), "values": dict(written)}:
+            values = {str(name): _value_of(value) for name, value in written.items()}
+        case {"sentence": str(identity)}:
+            values = {}
+        case _:
+            raise ValueError("expected a text, or a sentence with its values")
+    try:
+        return Message(identity, **values)
+    except KeyError:
+        known = SEPARATOR.join(_in_english(name, value) for name, value in values.items())
+        return f"{identity} ({known})" if known else identity
+
+
+def _to_data(value: Value) -> Any:
+    if isinstance(value, str):
+        return to_data(value)
+    return value if isinstance(value, int) else [to_data(item) for item in value]
+
+
+def _value_of(data: object) -> Value:
+    if isinstance(data, int):
+        return data
+    return [from_data(item) for item in data] if isinstance(data, list) else from_data(data)
+
+
+class _TextSchema:
+    """Reads a text or a message; writes a message as its English text or, in the context `AS_DATA`, as its data."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+        writing = core_schema.plain_serializer_function_ser_schema(cls._write, info_arg=True, when_used="json")
+        return core_schema.no_info_wrap_validator_function(cls._read, handler(source), serialization=writing)
+
+    @staticmethod
+    def _read(value: object, handler: ValidatorFunctionWrapHandler) -> str:
+        text = from_data(value) if isinstance(value, Mapping) else value
+        return text if isinstance(text, Message) else str(handler(text))
+
+    @staticmethod
+    def _write(value: str, info: SerializationInfo) -> str | dict[str, Any]:
+        return to_data(value) if info.context == AS_DATA else str(value)
+
+
+Text = Annotated[str, _TextSchema]
+"""A text that may be a message of the product; from outside or of earlier versions it is a plain string."""
