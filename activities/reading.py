@@ -17,6 +17,7 @@ from contracts.evidence import CHOSEN_BY_OPERATOR, PageList, SearchHit, SourceDe
 from contracts.lenient import to_line
 from contracts.messages import ReadRecord, ReadRequest
 from contracts.notebooks import MAX_LINKS, SourceEntry
+from contracts.sentences import Message
 from providers.domains import Domains, domains_named
 from providers.errors import SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
@@ -72,7 +73,7 @@ class ReadingActivities:
         Raises `SourceUnreadable` for a document without text.
         """
         if not document.text.strip():
-            raise SourceUnreadable("no_text", "the document has no text")
+            raise SourceUnreadable("no_text", Message("skip_document"))
         media_type = _line(document.media_type, LABEL_CHARACTERS)
         page_list = PageList(starts=document.pages, uncertain=document.uncertain)
         page_starts = page_list.model_dump_json(exclude_defaults=True) if document.pages else ""

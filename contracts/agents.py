@@ -16,6 +16,7 @@ from contracts.defects import Defect
 from contracts.evidence import QueryRecord, SearchHit, Source
 from contracts.outcome import AgentProgress, Counts, Usage
 from contracts.resolved import ResolvedResearch
+from contracts.sentences import Text
 from contracts.state_changes import unpack_json
 from contracts.texts import AGENT_ID
 from contracts.vocabulary import AgentStatus, StopReason
@@ -131,7 +132,7 @@ class TaskResult(CompactModel):
     usage_by_role: dict[str, Usage] = {}
     """Usage by role, without times; the sum is `usage`."""
     lost: LostWork = LostWork()
-    failed_branches: list[str] = []
+    failed_branches: list[Text] = []
     node: NodeSummary | None = None
     """Its part of a tree; None if its strategy builds none."""
     calls: dict[str, dict[str, int]] = {}

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter
 from contracts.addresses import canonical_url, find_doi, source_id
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
 from contracts.names import CORPUS_SCHEME
-from contracts.sentences import Text
+from contracts.sentences import Message, Text
 from contracts.texts import DOCUMENT_HASH
 from contracts.vocabulary import (
     TOP_CONFIDENCE,
@@ -134,7 +134,7 @@ class Gap(Contract):
     """Something that the findings lack."""
 
     id: str
-    description: str = Field(max_length=400)
+    description: Text = Field(max_length=400)
     kind: GapKind = GapKind.MISSING
     status: GapStatus = GapStatus.OPEN
     severity: Severity = Severity.MODERATE
@@ -220,7 +220,8 @@ def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence
     return min(claimed if claimed in order else Confidence.HIGH, supported, key=order.index)
 
 
-OWN_DOCUMENTS, OWN_SETTING = "your documents", "your setting for this site"
+OWN_DOCUMENTS: Final = Message("by_operator")
+OWN_SETTING: Final = Message("by_setting")
 CHOSEN_BY_OPERATOR: Final = (OWN_DOCUMENTS, OWN_SETTING)
 """Prefixes of the reasons for labels that no role may change."""
 
@@ -274,7 +275,7 @@ class SourceAssessment(Contract):
     recency: float = Field(ge=0, le=1)
     content_quality: float = Field(ge=0, le=1)
     label: Quality
-    reason: str
+    reason: Text
     """The deciding score, in one line."""
     user_generated: bool = False
     """True if its readers can post there; only the operator can then rate it `high`."""
@@ -297,7 +298,7 @@ class ReadDetails(SourceDetails):
     media_type: str = ""
     """Detected media type of the original; empty if it was not read."""
     quality: Quality = Quality.UNKNOWN
-    quality_reason: str = ""
+    quality_reason: Text = ""
     assessment: SourceAssessment | None = None
     """None for sources rated by the operator, and for unread ones."""
     language: str | None = None

@@ -11,6 +11,7 @@ from contracts.evidence import DocumentRef, ReportDraft, SearchHit, Verdict
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
+from contracts.sentences import Text
 from contracts.state_changes import unpack_json
 from contracts.vocabulary import Quality
 
@@ -208,7 +209,7 @@ class ReadRecord(CompactModel):
     """Detected media type of the original; the most common one is the default, which histories omit."""
     pages: DocumentRef | None = None
     quality: Quality
-    quality_reason: str = ""
+    quality_reason: Text = ""
     best_quality: Quality = Quality.HIGH
     cached: bool = False
     """True for a cache hit: no site got a request."""

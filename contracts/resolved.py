@@ -20,24 +20,27 @@ from contracts.request import (
     Turn,
     Verify,
 )
+from contracts.sentences import Message, Text, joined
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, JudgeMode, Severity
 
 UNMANAGED_CHARACTERS: Final = 1_000
 """Characters per source in an analysis without token management."""
-NOTHING_LEAVES = "nothing leaves this machine"
+NOTHING_LEAVES: Final = Message("nothing_leaves")
 
 
 def where_text_goes(model_host: str | None, search_hosts: Iterable[str], *, pages: bool) -> str:
     """Return a line like `passages go to HOST, HOST; searches go to HOST; pages are read from the web`."""
     models = ", ".join(_name(host) for host in (model_host or "").split(", ") if host)
-    searched = list(dict.fromkeys(_name(host) for host in search_hosts))
-    parts = [
-        *([f"passages go to {models}"] if models else []),
-        *([f"searches go to {', '.join(searched)}"] if searched else []),
-        *(["pages are read from the web"] if pages else []),
-    ]
-    return "; ".join(parts) or NOTHING_LEAVES
+    searched = ", ".join(dict.fromkeys(_name(host) for host in search_hosts))
+    parts = []
+    if models:
+        parts.append(Message("passages_go", host=models))
+    if searched:
+        parts.append(Message("searches_go", host=searched))
+    if pages:
+        parts.append(Message("pages_read"))
+    return joined(parts) or NOTHING_LEAVES
 
 
 def _name(host: str) -> str:
@@ -144,7 +147,7 @@ class SkippedFile(Contract):
 
     path: str
     kind: str = ""
-    reason: str = ""
+    reason: Text = ""
 
 
 class ProviderChoice(Contract):
@@ -152,7 +155,7 @@ class ProviderChoice(Contract):
 
     name: str
     available: bool
-    reason: str = ""
+    reason: Text = ""
     host: str | None = None
     """Destination of its queries, `host` or `host:port`; None for a corpus."""
     source_types: list[SourceType] = [SourceType.WEB]
@@ -280,7 +283,7 @@ class ResolvedResearch(SharedSettings):
     """Private marker of the run that no outgoing text may contain (`contracts.canary`)."""
     configuration_digest: str = ""
     product_version: str = ""
-    egress: str = NOTHING_LEAVES
+    egress: Text = NOTHING_LEAVES
     estimate: Estimate | None = None
     """Expected usage, as estimated by the workers; None for a run without paid calls."""
     advice: list[str] = []

@@ -8,8 +8,7 @@ English sentences; `providers/languages/*.toml` translate them by id.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Self, TypeAlias
 
-from pydantic import GetCoreSchemaHandler, SerializationInfo, ValidatorFunctionWrapHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic import PlainSerializer, SerializationInfo, ValidatorFunctionWrapHandler, WrapValidator
 
 from contracts.vocabulary import StopReason
 
@@ -118,6 +117,38 @@ SENTENCES: Final[Mapping[str, str]] = {
     "reason_leaves_out_number": "The claim leaves out a number of its source.",
     "reason_conclusion": "It is the writer's conclusion; the facts that it gives are in the cited passages.",
     "reason_split_off": "No passage of the run supports this part.",
+    "several": "{parts}",
+    "label_high": "high",
+    "label_medium": "medium",
+    "label_low": "low",
+    "label_unknown": "unknown",
+    "quality_changed": "{role}: {now} (was {before})",
+    "skip_damaged": "the document is damaged",
+    "skip_book": "the book is damaged",
+    "skip_notebook": "the notebook is damaged",
+    "skip_protected_book": "the book is protected against copies",
+    "skip_reader_limit": "the document exceeds a limit of its reader",
+    "skip_mail_parts": "the mail has more than {count} parts in parts",
+    "skip_no_html": "the page is no HTML",
+    "skip_elements": "the page has more than {count} elements",
+    "skip_nested": "elements are nested too deep",
+    "skip_nested_deeper": "elements are nested deeper than {count}",
+    "skip_attributes": "a tag has more than {count} attributes",
+    "skip_mismatch": "the content is not of the type that the server declares",
+    "skip_media_type": "documents of the type {kind} are not read",
+    "skip_format": "documents of this format are not read",
+    "skip_format_remedy": "documents of this format are not read: save it as {kind}",
+    "skip_unpacks": "the document unpacks to more than {size} bytes",
+    "skip_pages": "the document has more than {count} pages",
+    "skip_not_regular": "not a regular file",
+    "skip_link": "a link: links are not followed",
+    "skip_disk": "the file cannot be read from its disk",
+    "skip_key": "looks like a key or a password; a corpus holds documents",
+    "skip_stalled": "its reader got no processor time; the next refresh reads it again",
+    "skip_too_long": "reading took too long",
+    "skip_memory": "reading needed too much memory",
+    "skip_crashed": "the document made its reader crash",
+    "skip_failed": "the document made its reader fail",
 }
 """Sentences in English by id. A sentence that ends with a full stop begins with a capital letter when it is shown."""
 SENTENCE: Final = "sentence"
@@ -162,6 +193,13 @@ class Message(str):
         A sentence without a translation is returned in English.
         """
         return fill(sentences[self.id], self.values, show) if self.id in sentences else str(self)
+
+
+def joined(parts: "Sequence[str]") -> str:
+    """Return texts and messages as one; empty for none."""
+    if len(parts) > 1:
+        return Message("several", parts=parts)
+    return parts[0] if parts else ""
 
 
 Value: TypeAlias = "str | int | Sequence[str]"
@@ -219,23 +257,17 @@ def _value_of(data: object) -> Value:
     return [from_data(item) for item in data] if isinstance(data, list) else from_data(data)
 
 
-class _TextSchema:
-    """Reads a text or a message; writes a message as its English text or, in the context `AS_DATA`, as its data."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: type, handler: GetCoreSchemaHandler) -> CoreSchema:
-        writing = core_schema.plain_serializer_function_ser_schema(cls._write, info_arg=True, when_used="json")
-        return core_schema.no_info_wrap_validator_function(cls._read, handler(source), serialization=writing)
-
-    @staticmethod
-    def _read(value: object, handler: ValidatorFunctionWrapHandler) -> str:
-        text = from_data(value) if isinstance(value, Mapping) else value
-        return text if isinstance(text, Message) else str(handler(text))
-
-    @staticmethod
-    def _write(value: str, info: SerializationInfo) -> str | dict[str, Any]:
-        return to_data(value) if info.context == AS_DATA else str(value)
+def _read(value: object, handler: ValidatorFunctionWrapHandler) -> str:
+    text = from_data(value) if isinstance(value, Mapping) else value
+    return text if isinstance(text, Message) else str(handler(text))
 
 
-Text = Annotated[str, _TextSchema]
-"""A text that may be a message of the product; from outside or of earlier versions it is a plain string."""
+def _write(value: str, info: SerializationInfo) -> Any:
+    return to_data(value) if info.context == AS_DATA else str(value)
+
+
+Text = Annotated[str, WrapValidator(_read), PlainSerializer(_write, when_used="json")]
+"""A text that may be a message of the product; from outside or of earlier versions it is a plain string.
+
+As JSON a message is its English text or, in the context `AS_DATA`, its data.
+"""

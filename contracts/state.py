@@ -26,7 +26,7 @@ from contracts.outcome import (
 )
 from contracts.plan import WITHOUT_SEARCH, Clarification, Plan, PlanNode, Waiting
 from contracts.resolved import ResolvedResearch
-from contracts.sentences import AS_DATA
+from contracts.sentences import AS_DATA, Text
 from contracts.state_changes import pack_json, unpack_json
 from contracts.supervisor_roles import ReflectInput, SupervisorAnswer
 from contracts.tokens import MAX_SHORTENED_CALLS, CallFidelity, FidelityTotals
@@ -149,7 +149,7 @@ class ResearchState(BaseModel):
     """Every hit of this iteration's searches, read or not."""
     passed_over: list[Candidate] = []
     """Unread hits of earlier iterations and of agents."""
-    lost_providers: dict[str, str] = {}
+    lost_providers: dict[str, Text] = {}
     """Search providers that failed during the run, with the reason; they are no longer used."""
     analyzed_sub_queries: list[str] = []
     """Sub-queries whose sources were analyzed; a resumed run skips them."""
@@ -204,10 +204,10 @@ class ResearchState(BaseModel):
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}
-    degraded: list[str] = []
-    failed_branches: list[str] = []
-    limitations: list[str] = []
-    last_failure: str = ""
+    degraded: list[Text] = []
+    failed_branches: list[Text] = []
+    limitations: list[Text] = []
+    last_failure: Text = ""
     defects: list[Defect] = []
     """Unforeseen errors of this run and its agents since it was last started or resumed, at most `MAX_DEFECTS`."""
     started_at: str = ""

@@ -26,6 +26,7 @@ ProviderError
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from contracts.defects import Defect
 from contracts.outcome import Usage
@@ -107,6 +108,11 @@ class UnusableText(Rejected):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(kind, message)
         self.kind = kind
+
+    @property
+    def reason(self) -> str:
+        """The message, as a sentence of the product where it is one."""
+        return cast("str", self.args[1])
 
     def __str__(self) -> str:
         return str(self.args[1])

@@ -335,6 +335,8 @@ def _patterns() -> list[tuple[str, re.Pattern[str]]]:
     ranked = []
     for name, text in {**english.sentences, **roles}.items():
         fixed = [re.escape(piece) for piece in PLACEHOLDER.split(text)[::2]]
+        if not any(fixed):
+            continue
         groups = [f"(?P<{placeholder}>.+?)" for placeholder in PLACEHOLDER.findall(text)]
         pattern = "".join(part for pair in zip(fixed, [*groups, ""], strict=True) for part in pair)
         ranked.append((bool(groups), not fixed[0], -sum(map(len, fixed)), name, re.compile(pattern, re.DOTALL)))

@@ -22,6 +22,7 @@ from contracts.lenient import find_member
 from contracts.messages import ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import SourceType
+from contracts.sentences import Message, joined
 from contracts.vocabulary import Quality
 from providers.interfaces import ExtractedDocument
 from providers.text import STEMMED_LANGUAGES, detect_language, question_stems, stems
@@ -50,7 +51,7 @@ WINDOW_WORDS: Final = 150  # a long page has every word somewhere
 class AuthorityTier(StrictContract):
     """A class of sites, with its authority for each kind of search, 0 to 1."""
 
-    phrase: str  # shown as the reason
+    sentence: str  # id of the sentence that is shown as the reason
     web: float = Field(ge=0, le=1)
     academic: float = Field(ge=0, le=1)
     news: float = Field(ge=0, le=1)
@@ -112,14 +113,16 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
         label = Quality.LOW
     elif score >= 0.7 and authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
         label = Quality.MEDIUM if recency == OUTDATED else Quality.HIGH
-    reasons = (OWN_SETTING if override else tier.phrase, covered, age, "little text" if content < 0.4 else "")
+    reasons = [OWN_SETTING if override else Message(tier.sentence), covered, age]
+    if content < 0.4:
+        reasons.append(Message("page_little"))
     return SourceAssessment(
         authority=round(authority, 2),
         relevance=round(relevance, 2),
         recency=round(recency, 2),
         content_quality=round(content, 2),
         label=override or label,
-        reason="; ".join(part for part in reasons if part),
+        reason=joined([part for part in reasons if part]),
         user_generated=tier.user_generated and not override,
     )
 
@@ -148,8 +151,8 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
             best, matched, count = max((best, matched, count), (share, len(question & in_page), len(question)))
     foreign = page_language in STEMMED_LANGUAGES and page_language != language and best < UNKNOWN
     if not count or language not in STEMMED_LANGUAGES or foreign:
-        return UNKNOWN, "in another language than the question" if foreign else ""
-    return best, f"covers {matched} of {count} words"
+        return UNKNOWN, Message("page_language") if foreign else ""
+    return best, Message("page_covers", found=matched, all=count)
 
 
 def rate_recency(published: str | None, request: ReadRequest) -> tuple[float, str]:
@@ -158,9 +161,9 @@ def rate_recency(published: str | None, request: ReadRequest) -> tuple[float, st
     date_text = (published or "").strip()[:10]
     # Up to two days ahead is a matter of time zones.
     if not last or not today or ((last - today).days > 2 and date_text > str(today)[: len(date_text)]):
-        return UNKNOWN, "undated"
+        return UNKNOWN, Message("page_undated")
     if request.published_from and str(last) < request.published_from:
-        return OUTDATED, f"{last.year}, before the time asked for"
+        return OUTDATED, Message("page_too_old", year=str(last.year))
     return 0.5 ** (max(0, (today - last).days) / HALF_LIFE_DAYS[request.mode]), str(last.year)
 
 

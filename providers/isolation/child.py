@@ -24,6 +24,7 @@ from typing import Any, BinaryIO, Final
 from pydantic_core import to_json
 
 from contracts.defects import describe_error
+from contracts.sentences import AS_DATA, to_data
 from providers.errors import ContentMissing, InvalidCall, SourceUnreadable
 from providers.isolation.confinement import confine
 
@@ -55,9 +56,9 @@ def run(function: str, arguments: tuple[Any, ...]) -> bytes:
     try:
         module, _, name = function.partition(":")
         value = getattr(importlib.import_module(module), name)(*arguments)
-        return b"value\n" + to_json(value, bytes_mode="base64")
+        return b"value\n" + to_json(value, bytes_mode="base64", context=AS_DATA)
     except RAISED as error:
-        return b"raised\n" + to_json([type(error).__name__, *error.args])
+        return b"raised\n" + to_json([type(error).__name__, *map(to_data, error.args)])
     except MemoryError:
         os.kill(os.getpid(), signal.SIGKILL)  # as the kernel would
         raise

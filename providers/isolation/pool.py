@@ -18,6 +18,7 @@ import structlog
 from pydantic import TypeAdapter
 
 from contracts.defects import Defect, checked_frames
+from contracts.sentences import Text
 from providers.errors import InputUnprocessable, ProcessStalled, ProviderError
 from providers.isolation.child import LENGTH, RAISED
 
@@ -36,7 +37,7 @@ RECYCLE_AFTER: Final = 1_000
 """Calls after which a child is replaced. Loading its code takes as long as reading a hundred pages."""
 STALLED: Final = "a process that reads texts from outside got no processor time: let the machine do less, and try again"
 TEMPORARY_PREFIX: Final = "research-reader-"
-STRINGS: Final = TypeAdapter(list[str])
+STRINGS: Final = TypeAdapter(list[Text])
 
 T = TypeVar("T")
 

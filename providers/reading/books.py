@@ -10,6 +10,7 @@ from zipfile import ZipFile
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from contracts.sentences import Message
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import DocumentFacts, stated_facts
 from providers.reading.character_sets import decode
@@ -30,7 +31,7 @@ def read_book(raw: bytes, limit: int) -> HtmlContent:
         if ENCRYPTION in names:
             locked = _named(_parsed(archive.read(ENCRYPTION)), "CipherReference")
             if any(each.get("URI", "").lower().endswith(PAGES) for each in locked):
-                raise SourceUnreadable("encrypted", "the book is protected against copies")
+                raise SourceUnreadable("encrypted", Message("skip_protected_book"))
         root = next(_named(_parsed(archive.read(CONTAINER)), "rootfile"), None)
         package_name = unquote(root.get("full-path", "")) if root is not None else ""
         package = _parsed(archive.read(package_name))

@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import PurePosixPath
 from typing import Final
 
+from contracts.sentences import Message
 from providers.errors import SourceUnreadable
 from providers.reading.character_sets import BYTE_ORDER_MARKS, wide_set
 
@@ -106,19 +107,19 @@ VARIANT: Final = re.compile(
 )
 STRICT_NAME: Final = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 TRANSITIONAL_NAME: Final = rb"http://schemas.openxmlformats.org/\1/2006/"
-MISMATCH: Final = "the content is not of the type that the server declares"
+MISMATCH: Final = Message("skip_mismatch")
 
 
 def sniff(raw: bytes, name: str) -> DocumentKind:
     """Recognise a file. Raises `SourceUnreadable` empty, binary (no text at all), encrypted, malformed, wrong_type."""
     if not raw:
-        raise SourceUnreadable("empty", "the file is empty")
+        raise SourceUnreadable("empty", Message("skip_empty"))
     suffix = PurePosixPath(name.lower()).suffix
     packed = _packed_kind(raw, suffix)
     if packed is not None:
         return packed
     if _is_binary(raw) or (b"\0" in raw[:65_536] and not _is_wide(raw)):
-        raise SourceUnreadable("binary", "the file has no text")
+        raise SourceUnreadable("binary", Message("skip_no_text"))
     if HTML_OPENING.match(raw[:WINDOW_BYTES]):
         return HTML
     if suffix in SUFFIXES:
@@ -130,7 +131,7 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     if suffix in REMEDIES:
         raise _not_read(suffix)
     if suffix in NO_DOCUMENTS:
-        raise SourceUnreadable("wrong_type", f"files named {suffix} are not read as documents")
+        raise SourceUnreadable("wrong_type", Message("skip_type", suffix=suffix))
     return TEXT
 
 
@@ -158,7 +159,7 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return media type and charset of a `Content-Type`. Raises `SourceUnreadable` wrong_type if unsupported."""
     match = MEDIA_TYPE.match(header.strip()) if header else None
     if header and (match is None or match[0].lower() not in DECLARED):
-        raise SourceUnreadable("wrong_type", f"documents of the type {header[:80]} are not read")
+        raise SourceUnreadable("wrong_type", Message("skip_media_type", kind=header[:80]))
     media_type = match and match[0].lower()
     charset = CHARSET.search(header or "")
     return media_type, charset[1].lower() if charset else None
@@ -170,7 +171,7 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
         return PDF
     if raw.startswith(OLE_MAGIC):
         if "EncryptedPackage".encode("utf-16-le") in raw:
-            raise SourceUnreadable("encrypted", "the document is protected by a password")
+            raise SourceUnreadable("encrypted", Message("skip_password"))
         raise _not_read(suffix)
     if not raw.startswith(ZIP_MAGIC):
         return None
@@ -182,7 +183,7 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
             if media_type not in ARCHIVES:
                 media_type = _kind_by_parts(archive)
     except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError, zlib.error) as error:
-        raise SourceUnreadable("malformed", "a damaged archive") from error
+        raise SourceUnreadable("malformed", Message("skip_archive")) from error
     if media_type not in ARCHIVES:
         raise _not_read(suffix)
     return DocumentKind(media_type)
@@ -204,8 +205,9 @@ def _is_short(part: zipfile.ZipInfo) -> bool:
 
 
 def _not_read(suffix: str) -> SourceUnreadable:
-    remedy = f": save it as {REMEDIES[suffix]}" if suffix in REMEDIES else ""
-    return SourceUnreadable("wrong_type", f"documents of this format are not read{remedy}")
+    if suffix in REMEDIES:
+        return SourceUnreadable("wrong_type", Message("skip_format_remedy", kind=REMEDIES[suffix]))
+    return SourceUnreadable("wrong_type", Message("skip_format"))
 
 
 def _is_notebook(raw: bytes) -> bool:
@@ -234,7 +236,7 @@ def checked_archive(raw: bytes) -> bytes:
     with zipfile.ZipFile(BytesIO(raw)) as archive:
         parts = archive.infolist()
         if sum(part.file_size for part in parts) > MAX_UNPACKED_BYTES:
-            raise SourceUnreadable("too_large", f"the document unpacks to more than {MAX_UNPACKED_BYTES} bytes")
+            raise SourceUnreadable("too_large", Message("skip_unpacks", size=MAX_UNPACKED_BYTES))
         statements = b"".join(archive.read(part) for part in parts if part.filename in STATEMENTS)
         if STRICT_NAME.search(statements) is None and VARIANT.search(statements) is None:
             return raw

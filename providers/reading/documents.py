@@ -28,6 +28,7 @@ from markdown_it.rules_core import StateCore
 
 from contracts.addresses import canonical_url, url_host
 from contracts.notebooks import MAX_LINKS
+from contracts.sentences import Message
 from providers.errors import SourceUnreadable
 from providers.reading.books import read_book
 from providers.reading.canonical_text import (
@@ -115,7 +116,7 @@ def extract(raw: bytes, name: str) -> Extraction:
     """Extract a file; `name` decides between kinds of text that look alike, and is the fallback for the title."""
     extraction = _extract(raw, sniff(raw, name))
     if not extraction.text:
-        raise SourceUnreadable("no_text", "the document has no text, perhaps only scanned pages")
+        raise SourceUnreadable("no_text", Message("skip_scanned"))
     stem = os.fsencode(PurePosixPath(name).stem).decode("utf-8", "replace")  # a name may be of another encoding
     return replace(extraction, title=extraction.title or stem)
 
@@ -143,7 +144,7 @@ def web_addresses(links: list[str], url: str) -> list[str]:
 
 def _extract(raw: bytes, kind: DocumentKind, *, charset: str | None = None, limit: int = TEXT_LIMIT) -> Extraction:
     if kind in {HTML, DocumentKind.MARKDOWN} and len(raw) > PAGE_BYTES:
-        raise SourceUnreadable("too_large", f"larger than {PAGE_BYTES} bytes")
+        raise SourceUnreadable("too_large", Message("skip_large", size=PAGE_BYTES))
     if kind is DocumentKind.MAIL:
         html, facts = read_mail(raw, PLAIN_TEXT)
         extraction = _from_clean_html(html, kind, limit, facts)
@@ -168,7 +169,7 @@ def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
             read = text_of_blocks(blocks, kind, limit=limit, facts=facts)
             missing = "" if read.warnings else left_out(checked, kind, read.text)
     except DAMAGE as error:
-        raise SourceUnreadable("malformed", "the document is damaged") from error
+        raise SourceUnreadable("malformed", Message("skip_damaged")) from error
     return replace(read, warnings=[missing]) if missing else read
 
 
@@ -176,7 +177,7 @@ def _read_book(raw: bytes, limit: int) -> Extraction:
     try:
         page = read_book(checked_archive(raw), RENDERED * limit)
     except DAMAGE as error:
-        raise SourceUnreadable("malformed", "the book is damaged") from error
+        raise SourceUnreadable("malformed", Message("skip_book")) from error
     return _written(page, DocumentKind.EPUB, limit, page.facts)
 
 
@@ -246,7 +247,7 @@ def _notebook(text: str) -> str:
         cells = (cell for sheet in sheets for cell in sheet.get("cells", ()))
         return "\n".join(part for cell in cells for part in _cell(cell))
     except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise SourceUnreadable("malformed", "the notebook is damaged") from error
+        raise SourceUnreadable("malformed", Message("skip_notebook")) from error
 
 
 def _cell(cell: dict[str, Any]) -> Iterator[str]:
@@ -330,10 +331,10 @@ def _markdown(raw: bytes, media_type: str) -> Any:
     except kreuzberg.KreuzbergError as error:
         message = str(error).lower()
         if "password" in message or "encrypted" in message:
-            raise SourceUnreadable("encrypted", "the document is protected by a password") from error
+            raise SourceUnreadable("encrypted", Message("skip_password")) from error
         if "limit" in message or "too large" in message or "exceed" in message:
-            raise SourceUnreadable("too_large", "the document exceeds a limit of its reader") from error
-        raise SourceUnreadable("malformed", "the document is damaged") from error
+            raise SourceUnreadable("too_large", Message("skip_reader_limit")) from error
+        raise SourceUnreadable("malformed", Message("skip_damaged")) from error
 
 
 def _language(text: str, declared: str | None) -> str | None:

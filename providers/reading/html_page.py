@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from contracts.sentences import Message
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
     LITERAL_MARK,
@@ -158,11 +159,11 @@ def read_html(markup: str, *, is_xml: bool = False) -> HtmlContent:
         if root is None and data.strip():
             root = etree.fromstring(data, _parser())
     except etree.XMLSyntaxError as error:
-        raise SourceUnreadable("malformed", "the page is no HTML") from error
+        raise SourceUnreadable("malformed", Message("skip_no_html")) from error
     if root is None:
         return HtmlContent("", DocumentFacts())
     if sum(1 for _ in root.iter()) > MAX_TAGS:
-        raise SourceUnreadable("too_large", f"the page has more than {MAX_TAGS} elements")
+        raise SourceUnreadable("too_large", Message("skip_elements", count=MAX_TAGS))
     facts, body = _facts(root), root.find("body")
     if body is None:
         return HtmlContent("", facts)
@@ -170,7 +171,7 @@ def read_html(markup: str, *, is_xml: bool = False) -> HtmlContent:
     try:
         writer.write(body, 0)
     except RecursionError as error:
-        raise SourceUnreadable("too_large", "elements are nested too deep") from error
+        raise SourceUnreadable("too_large", Message("skip_nested")) from error
     content, links = writer.content()
     visible, counts = writer.left_out(body)
     return HtmlContent(content, replace(facts, links=links), visible, counts)
@@ -211,7 +212,7 @@ def check_size(markup: str) -> None:
             continue
         asked += 1
         if asked > MAX_QUESTIONS or _is_tag(markup, match.start()):
-            raise SourceUnreadable("too_large", f"a tag has more than {MAX_ATTRIBUTES} attributes")
+            raise SourceUnreadable("too_large", Message("skip_attributes", count=MAX_ATTRIBUTES))
         position = match.start() + 1
 
 
@@ -257,7 +258,7 @@ class _Writer:
     def write(self, element: Element, depth: int) -> tuple[int, int]:
         """Write an element's content; return its words and those of links. Raises `SourceUnreadable` too_large."""
         if depth > MAX_DEPTH:
-            raise SourceUnreadable("too_large", f"elements are nested deeper than {MAX_DEPTH}")
+            raise SourceUnreadable("too_large", Message("skip_nested_deeper", count=MAX_DEPTH))
         if element.tag == "a" and 0 < len(address := element.get("href", "")) <= MAX_LINK_LENGTH:
             self._links.append((len(self._parts), address))
         words, linked = self._text(element.text), 0

@@ -10,7 +10,7 @@ from dataclasses import replace
 from email import policy
 from email.errors import HeaderParseError
 from email.header import decode_header
-from email.message import Message
+from email.message import Message as MailMessage
 from email.parser import BytesParser
 from email.utils import parseaddr
 from html import escape
@@ -18,6 +18,7 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
+from contracts.sentences import Message
 from contracts.texts import plural
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import DocumentFacts, clean, stated_facts
@@ -46,7 +47,7 @@ def read_mail(raw: bytes, plain_text: MarkdownIt) -> tuple[str, DocumentFacts]:
     """
     folded = raw.lower()
     if folded.count(b"message/rfc822") + folded.count(b"multipart/") > MAX_PARTS:
-        raise SourceUnreadable("too_large", f"the mail has more than {MAX_PARTS} parts in parts")
+        raise SourceUnreadable("too_large", Message("skip_mail_parts", count=MAX_PARTS))
     message = BytesParser(policy=policy.default).parsebytes(raw)
     reader = _Reader(plain_text)
     html = "".join(reader.mail(message))
@@ -63,17 +64,17 @@ class _Reader:
         self.attachments = 0
         self.links: list[str] = []
 
-    def mail(self, message: Message) -> Iterator[str]:
+    def mail(self, message: MailMessage) -> Iterator[str]:
         """Yield the headers that a mail program shows, and the text."""
         for name in SHOWN_HEADERS:
             if text := _header(message, name):
                 yield f"<p>{name}: {escape(clean(text), quote=False)}</p>\n"
         yield from self._part(message)
 
-    def _part(self, part: Message) -> Iterator[str]:
+    def _part(self, part: MailMessage) -> Iterator[str]:
         """Yield the text of a part and of all parts in it that a mail program shows."""
         content_type = part.get_content_type()
-        inner = [each for each in part.get_payload() if isinstance(each, Message)] if part.is_multipart() else None
+        inner = [each for each in part.get_payload() if isinstance(each, MailMessage)] if part.is_multipart() else None
         if inner is not None and content_type == "message/rfc822":
             for message in inner:
                 yield from self.mail(_decoded_mail(part, message))
@@ -92,7 +93,7 @@ class _Reader:
         else:
             self.attachments += content_type not in SIGNATURES and not content_type.startswith("message/")
 
-    def _best_of(self, alternatives: list[Message]) -> str:
+    def _best_of(self, alternatives: list[MailMessage]) -> str:
         """Return the best of the alternatives that has words."""
         attachments = self.attachments
         for each in sorted(alternatives, key=_preference, reverse=True):
@@ -102,7 +103,7 @@ class _Reader:
                 return html
         return ""
 
-    def _text(self, part: Message, *, is_html: bool) -> str:
+    def _text(self, part: MailMessage, *, is_html: bool) -> str:
         payload = part.get_payload(decode=True)
         text = decode_declared(payload, _charset(part)) if isinstance(payload, bytes) else ""
         if not is_html:
@@ -121,14 +122,14 @@ def _is_text(content_type: str) -> bool:
     return content_type.startswith(("text/", "multipart/")) and content_type not in NO_TEXTS
 
 
-def _root_of(part: Message, inner: list[Message]) -> Message | None:
+def _root_of(part: MailMessage, inner: list[MailMessage]) -> MailMessage | None:
     """Return the part that refers to the others: the one that is named as such, else the first."""
     start = str(part.get_param("start", "")).strip()
     named = (each for each in inner if start and str(each.get("Content-ID", "")).strip() == start)
     return next(named, next(iter(inner), None))
 
 
-def _decoded_mail(part: Message, message: Message) -> Message:
+def _decoded_mail(part: MailMessage, message: MailMessage) -> MailMessage:
     """Return a mail inside another one, decoded if a program encoded it against the standard."""
     payload = message.get_payload()
     is_encoded = str(part.get("Content-Transfer-Encoding", "")).strip().lower() == "base64"
@@ -155,20 +156,20 @@ def _unfolded(text: str, glue: str) -> str:
     return "\n".join(lines)
 
 
-def _preference(part: Message) -> int:
+def _preference(part: MailMessage) -> int:
     """Return how good an alternative is: HTML, also with its pictures, before plain text before all else."""
     types = {each.get_content_type() for each in part.walk()}
     return 2 * ("text/html" in types) + ("text/plain" in types)
 
 
-def _charset(part: Message) -> str | None:
+def _charset(part: MailMessage) -> str | None:
     try:
         return part.get_content_charset()
     except (LookupError, UnicodeError, ValueError):
         return None
 
 
-def _header(message: Message, name: str) -> str:
+def _header(message: MailMessage, name: str) -> str:
     """Return a header as its author wrote it, with encoded words decoded; empty if there is none."""
     written = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
     raw = written[:MAX_HEADER_LENGTH].encode("utf-8", "surrogateescape")

@@ -17,6 +17,7 @@ import liteparse
 import pdf_oxide
 import pypdfium2  # type: ignore[import-untyped]
 
+from contracts.sentences import Message
 from contracts.texts import plural
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Block, DocumentFacts, Page, Paragraph, stated_facts
@@ -62,12 +63,12 @@ def read_pdf(raw: bytes) -> tuple[Iterable[Block], DocumentFacts, Doubts]:
     try:
         document = pypdfium2.PdfDocument(raw)
         if len(document) > MAX_PAGES:
-            raise SourceUnreadable("too_large", f"the document has more than {MAX_PAGES} pages")
+            raise SourceUnreadable("too_large", Message("skip_pages", count=MAX_PAGES))
         stated = document.get_metadata_dict()
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
-            raise SourceUnreadable("encrypted", "the document is protected by a password") from error
-        raise SourceUnreadable("malformed", "a damaged PDF") from error
+            raise SourceUnreadable("encrypted", Message("skip_password")) from error
+        raise SourceUnreadable("malformed", Message("skip_pdf")) from error
     date = (stated.get("CreationDate") or stated.get("ModDate") or "").removeprefix("D:")[:8]
     doubts = Doubts()
     return _blocks(raw, document, doubts), stated_facts(stated.get("Title"), [stated.get("Author")], date), doubts
@@ -126,7 +127,7 @@ def _layout(raw: bytes) -> Iterator[list[tuple[int, Any]]]:
             found = {page.page_num: page for page in batch.result.pages}
             yield [(number, found.get(number)) for number in range(batch.start_page, batch.end_page + 1)]
     except liteparse.ParseError as error:
-        raise SourceUnreadable("malformed", "a damaged PDF") from error
+        raise SourceUnreadable("malformed", Message("skip_pdf")) from error
 
 
 # --- the second opinion ----------------------------------------------------------------------------------------------

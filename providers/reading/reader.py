@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from contracts.addresses import canonical_url
 from contracts.evidence import DocumentRef, Validators
 from contracts.names import CORPUS_SCHEME
+from contracts.sentences import Message
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
@@ -36,10 +37,10 @@ DOCUMENT: Final = TypeAdapter(ExtractedDocument)
 CACHED: Final = TypeAdapter(tuple[DocumentRef, DocumentRef, dict[str, Any]])
 """Bytes and text of a cached page in the content store, and its other fields."""
 KILLED: Final = {
-    "timeout": ("timeout", "reading took too long"),
-    "memory": ("memory", "reading needed too much memory"),
-    "crash": ("malformed", "the document made its reader crash"),
-    "failed": ("malformed", "the document made its reader fail"),
+    "timeout": ("timeout", Message("skip_too_long")),
+    "memory": ("memory", Message("skip_memory")),
+    "crash": ("malformed", Message("skip_crashed")),
+    "failed": ("malformed", Message("skip_failed")),
 }
 
 Visit = Callable[[str, float], AbstractAsyncContextManager[object]]

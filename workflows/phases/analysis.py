@@ -16,6 +16,7 @@ from contracts.notebooks import add_derived_fields
 from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult, ProposedGap, QualityUpdate, RoleSpec
+from contracts.sentences import Message
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
@@ -33,6 +34,12 @@ I = TypeVar("I", bound=AnalyzeInput)
 O = TypeVar("O", bound=AnalyzerResult)
 
 QUALITY_STEPS: Final = (Quality.LOW, Quality.MEDIUM, Quality.HIGH)
+QUALITY_LABELS: Final = {
+    Quality.HIGH: Message("label_high"),
+    Quality.MEDIUM: Message("label_medium"),
+    Quality.LOW: Message("label_low"),
+    Quality.UNKNOWN: Message("label_unknown"),
+}
 
 
 SECTION_CHARACTERS_PER_TOKEN: Final = 3
@@ -412,7 +419,9 @@ def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.nam
     index, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
     highest = QUALITY_STEPS.index(source.best_quality)
     quality = QUALITY_STEPS[max(index - 1, min(index + 1, opinion, highest))]
-    reason = f"{by}: {quality.value} (was {by_rules.value})" if quality is not by_rules else ""
+    reason = ""
+    if quality is not by_rules:
+        reason = Message("quality_changed", role=by, now=QUALITY_LABELS[quality], before=QUALITY_LABELS[by_rules])
     known = source.found_quality if quality is source.quality else by_rules
     return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})
 

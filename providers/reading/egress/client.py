@@ -22,6 +22,7 @@ import httpcore2
 import httpx2
 
 from contracts.evidence import Validators
+from contracts.sentences import Message
 from providers.certificates import trusted_certificates
 from providers.errors import RateLimited, SourceUnreadable, Unavailable
 from providers.reading.document_kinds import parse_content_type
@@ -299,7 +300,7 @@ async def _read_body(response: httpcore2.Response, headers: httpx2.Headers, poli
         if max(len(body), received) > policy.max_bytes:
             if not policy.is_document:
                 return bytes(body[: policy.max_bytes])
-            raise SourceUnreadable("too_large", f"larger than {policy.max_bytes} bytes")
+            raise SourceUnreadable("too_large", Message("skip_large", size=policy.max_bytes))
         if unpacker is not None and unpacker.eof:
             return bytes(body)
     if unpacker is not None:

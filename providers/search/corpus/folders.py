@@ -15,6 +15,7 @@ from pydantic import Field
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
 from contracts.resolved import CorpusSnapshot, SkippedFile
+from contracts.sentences import Message
 from providers.errors import SourceUnreadable
 from providers.interfaces import NO_DOCUMENT
 from providers.reading.document_kinds import DOCUMENTS, MAX_FILE_BYTES, NO_DOCUMENTS
@@ -34,7 +35,7 @@ PRIVATE_KEY: Final = re.compile(
     rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
     rb'|\s*+\{(?s:.)*?"private_key"\s*+:\s*+"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----'
 )
-KEY_REFUSAL: Final = "looks like a key or a password; a corpus holds documents"
+KEY_REFUSAL: Final = Message("skip_key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,12 @@ class FoundFile:
 def unreadable(error: OSError | RuntimeError) -> SourceUnreadable:
     """Return the typed reason for an error of the operating system."""
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return SourceUnreadable("not_found", "the file is not there")
+        return SourceUnreadable("not_found", Message("skip_gone"))
     if isinstance(error, PermissionError):
-        return SourceUnreadable("permission_denied", "the file may not be read")
+        return SourceUnreadable("permission_denied", Message("skip_forbidden"))
     if isinstance(error, IsADirectoryError):
-        return SourceUnreadable("not_a_file", "not a regular file")
-    return SourceUnreadable("malformed", "the file cannot be read from its disk")
+        return SourceUnreadable("not_a_file", Message("skip_not_regular"))
+    return SourceUnreadable("malformed", Message("skip_disk"))
 
 
 def read_regular_file(path: Path, root: Path | None = None) -> bytes:
@@ -64,7 +65,7 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
     try:
         real = path.resolve(strict=True)
         if root is not None and not real.is_relative_to(root.resolve()):
-            raise SourceUnreadable("outside", "a link that leads out of the folder")
+            raise SourceUnreadable("outside", Message("skip_outside"))
         # NONBLOCK: a pipe swapped in between listing and opening must not block.
         descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -77,12 +78,12 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
 def check_state(state: os.stat_result) -> None:
     """Refuse a file that cannot be a document because of its kind or its size. Raises `SourceUnreadable`."""
     if not stat.S_ISREG(state.st_mode):
-        reason = "a link: links are not followed" if stat.S_ISLNK(state.st_mode) else "not a regular file"
+        reason = Message("skip_link") if stat.S_ISLNK(state.st_mode) else Message("skip_not_regular")
         raise SourceUnreadable("not_a_file", reason)
     if state.st_size == 0:
-        raise SourceUnreadable("empty", "the file is empty")
+        raise SourceUnreadable("empty", Message("skip_empty"))
     if state.st_size > MAX_FILE_BYTES:
-        raise SourceUnreadable("too_large", f"larger than {MAX_FILE_BYTES} bytes")
+        raise SourceUnreadable("too_large", Message("skip_large", size=MAX_FILE_BYTES))
 
 
 def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundFile], list[SkippedFile]]:
@@ -124,7 +125,7 @@ def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
     """Return the record of a skipped file; of kind `NO_DOCUMENT` if its name is not that of a document."""
     suffix = PurePosixPath(address.lower()).suffix
     relevant = suffix in DOCUMENTS if error.kind == "binary" else error.kind == "secret" or suffix not in NO_DOCUMENTS
-    return SkippedFile(path=address, kind=error.kind if relevant else NO_DOCUMENT, reason=str(error))
+    return SkippedFile(path=address, kind=error.kind if relevant else NO_DOCUMENT, reason=error.reason)
 
 
 def refuse_key_name(path: str) -> None:

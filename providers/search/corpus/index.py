@@ -20,6 +20,7 @@ from pydantic import Base64UrlBytes
 from contracts.addresses import digest
 from contracts.base import Contract
 from contracts.resolved import CorpusOverview, CorpusSnapshot, SkippedFile
+from contracts.sentences import from_data, to_data
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.extractive.blocks import is_index
 from providers.interfaces import NO_DOCUMENT
@@ -28,7 +29,7 @@ from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_
 from providers.search.corpus.overview import DocumentTitle
 from providers.text import detect_language, word_keys, words
 
-FORMAT: Final = f"13.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
+FORMAT: Final = f"14.{READERS}"  # changes with schema, readers and stems: an index of another format is replaced
 BUSY_SECONDS: Final = 30.0
 MAX_CHUNKS: Final = 1_000  # best chunks of a query, from which sections are made
 CHUNKS_OF_DOCUMENT: Final = 1_000_000  # row ids reserved for the chunks of a document: more than its text can have
@@ -126,6 +127,11 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
             database.close()
 
 
+def _written(reason: str) -> str:
+    """Return a reason as the index stores it."""
+    return json.dumps(to_data(reason), ensure_ascii=False)
+
+
 class IndexReader:
     """Queries to one index."""
 
@@ -174,7 +180,7 @@ class IndexReader:
         """Return the documents that could not be used, by path, without files that are not documents."""
         query = "SELECT path, kind, reason FROM files WHERE document IS NULL AND kind != ? ORDER BY path"
         rows = self._database.execute(query, (NO_DOCUMENT,))
-        return [SkippedFile(path=path, kind=kind, reason=reason) for path, kind, reason in rows]
+        return [SkippedFile(path=path, kind=kind, reason=from_data(json.loads(reason))) for path, kind, reason in rows]
 
     def warnings(self) -> list[tuple[str, str]]:
         """Return path and warning of each document of which words are missing or uncertain, by path."""
@@ -271,7 +277,7 @@ class IndexWriter(IndexReader):
             for file, result in results:
                 self._remove(file.address)
                 if isinstance(result, SkippedFile):
-                    self._add(result.path, file.size, file.mtime_ns, result.kind, result.reason)
+                    self._add(result.path, file.size, file.mtime_ns, result.kind, _written(result.reason))
                     continue
                 document = result.document.model_dump_json()
                 added = self._add(file.address, file.size, file.mtime_ns, "", "", document, result.packed_text)
@@ -288,7 +294,7 @@ class IndexWriter(IndexReader):
                 self._remove(path)
             for file in skipped:
                 self._remove(file.path)
-                self._add(file.path, None, None, file.kind, file.reason)
+                self._add(file.path, None, None, file.kind, _written(file.reason))
 
     def _remove(self, path: str) -> None:
         row = self._database.execute("DELETE FROM files WHERE path = ? RETURNING id", (path,)).fetchone()

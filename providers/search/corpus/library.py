@@ -24,6 +24,7 @@ from contracts.base import Contract
 from contracts.evidence import DocumentRef
 from contracts.messages import SearchRequest, SearchResponse
 from contracts.resolved import CorpusSnapshot, SkippedFile
+from contracts.sentences import Message
 from providers.errors import ContentCorrupt, CorpusUnknown, InvalidCall, ProcessStalled, ProviderError, SourceUnreadable
 from providers.interfaces import ExtractedDocument, Progress
 from providers.isolation.pool import SubprocessPool
@@ -447,7 +448,7 @@ async def _read_all(pool: SubprocessPool, root: Path, files: Sequence[FoundFile]
                 return file, await pool.call(TASK, raw, PurePosixPath(file.path).name, language, returns=INDEXED)
         except ProcessStalled:
             # The file is not the cause: with no time of change it counts as changed, and is read at the next refresh.
-            stalled = SourceUnreadable("timeout", "its reader got no processor time; the next refresh reads it again")
+            stalled = SourceUnreadable("timeout", Message("skip_stalled"))
             return replace(file, mtime_ns=NEVER_READ), skipped_file(file.address, stalled)
         except ProviderError as error:
             return file, skipped_file(file.address, as_unreadable(error))

@@ -48,9 +48,7 @@ def test_each_language_has_each_sentence_with_its_values(code: str) -> None:
 
 def test_a_message_is_its_english_text() -> None:
     """What prints, compares or joins texts needs to know nothing of messages."""
-    assert LOST == (
-        "1,200 of 3,000 sources were not read: no worker read them in time; no room was left to keep them."
-    )
+    assert LOST == ("1,200 of 3,000 sources were not read: no worker read them in time; no room was left to keep them.")
     assert {LOST, str(LOST)} == {LOST}
     assert type(f"{LOST}") is str
 
@@ -70,7 +68,9 @@ def test_a_message_is_shown_in_the_language_of_a_report() -> None:
 
 def test_a_plain_text_is_shown_as_it_is() -> None:
     """Texts of models and of runs of earlier versions are no sentences of the product, whatever their words."""
-    verdict = ClaimVerdict.model_validate_json('{"claim_id": "c-1", "verdict": "partial", "method": "model", "reason": "So."}')
+    verdict = ClaimVerdict.model_validate_json(
+        '{"claim_id": "c-1", "verdict": "partial", "method": "model", "reason": "So."}'
+    )
     assert not isinstance(verdict.reason, Message)
     assert ReportMessages("de").translated(verdict.reason) == "So."
 
@@ -83,7 +83,7 @@ def test_a_message_survives_where_a_process_of_the_product_reads_it() -> None:
     assert [to_data(text) for text in (back.note, *back.notes)] == [LOST.data(), LOST.data(), "a text of a model"]
     assert noted.model_dump(mode="json") == {"note": str(LOST), "notes": [str(LOST), "a text of a model"]}
     assert json.loads(noted.model_dump_json(context=AS_DATA))["note"] == LOST.data()
-    for other in (copy.deepcopy(LOST), pickle.loads(pickle.dumps(LOST)), noted.model_copy(deep=True).note):  # noqa: S301
+    for other in (copy.deepcopy(LOST), pickle.loads(pickle.dumps(LOST)), noted.model_copy(deep=True).note):
         assert isinstance(other, Message)
         assert other.data() == LOST.data()
 

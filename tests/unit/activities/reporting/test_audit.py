@@ -14,8 +14,9 @@ from activities.reporting.render import render
 from benchmarks.truth.forgery import forge
 from contracts.addresses import digest
 from contracts.agents import AgentRecord, AgentTask, TaskResult
-from contracts.evidence import ClaimVerdict, DocumentRef, QueryRecord
+from contracts.evidence import ClaimVerdict, DocumentRef, Gap, QueryRecord
 from contracts.outcome import Guidance, Usage
+from contracts.sentences import Message, from_data
 from contracts.state import ResearchState
 from contracts.tokens import FidelityTotals
 from contracts.vocabulary import AgentStatus, EngineKind, StopReason
@@ -195,6 +196,50 @@ def altered(*alterations: Alteration, of: Forms | None = None, seal: bool = True
     if seal:
         forms.seal()
     return forms
+
+
+# --- sentences of the product ----------------------------------------------------------------------------------------
+def german() -> Forms:
+    """The forms of a report in German, of a run with sentences of the product in several places."""
+    lost = Message("sources_lost", count=2, all=5, why=[Message("lost_time")])
+    gap = Gap(id="gap-0000000001", description=Message("gap_silent", query="What does freezing cost?"))
+    resolved = make_resolved(engine=EngineKind.MODEL, language="de")
+    return made(resolved=resolved, limitations=[lost, "a text of a model"], gaps=[gap])
+
+
+async def test_a_report_in_another_language_follows_from_its_messages() -> None:
+    """The text is in the language of the report, `report.json` in English, and one follows from the other."""
+    forms = german()
+    assert (
+        "2 von 5 Quellen wurden nicht gelesen: kein Arbeiter las sie rechtzeitig." in forms.report["report"]["markdown"]
+    )
+    assert forms.report["limitations"] == [
+        "2 of 5 sources were not read: no worker read them in time.",
+        "a text of a model",
+    ]
+    assert forms.report["messages"]["/gaps/0/description"] == {
+        "sentence": "gap_silent",
+        "values": {"query": "What does freezing cost?"},
+    }
+    assert (await audited(forms)).problems == []
+
+
+@pytest.mark.parametrize("path", ["limitations.0", "gaps.0.description"])
+async def test_a_changed_sentence_of_the_product_is_found(path: str) -> None:
+    """Neither the English text of a message nor its data can be changed alone, nor both without the text."""
+    pointer = f"/{path.replace('.', '/')}"
+    value = ("values", "count", 1) if path.startswith("l") else ("values", "query", "Nothing?")
+
+    def data(forms: Forms) -> None:
+        message = forms.report["messages"][pointer]
+        message[value[0]][value[1]] = value[2]
+
+    def in_both(forms: Forms) -> None:
+        data(forms)
+        field(path, str(from_data(forms.report["messages"][pointer])))(forms)
+
+    for alteration in (field(path, "Nothing was lost."), data, in_both):
+        assert await kinds_of(altered(alteration, of=german())) != set()
 
 
 # --- what is compared ------------------------------------------------------------------------------------------------
