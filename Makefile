@@ -99,13 +99,12 @@ format: setup
 	@$(BIN)/ruff check --fix --quiet . ; $(BIN)/ruff format .
 
 # Four processes also on two cores: tests of whole processes wait for a restart, a lease or a heartbeat most of the time.
-# By file, so that no two of them prepare the same, and acceptance tests one by one (tests/conftest.py); unit tests come
-# last and fill the gaps.
+# By file, and acceptance tests one by one (tests/conftest.py); unit tests come last and fill the gaps.
 # Types are checked beside them: that takes one core for a minute. What is wrong with them is said at the end.
 test: style
 	@echo 'Tests, and types beside them'
 	@untyped=$$(mktemp); $(BIN)/mypy --no-error-summary >"$$untyped" 2>&1 & types=$$!; \
-	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder; tests=$$?; \
+	$(BIN)/pytest -n 4; tests=$$?; \
 	wait $$types; checked=$$?; cat "$$untyped"; rm -f "$$untyped"; \
 	if [ $$checked -ne 0 ]; then echo 'Not good: types do not fit; see above.'; fi; \
 	if [ $$tests -ne 0 ]; then echo 'Not good: at least one test failed; see above.'; fi; \

@@ -4,8 +4,10 @@ import gc
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,8 @@ OURS = re.compile(
 )
 """Variables that would change what the code under test does; proxies would catch calls to loopback servers."""
 
+ONE_BY_ONE = "tests/acceptance/"
+"""Where tests start and kill whole processes."""
 
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("exploring", deadline=None, max_examples=500)
@@ -30,12 +34,42 @@ def pytest_configure() -> None:
     gc.disable()  # what is imported and collected stays: looking through it for cycles takes a fifth of the time
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have one process run a whole file; acceptance tests are long and share nothing, so that each goes by itself."""
-    for item in items:
-        if item.get_closest_marker("acceptance") is None:
-            item.add_marker(pytest.mark.xdist_group(item.location[0]))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Have one process run a whole file, so that no two of them prepare the same.
+
+    Acceptance tests go one by one: they are long and share nothing between processes.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(ONE_BY_ONE) else nodeid.partition("::")[0]
+
+    config.option.loadscopereorder = False  # in the order of folders: what takes long comes first
+    return ByFile(config, log)
+
+
+failed: set[str] = set()
+"""Tests of this process that failed and whose remains are not cleared yet."""
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Remember a failure until its test has ended."""
+    if report.failed:
+        failed.add(report.nodeid)
+
+
+def pytest_runtest_logfinish(nodeid: str) -> None:
+    """Clear what a failed test left open, which would fail a later test that has no part in it.
+
+    The frames of the failure hold servers and connections, and Python warns of them when it forgets the failure.
+    """
+    if nodeid in failed:
+        failed.remove(nodeid)
+        sys.last_exc = sys.last_type = sys.last_value = sys.last_traceback = None
+        with warnings.catch_warnings(action="ignore"):
+            gc.collect()
 
 
 def pytest_unconfigure() -> None:
