@@ -1,5 +1,6 @@
 """From the configuration to what the pools run, and to what all workers share."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,14 @@ import pytest
 from contracts.names import POOLS
 from contracts.request import Depth
 from contracts.strategies import declared_roles
+from providers.shared.answer_spool import AnswerSpool, ReservedRoom
+from providers.shared.paid_calls import CallLease, CallStore
+from tests.fakes.shared_stores import MemorySharedStore, away
 from tests.fakes.world import ACTIVITIES
 from workers.composition import compose, configuration_of
 from workers.settings.loading import Settings
 from workers.settings.sections import FileSettings
-from workers.shared_state import SHARED_FILE, SharedState, open_shared_state
+from workers.shared_state import ROOM_FILE, SHARED_FILE, SPOOL_FOLDER, SharedState, open_shared_state
 
 NO_CLIENT: Any = None
 """Composing keeps the client for later questions and does not use it."""
@@ -66,6 +70,18 @@ async def test_workers_of_a_machine_share_a_file(tmp_path: Path) -> None:
     assert (tmp_path / SHARED_FILE).is_file()
     async with open_shared_state(settings(tmp_path)) as again:
         assert await journalled(again, "k") == "answer of k"
+
+
+async def test_answers_of_an_ended_worker_reach_the_store(tmp_path: Path) -> None:
+    """What the store refused while that worker lived is written by the next one that starts, without any call."""
+    room = ReservedRoom(tmp_path / ROOM_FILE)
+    ended = CallStore(away(), MemorySharedStore(), spool=AnswerSpool(tmp_path / SPOOL_FOLDER, room))
+    lease = CallLease("r-1", "calls/r-1/answer/k", "calls/r-1/lease/k", b"x")
+    await ended.finish(lease, "answer of k")
+    async with open_shared_state(settings(tmp_path)) as state, asyncio.timeout(20):
+        while state.spool.waiting():
+            await asyncio.sleep(0.01)
+        assert (await state.store.get(lease.answer_key)).value == b"answer of k"
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from redis.exceptions import AuthenticationError, BusyLoadingError, NoPermissionError, ResponseError
 
 from providers.errors import NotConfigured, SharedStateUnavailable, StorageFull
 from providers.interfaces import SharedStore
 from providers.shared.stores import sqlite_store
-from providers.shared.stores.redis_store import RedisSharedStore
+from providers.shared.stores.redis_store import RedisSharedStore, _unavailable
 from providers.shared.stores.sqlite_store import SqliteSharedStore
 from tests.fakes.valkey import ValkeyServer, free_port
 from tests.unit.providers.shared.conftest import everywhere
@@ -138,6 +139,28 @@ async def test_keys_of_others_stay(valkey: ValkeyServer) -> None:
     assert await store.remove("") == 1
     await store.close()
     assert await valkey.tell("KEYS", "*") == [b"theirs"]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ResponseError("MISCONF Errors writing to the AOF file: No space left"), "Redis cannot save to its own disk"),
+        (ResponseError("Error running script (call to f_1): @user_script:5: -MISCONF Redis is"), "Redis cannot save"),
+        (ResponseError("Error running script (call to f_1): @user_script:5: -OOM command"), "Redis is full: raise"),
+        (ResponseError("Error running script (call to f_1): @user_script:5: -READONLY You"), "Redis is a replica"),
+        (BusyLoadingError("Redis is loading the dataset in memory"), "Redis is still loading its data: wait"),
+        (AuthenticationError("invalid username-password pair"), "Redis refuses the user or password: check REDIS_URL"),
+        (ResponseError("NOAUTH Authentication required."), "Redis refuses the user or password"),
+        (NoPermissionError("User x has no permissions to run 'eval'"), "Redis refuses a command to this user: give"),
+        (ResponseError(f"unknown {PASSWORD}"), "Redis cannot be used (ResponseError): check REDIS_URL"),
+    ],
+)
+def test_a_refusal_of_any_version_is_named_with_its_remedy(error: Exception, message: str) -> None:
+    """Older servers wrap the code of an error in a script into other words; their own words are not shown."""
+    shown = str(_unavailable(error))
+    assert shown.startswith(message)
+    assert PASSWORD not in shown
+    assert "user_script" not in shown
 
 
 async def test_servers_in_trouble_are_outages(valkey: ValkeyServer) -> None:
