@@ -20,6 +20,7 @@ from activities.reporting.references import (
     KnownAddresses,
     cited_evidence,
     read_stored_marks,
+    with_plain_names,
     without_source_lists,
 )
 from activities.reporting.tree import Block, Blocks, clean_characters, heading, parse, sentences, write
@@ -61,8 +62,8 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     fence = r"\s*(`{3,}|~{3,})[ \t]*(?:(?:markdown|md)[ \t]*\n|\n(?=\s*#))(.*)\n\1\s*"
     wrapped = re.fullmatch(fence, text, re.DOTALL | re.IGNORECASE)
     text = wrapped[2] if wrapped else text
-    # Some models escape the brackets of their citations.
-    text = text if marks.exact else re.sub(r"\\([\[\]])", r"\1", text)
+    # Some models escape the brackets of their citations, or write names as code.
+    text = text if marks.exact else with_plain_names(re.sub(r"\\([\[\]])", r"\1", text), marks.passages)
     blocks = parse(text, marks, registry.filter(foreign))
     blocks, unquoted = unquote_inexact_quotes(without_source_lists(blocks), quotes, registry)
     unresolved, addresses = list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign))

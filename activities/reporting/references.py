@@ -8,7 +8,7 @@ the writer was given count. A quotation is text of a page: it stays text, and ne
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import unescape
 from typing import Final
@@ -69,14 +69,47 @@ SQUARE_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+
 """Names or numbers in unescaped square brackets, which a reader would take for a citation of ours."""
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
+DASHES: Final = "-\u2010\u2011\u2012\u2013"
+"""Hyphens as writers set them: ASCII's, Unicode's, the one that does not break, figure dash and en dash."""
+PROMPT_ID: Final = rf"(?:(?i:src|ev|gap|sq|step|node|leaf|need)|f|c)[{DASHES}](?i:[0-9a-f]{{10}}(?:[0-9a-f]{{22}})?)"
 PROMPT_TEXT: Final = re.compile(
-    r"</?[a-z_]{4,20}-[0-9a-f]{10}\b[^<>]{0,80}>|(?<![\w/-])(?:src|ev|f|gap|sq)-[0-9a-f]{10}(?:[0-9a-f]{22})?(?![\w-])"
+    r"[<＜]\s?/?\s?[a-z_]{4,20}-[0-9a-f]{10}\b[^<>＜＞]{0,80}[>＞]"
+    r"|(?<![\w/-])[a-z]{2,10}_[a-z_]{2,10}-[0-9a-f]{10}(?![\w-])"
+    rf"|(?<![\w/-]){PROMPT_ID}(?![\w-])"
 )
 """Elements and ids of a prompt, which mean nothing to a reader."""
+CODED_IDS: Final = re.compile(rf"(`{{1,3}}+)\s?+(\[?{PROMPT_ID}(?:\s?[,;]\s?{PROMPT_ID}){{0,20}}+\]?)\s?+\1(?!`)")
+"""Ids of a prompt that a writer set as code."""
+TYPESET_ID: Final = re.compile(rf"(?<![\w/-])(?i:ev|src)[{DASHES[1:]}](?i:[0-9a-f]{{10}})(?![\w-])")
+"""A name of a citation whose hyphen a writer made a typographic one."""
+OPEN_GROUP: Final = re.compile(rf"[\[(](?:[\s,;&`]|and\s|{PROMPT_ID})*+$")
+"""A bracket in which there are only names so far."""
+GROUP_CHARACTERS: Final = 200
 REMOVED_NAMES: Final = re.compile(
     r"[ \t]?[\[(]\s?\0(?:\s?[,;]?\s?(?:and )?\0)*\s?[\])]|[ \t]?\0(?:\s?[,;]\s?(?:and )?\0|\s?\0)*"
 )
 """Places of removed names, with the brackets around them and the commas between them."""
+
+
+def with_plain_names(markdown: str, names: Collection[str]) -> str:
+    """Return a writer's text whose names of citations are neither code nor have another hyphen.
+
+    `names` has the names that can be cited, in lower case; others stay as they are written.
+    """
+
+    def with_hyphen(match: re.Match[str]) -> str:
+        name = re.sub(f"[{DASHES}]", "-", match[0]).lower()
+        return name if name in names else match[0]
+
+    def as_citation(match: re.Match[str]) -> str:
+        listed = [one.lower() for one in re.findall(PROMPT_ID, match[2])]
+        if not all(name in names for name in listed):
+            return match[0]
+        in_group = OPEN_GROUP.search(match.string, max(0, match.start() - GROUP_CHARACTERS), match.start())
+        text = ", ".join(listed)
+        return text if in_group else f"[{text}]"
+
+    return CODED_IDS.sub(as_citation, TYPESET_ID.sub(with_hyphen, markdown))
 
 
 # --- addresses -------------------------------------------------------------------------------------------------------

@@ -133,6 +133,31 @@ async def test_an_empty_report_is_no_report(markdown: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "written",
+    [
+        f"Vacuum visits tables `{LABEL}`.",
+        f"Vacuum visits tables [`{LABEL}`].",
+        f"Vacuum visits tables (`{LABEL}`, `{LABEL}`).",
+        f"Vacuum visits tables `[{LABEL}]`.",
+        f"Vacuum visits tables ``{LABEL.upper()}``, `{LABEL}`, as known.",
+        f"Vacuum visits tables [{LABEL.replace('-', chr(0x2011))}].",
+    ],
+)
+async def test_a_citation_that_is_set_as_code_or_with_another_hyphen_is_one(written: str) -> None:
+    """A statement keeps its passage however the writer sets its name, and no empty bracket is left."""
+    draft, text, warnings = await drafted(f"# T\n\n{written}")
+    assert draft.evidence_ids == [A.id]
+    assert (draft.unresolved_markers, warnings) == ([], [])
+    assert not re.search(r"`|\[\]|\(\)|[\u2011]", text)
+
+
+async def test_code_that_is_no_name_of_a_citation_stays() -> None:
+    """Neither a commit nor a name that the prompt does not have is a citation because it is code."""
+    _, text, _ = await drafted(f"# T\n\nVacuum visits `git-0123456789` and `0123456789` [{LABEL}].")
+    assert "`git-0123456789` and `0123456789`" in text
+
+
+@pytest.mark.parametrize(
     ("written", "shown"),
     [
         (f"Vacuum visits tables, as {SOURCE} says [{LABEL}].", "Vacuum visits tables, as says"),
@@ -144,6 +169,11 @@ async def test_an_empty_report_is_no_report(markdown: str) -> None:
         (f"Vacuum “visits {SOURCE} tables” (f-0123456789, {SOURCE}) [{LABEL}].", "Vacuum “visits tables”"),
         (f"> Vacuum visits {SOURCE} tables [{LABEL}]", "Vacuum visits tables"),
         (f"- `{SOURCE}` Vacuum visits tables [{LABEL}]", "- Vacuum visits tables"),
+        (f"Vacuum visits tables ({SOURCE.upper()}) [{LABEL}].", "Vacuum visits tables [ev-"),
+        (f"Vacuum visits {SOURCE.replace('-', chr(0x2011))} tables [{LABEL}].", "Vacuum visits tables"),
+        (f"Vacuum, by step-0123456789 and leaf-0123456789, visits tables [{LABEL}].", "visits tables"),
+        (f"Vacuum visits the sub_queries-0123456789 tables [{LABEL}].", "Vacuum visits the tables"),
+        (f"Vacuum ＜findings-0123456789＞ visits tables [{LABEL}].", "Vacuum visits tables"),
     ],
 )
 async def test_prompt_text_in_a_report_is_removed(written: str, shown: str) -> None:
@@ -151,5 +181,5 @@ async def test_prompt_text_in_a_report_is_removed(written: str, shown: str) -> N
     draft, text, warnings = await drafted(f"# T\n\n{written}")
     assert shown in text
     assert draft.evidence_ids == [A.id]
-    assert not re.search(r"(src|f)-[0-9a-f]{10}|findings-|\(\)", text)
+    assert not re.search(r"(src|f|step|leaf)[-\u2011][0-9a-f]{10}|findings-|sub_queries|\(\)", text, re.IGNORECASE)
     assert any(line.startswith("names of the prompt were removed") for line in warnings)
