@@ -142,20 +142,20 @@ class Notebooks:
         return sections[: max(MAX_SECTIONS, len(entry.sections))]
 
     async def _complete_review(self, request: ReviewInput) -> dict[str, Any]:
-        """Return the claims of a draft with their verdicts so far, and the passages that they cite."""
+        """Return the claims of a draft that are judged so far, and the passages that all claims cite."""
         entry = await self.read(request.claims_entry, ClaimsEntry)
         read = await self.read_all(request.answers, AnswersEntry)
         answers = {answer.fingerprint: answer for one in read for answer in one.items}
         claims = []
         for claim in entry.claims:
-            if claim.evidence_ids:
-                answer = answers.get(claim.fingerprint)
-                verdict = answer.verdict if answer else claim.ruled.verdict
-                reason = answer.reason if answer else "; ".join(claim.remarks)
-                reviewed = ReviewedClaim(
-                    text=claim.text, verdict=verdict, reason=reason, evidence_ids=claim.evidence_ids
-                )
-                claims.append(reviewed)
+            answer = answers.get(claim.fingerprint)
+            if not claim.evidence_ids or (claim.asked and answer is None):
+                continue  # the check that runs beside the review has not come to it
+            verdict = answer.verdict if answer else claim.ruled.verdict
+            reason = answer.reason if answer else "; ".join(claim.remarks)
+            claims.append(
+                ReviewedClaim(text=claim.text, verdict=verdict, reason=reason, evidence_ids=claim.evidence_ids)
+            )
         cited = {key for claim in entry.claims for key in claim.evidence_ids}
         evidence = [item for item in entry.evidence if item.id in cited]
         used = {item.source_id for item in evidence}

@@ -9,6 +9,16 @@ import pytest
 from temporalio.exceptions import ActivityError, ApplicationError
 
 from contracts import failures
+from contracts.checking import (
+    AnswersEntry,
+    CheckMethod,
+    ClaimAnswer,
+    ClaimsEntry,
+    ClaimVerdict,
+    ExtractedClaim,
+    Verdict,
+)
+from contracts.checking_roles import REVIEWER, ReviewInput
 from contracts.evidence import DocumentRef
 from contracts.notebooks import replace_by_references
 from contracts.report_updates import REPORTER
@@ -116,3 +126,26 @@ async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
     assert stored - named == set()
     assert (await world.sessions.documents())["r-unit"] == named
     assert {source.raw.hash for source in whole.sources.values() if source.raw} <= named
+
+
+async def test_a_reviewer_sees_verdicts_of_judged_statements_alone(tmp_path: Path) -> None:
+    """A statement that waits for the checker shows no verdict, whatever rules found in its words."""
+    world = World(tmp_path)
+    draft = await world.content.put_text("Draft.")
+    ruled = ClaimVerdict(claim_id="", verdict=Verdict.UNSUPPORTED, method=CheckMethod.RULES)
+
+    def claim(name: str, *, asked: bool) -> ExtractedClaim:
+        return ExtractedClaim(
+            id=name, text=name, fingerprint=f"c-{name}", evidence_ids=["ev-1"], ruled=ruled, asked=asked
+        )
+
+    claims = [claim("waits", asked=True), claim("judged", asked=True), claim("rules", asked=False)]
+    claims_entry = await world.notebooks.write(ClaimsEntry(draft=draft, claims=claims))
+    answer = ClaimAnswer(fingerprint="c-judged", verdict=Verdict.SUPPORTED)
+    answers_entry = await world.notebooks.write(AnswersEntry(items=[answer]))
+    request = ReviewInput(
+        research_id="r-1", query="q", date="2026-11-29", draft=draft, claims_entry=claims_entry, answers=[answers_entry]
+    )
+    completed = await world.notebooks.complete_input(request, REVIEWER)
+    shown = [(item.text, item.verdict) for item in completed.claims]
+    assert shown == [("judged", Verdict.SUPPORTED), ("rules", Verdict.UNSUPPORTED)]
