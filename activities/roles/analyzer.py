@@ -33,6 +33,7 @@ from providers.tokens.showing import numbered_sections, show_sources
 from providers.verification.rules import find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
+FENCE: Final = "```"
 MAX_PLACES: Final = 20  # places of a figure or a name in a source at which a passage is looked for
 AROUND_CHARACTERS: Final = 600  # of the text on each side of a place, in which its sentence is found
 RELATED_SHARE: Final = 0.3  # share of a statement's words from which a sentence is about the same thing
@@ -183,11 +184,12 @@ def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list
         return evidence, []
     sources = {source.id: source for source in work.request.sources}
     language = work.request.language
+    questions = [work.request.query, *(node.text for node in work.request.sub_queries or [work.request.sub_query])]
 
     def differences(items: Sequence[Evidence]) -> dict[str, str]:
         about = [text for item in items for text in (sources[item.source_id].title, item.heading) if text]
         quotes = [_text(work, item)[item.start : item.end] for item in items]
-        found = find_differences(statement, quotes, [*about, work.request.query], language)
+        found = find_differences(statement, quotes, [*about, *questions], language)
         return {difference.words: difference.reason for difference in found}
 
     problems = differences(evidence)
@@ -216,6 +218,8 @@ def _find_passage(work: Work, source: SourceExtract, statement: str, words: str)
         start = max(match.start() - AROUND_CHARACTERS, text.rfind("\n\n", 0, match.start()) + 2)
         end = text.find("\n\n", match.end(), match.end() + AROUND_CHARACTERS)
         paragraph = text[start : end if end >= 0 else match.end() + AROUND_CHARACTERS]
+        if FENCE in paragraph or text.count(FENCE, 0, start) % 2:
+            continue  # lines of code are no sentence
         place = match.start() - start
         spans = (span for span in sentence_spans(paragraph) if span[0] <= place < span[1])
         for first, last in spans:

@@ -94,12 +94,21 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
         flat_form, (flat, offsets) = _flatten(form)[0].strip(), _flatten(text)
         index = flat.find(flat_form)
         if index >= 0:
-            return _shorten(text, offsets[index], offsets[index + len(flat_form) - 1] + 1)
+            return _shorten(text, *_with_backticks(text, offsets[index], offsets[index + len(flat_form) - 1] + 1))
     joined_form, (joined, offsets) = without_hyphens(_flatten(stripped)[0].strip()), _join(text)
     index = joined.find(joined_form)
     if index >= 0:
-        return _shorten(text, offsets[index], offsets[index + len(joined_form) - 1] + 1)
+        return _shorten(text, *_with_backticks(text, offsets[index], offsets[index + len(joined_form) - 1] + 1))
     return None
+
+
+def _with_backticks(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return a span with the backticks at its ends without which code that begins or ends there is half open."""
+    opens = text[start - 1 : start] == "`" if start else False
+    closes = text[end : end + 1] == "`"
+    if text.count("`", start, end) % 2 == 0:
+        return (start - 1, end + 1) if opens and closes else (start, end)
+    return (start - 1, end) if opens else (start, end + closes)
 
 
 @lru_cache(maxsize=4)  # for the many quotes of a page

@@ -60,7 +60,9 @@ COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "Größe und Café steht hie
         ("A price-determining long‐term rule.", "pricedetermining longterm rule", "price-determining long‐term rule"),
         ("A pricedetermining rule.", "price-determining rule", "pricedetermining rule"),
         ("It runs at 10-20 degrees here.", "It runs at 1020 degrees", None),
-        ("Set `wal_level` to `replica` first.", "Set wal_level to replica", "Set `wal_level` to `replica"),
+        ("Set `wal_level` to `replica` first.", "Set wal_level to replica", "Set `wal_level` to `replica`"),
+        ("`a_b`\n(`int`) sets it.", "a_b (int) sets", "`a_b`\n(`int`) sets"),
+        ("Set `a b` or `c d` now.", "b` or\u200b `c d` now", "b` or `c d` now"),
     ],
 )
 def test_a_quote_is_found_word_for_word_or_not_at_all(text: str, quote: str, words: str | None) -> None:
@@ -196,12 +198,18 @@ LATER = "By default the launcher of PostgreSQL has 35 workers in all."
         ("The launcher of PostgreSQL starts a worker every 60 seconds.", [TIMES], [TIMES, LATER], []),
         ("The launcher of PostgreSQL 15 has workers.", [LATER], [LATER], []),
         ("The launcher of Valkey starts a worker every 60 seconds.", [TIMES], [TIMES], ["“Valkey”"]),
+        ("The launcher of Postfix starts a worker every 60 seconds.", [TIMES], [TIMES], ["“Postfix”"]),
+        ("The launcher of Exim starts a worker every 60 seconds.", [TIMES], [TIMES], []),
     ],
 )
 def test_a_finding_is_the_models_own(content: str, quotes: list[str], passages: list[str], remarks: list[str]) -> None:
-    """No comparison of words replaces it or drops a quote; a figure or name gets one more passage, else a remark."""
-    text = f"{TIMES} It never stops.\n\n{LATER}"
-    request = analyze_input([source(reference(text), title="Manual of release 15")])
+    """No comparison of words replaces it or drops a quote; a figure or name gets one more sentence, else a remark.
+
+    What its sub-query names needs no passage, and a line of code is no sentence.
+    """
+    text = f"{TIMES} It never stops.\n\n{LATER}\n\n```\nThe launcher of Postfix starts a worker every second\n```"
+    queries = [PlanNode(id="sq-1", text="how does Exim start workers")]
+    request = analyze_input([source(reference(text), title="Manual of release 15")], sub_queries=queries)
     given = [{"source_id": SOURCE, "quote": quote} for quote in quotes]
     answer = roles.AnalyzerAnswer.model_validate({"findings": [{"content": content, "quotes": given}]})
     work = RoleWork(roles.ANALYZER, request, answer, {reference(text).hash: text}, EngineKind.MODEL)
