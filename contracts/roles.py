@@ -47,6 +47,10 @@ FINDING_OUTPUT_TOKENS: Final = 220
 """Of a finding with its quotes, in answers of real models."""
 MAX_FINDINGS: Final = 20
 """Of one analysis."""
+CHARACTERS_PER_FINDING: Final = 450
+"""Of a text that is read for one purpose: of a page on settings, each paragraph is one."""
+MAX_TEXT_FINDINGS: Final = 16
+"""Of such a text; of several pages together, one for so many tokens:"""
 TOKENS_PER_FINDING: Final = 1_600
 """Of shown text: a list of restrictions may need a finding for each of its lines."""
 Priority = Annotated[int, clamp(1, 10), Field(description="1 is the most important", json_schema_extra={"minimum": 1})]
@@ -287,10 +291,13 @@ class AnalyzeInput(RoleInput):
     @property
     def finding_limit(self) -> int:
         """Return the most findings of the call: more for several sub-queries, and where much is shown."""
-        sizes = (source.text.size for source in self.sources if source.text is not None)
-        shown = min(self.shown_tokens, sum(sizes) // CHARACTERS_PER_TOKEN)
         several = max(FINDINGS_OF_SEVERAL * len(self.sub_queries), FINDINGS_PER_SOURCE * len(self.sources))
-        return min(max(self.max_findings, several, shown // TOKENS_PER_FINDING), MAX_FINDINGS)
+        if self.wanted:
+            of_text = findings_of_text(sum(section.end - section.start for section in self.wanted))
+        else:
+            sizes = (source.text.size for source in self.sources if source.text is not None)
+            of_text = min(self.shown_tokens, sum(sizes) // CHARACTERS_PER_TOKEN) // TOKENS_PER_FINDING
+        return min(max(self.max_findings, several, of_text), MAX_FINDINGS)
 
     @property
     def asked_findings(self) -> int:
@@ -304,6 +311,11 @@ class AnalyzeInput(RoleInput):
         if len(self.queries) == 1:
             return self.sub_query.text
         return f"{plural(len(self.sources), 'page')} for {plural(len(self.queries), 'sub-query')}"
+
+
+def findings_of_text(characters: int) -> int:
+    """Return the most findings that a text of this length may give to a role that reads it for one purpose."""
+    return min(characters // CHARACTERS_PER_FINDING, MAX_TEXT_FINDINGS)
 
 
 class Quote(Contract):

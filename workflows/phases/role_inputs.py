@@ -7,7 +7,7 @@ from contracts.call_sizes import FINDINGS_PER_SUB_QUERY, MAX_SOURCES
 from contracts.evidence import Finding, Gap, Source
 from contracts.outcome import GateIssue
 from contracts.plan import PlanNode
-from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
+from contracts.roles import AnalyzeInput, SourceExtract, WriteInput, findings_of_text
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import GapStatus, NodeStatus
@@ -17,11 +17,6 @@ from workflows.run.research_run import ResearchRun
 
 MAX_GAPS_TO_ANSWER: Final = 15
 """Open gaps listed for one analysis."""
-
-
-CHARACTERS_PER_FINDING: Final = 1_500
-"""Of a page that one role reads for one purpose: of a page on settings, nearly every paragraph is one."""
-MAX_PAGE_FINDINGS: Final = 12
 
 
 def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -> SourceExtract:
@@ -110,8 +105,7 @@ def gaps_to_answer(gaps: Sequence[Gap], first: Collection[str | None] = ()) -> l
 
 def findings_of_page(source: Source) -> int:
     """Return the most findings that a model may make of one page that it reads for one purpose: more of a long one."""
-    size = source.text.size if source.text else 0
-    return min(max(FINDINGS_PER_SUB_QUERY, size // CHARACTERS_PER_FINDING), MAX_PAGE_FINDINGS)
+    return max(FINDINGS_PER_SUB_QUERY, findings_of_text(source.text.size if source.text else 0))
 
 
 def findings_to_report(findings: Sequence[Finding]) -> list[Finding]:

@@ -11,7 +11,7 @@ from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import roles, supervisor_roles
 from contracts.addresses import digest
 from contracts.call_sizes import CallSizes, claims_per_call, expected_call, likely_output, worst_call, worst_output
-from contracts.evidence import DocumentRef, Evidence, Gap
+from contracts.evidence import DocumentRef, Evidence, Gap, SectionRef
 from contracts.outcome import GateIssue, Guidance
 from contracts.plan import PlanNode
 from contracts.report_updates import REPORTER, UpdateInput
@@ -185,3 +185,13 @@ def test_short_answers_do_not_make_the_next_reservation_smaller_still() -> None:
 def test_claims_with_many_passages_are_divided_over_more_calls(sizes: list[int], expected: int) -> None:
     """At most 16 claims a call, and fewer where their passages are long; one claim is never divided."""
     assert claims_per_call(sizes) == expected
+
+
+@pytest.mark.parametrize(("characters", "expected"), [(900, 5), (6_400, 14), (60_000, 16)])
+def test_the_number_of_findings_follows_what_is_shown(characters: int, expected: int) -> None:
+    """A page of settings has one in each paragraph; of sections alone these count, not the pages that they are from."""
+    assert max(5, roles.findings_of_text(characters)) == expected
+    page = roles.SourceExtract(id="src-1", text=DocumentRef(hash=digest("page"), size=400_000))
+    wanted = [SectionRef(source_id="src-1", start=0, end=characters)]
+    request = roles.AnalyzeInput(sub_query=PlanNode(id="sq-1", text="which settings"), sources=[page], wanted=wanted)
+    assert request.finding_limit == expected
