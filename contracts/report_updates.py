@@ -55,20 +55,24 @@ class UpdateInput(FindingsInput):
     outline: list[str] = []
     purpose: str = ""
     most_characters: int = 800
-    """Limit of inserted plus removed characters."""
+    """Limit of inserted plus removed characters, without markers of passages."""
     finding_ids: list[str] = []
     """The notes in order, including stored ones."""
 
 
 class ReporterAnswer(RoleAnswer):
-    """Operations on the requested section."""
+    """Operations on the requested section, and the notes that it needs no more."""
 
     operations: list[Operation]
+    omitted: list[int] = Field(
+        default=[], description="numbers of notes left out for good: the section says them, or they do not serve it"
+    )
 
     def fitted(self, request: UpdateInput, notes: list[str]) -> Self:
-        """Require an operation if there are notes to report. Raises `UnfitAnswer`."""
+        """Require an operation if there are notes to report that are not omitted. Raises `UnfitAnswer`."""
         del notes
-        if request.findings and not request.issues and not self.operations:
+        left = set(range(1, len(request.findings) + 1)) - set(self.omitted)
+        if left and not request.issues and not self.operations:
             raise UnfitAnswer("operations: at least one is needed, because there are notes to report")
         if len(self.operations) > MAX_OPERATIONS:
             raise UnfitAnswer(f"operations: at most {MAX_OPERATIONS} in one update")
@@ -87,18 +91,20 @@ class ReportUpdate(Contract):
 
 
 class ReporterResult(RoleAnswer):
-    """An update that fits the section, and the notes that did not fit."""
+    """An update that fits the section, the notes that did not fit, and those that it needs no more."""
 
     IS_REPORT = True
 
     update: ReportUpdate
     notes_left: list[str] = []
     """Ids of findings deferred to the next update."""
+    notes_omitted: list[str] = []
+    """Ids of findings that the reporter leaves out for good."""
 
 
 REPORTER: Final = RoleSpec(
     "reporter", "write_report_update", Tier.COMPLEX, UpdateInput, ReporterAnswer, ReporterResult,
-    share=TokenShare.SYNTHESIS, output_tokens=3_000, expected_output_tokens=500, work="synthesis",
+    share=TokenShare.SYNTHESIS, output_tokens=4_000, expected_output_tokens=1_000, work="synthesis",
 )  # fmt: skip
 
 

@@ -291,13 +291,16 @@ AGENT_STRATEGY: Final = StrategyDeclaration(
 )
 
 # --- living --------------------------------------------------------------------------------------------------------
+UPDATE_CHARACTERS: Final = {Depth.LIGHT: 800, Depth.MEDIUM: 1_600, Depth.EXTENDED: 2_400}
+"""Of one update of a live report: one to three paragraphs, so that about ten updates make a report of each depth."""
 LIVING_LIMITS: Final = {
     depth: _limits(
-        depth, 6, 20, 5, max_iterations=1, deadline_seconds=600, reserve_seconds=90, max_update_characters=800
+        depth, 6, 20, 5, max_iterations=1, deadline_seconds=600, reserve_seconds=90,
+        max_update_characters=UPDATE_CHARACTERS[depth],
     )
     for depth in TIMES
-}
-"""Ten minutes for twenty pages; an update is about a paragraph."""
+}  # fmt: skip
+"""Ten minutes for twenty pages."""
 LIVING_TURNS: Final = 16
 """Typical upper limit of the agent's turns: it searches once, then fetches, reads and reports in waves."""
 

@@ -67,6 +67,7 @@ GROUP: Final = re.compile(
 """Names or numbers in any brackets, as models vary the form. Every repetition is possessive, so time is linear."""
 SQUARE_GROUP: Final = re.compile(rf"(?<!\\)\[{{1,2}}+\s{{0,3}}+{ITEMS}\s{{0,3}}+\]{{1,2}}+", re.IGNORECASE)
 """Names or numbers in unescaped square brackets, which a reader would take for a citation of ours."""
+STORED_MARKER: Final = re.compile(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]")
 INLINE_QUOTE: Final = re.compile(r"“[^“”]*+”|\"[^\"\n]*+\"|«[^«»]*+»|„[^„“”]*+[“”]|「[^「」]*+」")
 
 DASHES: Final = "-\u2010\u2011\u2012\u2013"
@@ -366,7 +367,12 @@ def without_prompt_text(text: str, quotes: Iterable[str] = (), removed: list[str
 
 def without_markers(text: str) -> str:
     """Return a text as shown to a reader, without citations and other names of a prompt."""
-    return without_prompt_text(re.sub(r"[ \t]*+(?<!\\)\[ev-[0-9A-Za-z]{1,64}+\]", "", text))
+    return without_prompt_text(without_citations(text))
+
+
+def without_citations(text: str) -> str:
+    """Return a stored text without the markers of passages, and without the blanks before them."""
+    return STORED_MARKER.sub("", text)
 
 
 def with_escaped_markers(text: str) -> str:

@@ -20,7 +20,7 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.reporting.drafts import count_words, describe_text, parse_draft, split_sections, store_draft
-from activities.reporting.references import cited_evidence, without_markers
+from activities.reporting.references import cited_evidence, without_citations, without_markers
 from activities.reporting.tree import PARSER, Block, Blocks, Run, heading, one_line, sentences, write
 from contracts import activities
 from contracts.addresses import digest
@@ -199,13 +199,13 @@ def cited_by(report: LiveText) -> list[str]:
 
 
 def measure(before: str, after: str) -> tuple[int, int]:
-    """Return the characters that a change of a section inserts and removes.
+    """Return the characters that a change of a section inserts and removes, without markers of passages.
 
     Sentences are compared as a whole; of differing ones, the common beginning and end do not count.
     """
     inserted = removed = 0
     # An empty section has no blank line above its text.
-    old, new = (PIECE.findall(f"\n\n{text}" if text else "") for text in (before, after))
+    old, new = (PIECE.findall(f"\n\n{without_citations(text)}" if text else "") for text in (before, after))
     start = _common_length(old, new)
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, old[start:], new[start:], autojunk=False).get_opcodes():
         if kind != "equal":
@@ -267,8 +267,16 @@ def _join_parts(parts: Iterable[Block]) -> Blocks:
 
 
 def elements_of(blocks: Blocks) -> list[Block]:
-    """Return the parts that operations name by number, from 1: sentences, list items, blocks except headings."""
-    return [part for part in _parts_of(blocks) if _is_element(part)]
+    """Return the parts that operations name by number, from 1: sentences, list items, blocks except headings.
+
+    Each item of a numbered list has its own number.
+    """
+    parts = list[Block]()
+    for part in _parts_of(blocks):
+        before = parts[-1] if parts else BREAK
+        is_next = part.kind == before.kind == "list" and part.start is not None and before.start is not None
+        parts.append(replace(part, start=before.start + 1) if is_next and before.start is not None else part)
+    return [part for part in parts if _is_element(part)]
 
 
 def _is_element(part: Block) -> bool:
@@ -293,7 +301,7 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
     if inserted + removed > most_characters:
         counted = f"{inserted} characters inserted and {removed} removed, at most {most_characters} together"
         raise UpdateRefused(f"operations: {counted}: report less, in whole sentences")
-    if removed > MAX_REMOVED_SHARE * len(body):
+    if removed > MAX_REMOVED_SHARE * len(without_citations(body)):
         raise UpdateRefused("operations: more than half of the section would go; replace or remove less")
     if any(_longest_part(block) > most_characters for block in read_body(updated)):
         raise UpdateRefused(f"text: a sentence, item or block of more than {most_characters} characters; divide it")
@@ -302,7 +310,7 @@ def update_body(body: str, operations: Sequence[Operation], most_characters: int
 
 @lru_cache(maxsize=CACHED_BLOCKS)
 def _longest_part(block: Block) -> int:
-    return max(len(write([part]).text) for part in _parts_of((block,)))
+    return max(len(without_citations(write([part]).text)) for part in _parts_of((block,)))
 
 
 def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:

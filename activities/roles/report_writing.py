@@ -88,7 +88,7 @@ def section_of(request: UpdateInput, documents: Mapping[str, str]) -> str:
 
 
 def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult:
-    """Return an update of the section, and the notes that it does not cite. Raises `InvalidOutput`.
+    """Return an update of the section, and the notes that it does not cite, left or omitted. Raises `InvalidOutput`.
 
     Without a model, operations that do not fit are skipped, and their notes are left for the next update.
     """
@@ -120,8 +120,13 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
         operations=operations,
         kind=ReportKind.REPORT if by_model else ReportKind.PASSAGES,
     )
-    remaining = [finding.id for finding in request.findings if not cited.intersection(finding.evidence_ids)]
-    return ReporterResult(update=update, notes_left=remaining)
+    unused = [finding.id for finding in request.findings if not cited.intersection(finding.evidence_ids)]
+    named = {request.findings[number - 1].id for number in answer.omitted if 0 < number <= len(request.findings)}
+    return ReporterResult(
+        update=update,
+        notes_left=[name for name in unused if name not in named],
+        notes_omitted=[name for name in unused if name in named],
+    )
 
 
 def _clean(operation: Operation, body: str, work: RoleWork[UpdateInput, ReporterAnswer]) -> Operation:

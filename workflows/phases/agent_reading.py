@@ -251,7 +251,8 @@ def describe_reading(state: ResearchState, source: Source, known: Collection[str
     """Return the lines of a reading: its notes, what it leaves open, and the sections that it was not shown."""
     if is_made_by_rules(state, result):
         return ["no model could read it for this: have it read again, or open another page."]
-    lines = list_notes(state, source, known)
+    made = {finding.id for finding in result.findings}
+    lines = list_notes(state, source, made - set(known))
     if not lines and result.findings:
         lines = ["nothing new: its notes stand above."]
     elif not lines:
@@ -267,10 +268,10 @@ def is_made_by_rules(state: ResearchState, result: AnalyzerResult) -> bool:
     return state.resolution.engine is EngineKind.MODEL and result.account.engine is not EngineKind.MODEL
 
 
-def list_notes(state: ResearchState, source: Source, known: Collection[str]) -> list[str]:
-    """Return the numbered notes on a source, without those already `known`."""
+def list_notes(state: ResearchState, source: Source, wanted: Collection[str]) -> list[str]:
+    """Return the numbered notes on a source, of those with these ids."""
     return [
         f"note {number}: {finding.statement}"
         for number, finding in enumerate(state.findings, start=1)
-        if finding.id not in known and source.id in finding.source_ids
+        if finding.id in wanted and source.id in finding.source_ids
     ]

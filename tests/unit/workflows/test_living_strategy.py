@@ -229,3 +229,55 @@ def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:
     assert unwritten_notes(one, []) == {outline[0]: [1]}
     written = ReportDraft(document=DocumentRef(hash=digest("")), words_by_section=dict.fromkeys(outline, 9))
     assert unwritten_notes(state.model_copy(update={"draft": written}), []) == {outline[1]: list(range(1, 10))}
+
+
+async def test_notes_that_the_writer_leaves_out_for_good_are_not_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent is told which, apart from those without room; nobody writes them at the end, and no limit is blamed."""
+    sensible, omitted = model_work.update, list[str]()
+
+    def update(prompt: str) -> dict[str, Any]:
+        statements = re.findall(r"^\[ev-\w+\]\S* (.+)$", element(model_work.unmarked(prompt), "findings"), re.MULTILINE)
+        answer = sensible(prompt)
+        if omitted or len(statements) < 2:
+            return answer
+        omitted.append(statements[0])
+        first = answer["operations"][0]["text"].split("]. ")[0] + "]."
+        rest = answer["operations"][0]["text"].removeprefix(first).strip()
+        return {"operations": [{"kind": "append", "anchor": 0, "text": rest or first}], "omitted": [1]}
+
+    monkeypatch.setattr(model_work, "update", update)
+    trial, bodies = await run_of(tmp_path)
+    assert omitted
+    number = next(n for n, one in enumerate(trial.state.findings, start=1) if one.statement.startswith(omitted[0][:60]))
+    told = [text.replace("\n", " ") for text in answered(bodies[-1])]
+    assert any(f"left out the notes {number} for good" in re.sub(r"\w\w¦ ?", "", text) for text in told)
+    assert not any(f"No room was left for the notes {number}:" in text for text in told)
+    assert trial.state.result.outcome is Outcome.COMPLETED
+    assert not set(trial.state.findings[number - 1].evidence_ids) & set(trial.state.draft.evidence_ids)
+    assert not any("no room" in line for line in trial.state.degraded)
+
+
+async def test_two_readings_of_a_page_in_one_turn_list_their_own_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each note stands in one answer, that of the reading that made it; a reading without a note of its own says so."""
+    sensible = tool_work.TOOL_WORK["living_agent"]
+
+    def twice(body: Body) -> list[dict[str, Any]]:
+        blocks = sensible(body)
+        first = next((block for block in blocks if block.get("name") == "parse_content"), None)
+        if first is None or any(name == "parse_content" for name, _ in called(body)):
+            return blocks
+        again = {**first, "id": f"{first['id']}_again", "input": {**first["input"], "focus": "vacuum once more"}}
+        return [first, again]
+
+    monkeypatch.setitem(tool_work.TOOL_WORK, "living_agent", twice)
+    _, bodies = await run_of(tmp_path)
+    listed = [
+        re.findall(r"note (\d+): ", text)
+        for text in answered(bodies[-1])
+        if "note 1: " in text or "its notes stand above" in text
+    ]
+    assert [numbers.count("1") for numbers in listed][:2] == [1, 0]

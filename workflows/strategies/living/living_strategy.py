@@ -95,7 +95,7 @@ class LivingStrategy(UnitStrategy):
             case LivingUnit.TURN | LivingUnit.COMPLETION:
                 if position.next_unit == LivingUnit.TURN:
                     # Notes that the agent chose not to use are no loss; those that it could not write are.
-                    tried = {*position.unwritable, *position.deferred}
+                    tried = {*position.unwritable, *position.deferred} - set(position.omitted)
                     chosen = set(range(1, len(state.findings) + 1)).difference(tried)
                     name_omitted(run, unwritten_notes(state, chosen))
                 _state_open_questions(run, position)
@@ -249,7 +249,7 @@ async def _place_unreported_notes(run: ResearchRun, position: LivingPosition) ->
         await place_notes(run, None)
         await place_notes(run)
         return
-    asked = {*position.unwritable, *position.deferred}
+    asked = {*position.unwritable, *position.deferred} - set(position.omitted)
     others = set(range(1, len(state.findings) + 1)) - asked
     await place_notes(run, None, others)
     if no_room := unwritten_notes(state, others):
@@ -311,7 +311,7 @@ async def _refresh(run: ResearchRun) -> None:
         await withdraw_sources(run, changed)
         # Numbers of notes and files have changed, so a continuing agent would have to start from the plan.
         position.transcript, position.answers, position.reminder = None, [], ""
-        position.unwritable, position.deferred = [], []
+        position.unwritable, position.deferred, position.omitted = [], [], []
         position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
         position.purposes = {name: read for name, read in position.purposes.items() if name not in changed}
     await analyze_files(run, position)

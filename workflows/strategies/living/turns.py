@@ -69,6 +69,7 @@ NOTE_CHARACTERS: Final = 200
 ONE_UPDATE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
+ALL_OMITTED: Final = "its writer left out all of these notes, because the section says them or needs them not"
 FINISHED: Final = "the agent has finished"
 """Reason of the end of its turns that is the agent's own choice."""
 
@@ -102,6 +103,8 @@ class LivingPosition(UnitPosition, ReadingPosition):
     """Numbers of notes whose update inserted nothing; the scripted fallback skips them."""
     deferred: list[int] = []
     """Numbers of notes that an update had no room for."""
+    omitted: list[int] = []
+    """Numbers of notes that the reporter left out for good."""
     placed: list[str] = []
     """Ids of the notes in the report of a resumed run: some may have been written by rules, unknown to the agent."""
     has_reported: bool = False
@@ -157,7 +160,7 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     position.placed = [
         note.id for note in state.findings if note.id in position.placed and cited & set(note.evidence_ids)
     ]
-    position.unwritable, position.deferred = [], []
+    position.unwritable, position.deferred, position.omitted = [], [], []
     position.idle_turns, position.has_reported, position.ended = 0, False, ""
     position.finished, position.next_unit = False, LivingUnit.TURN
     if position.turn > MAX_TURNS:
@@ -343,7 +346,7 @@ async def _carry_out(
     run: ResearchRun, position: LivingPosition, work: TurnWork, calls: Sequence[ToolCall]
 ) -> tuple[dict[str, ToolAnswer], dict[str, dict[str, Any]]]:
     """Execute everything in parallel; return answers and event fields by call. Raises `Interrupted`."""
-    state, written = run.state, dict[str, tuple[AppliedUpdate, list[int]]]()
+    state, written = run.state, dict[str, WrittenUpdate]()
     read = dict[PageReading, AnalyzerResult]()
     known_notes = {finding.id for finding in state.findings}
 
@@ -374,11 +377,14 @@ async def _carry_out(
             text, is_error = _describe_fetched(state, work.pages[name])
             results[name] = _fetched_fields(state, work.pages[name])
         elif name in work.files:
-            text, is_error = _describe_file(state, work.files[name], known_notes, read.get(work.files[name]))
+            result = read.get(work.files[name])
+            text, is_error = _describe_file(state, work.files[name], known_notes, result)
+            # Another reading of the same page in this turn lists its own notes alone.
+            known_notes |= {finding.id for finding in result.findings} if result else set()
             results[name] = _note_fields(state, work.files[name].source_id)
         elif name in work.updates:
-            text, results[name] = _describe_update(work.updates[name].heading, *written[name])
-            is_error = written[name][0].step is None
+            text, results[name] = _describe_update(state, work.updates[name].heading, written[name])
+            is_error = written[name].outcome.step is None and not written[name].omitted
         else:
             continue
         answers[name] = ToolAnswer(call_id=name, text=text, is_error=is_error)
@@ -437,8 +443,8 @@ async def analyze_last_pages(run: ResearchRun, position: LivingPosition) -> None
 
 async def _update(
     run: ResearchRun, position: LivingPosition, updates: Mapping[str, UpdateArguments]
-) -> dict[str, tuple[AppliedUpdate, list[int]]]:
-    """Have passages for different sections written in parallel; return outcomes and omitted notes by call."""
+) -> dict[str, "WrittenUpdate"]:
+    """Have passages for different sections written in parallel; return them by call."""
     if not updates:
         return {}
     state = run.state
@@ -446,14 +452,12 @@ async def _update(
         f"update/{position.turn}-{number}": update_input(run, item.heading, find_notes(state, item.notes), item.purpose)
         for number, item in enumerate(updates.values(), start=1)
     }
-    outcomes = await write_updates(run, requests, list(updates))
-    numbers = {finding.id: number for number, finding in enumerate(state.findings, start=1)}
-    for arguments, (outcome, _) in zip(updates.values(), outcomes, strict=True):
-        if outcome.step is None or not outcome.step.inserted:
+    written = await write_updates(run, requests, list(updates))
+    for arguments, update in zip(updates.values(), written, strict=True):
+        if update.outcome.step is None or not update.outcome.step.inserted:
             position.unwritable += arguments.notes
-    omitted = [[numbers[note] for note in notes] for _, notes in outcomes]
-    position.deferred = sorted({*position.deferred, *(number for notes in omitted for number in notes)})
-    return {name: (outcome, notes) for name, (outcome, _), notes in zip(updates, outcomes, omitted, strict=True)}
+        position.deferred = sorted({*position.deferred, *note_numbers(state, update.left)})
+    return dict(zip(updates, written, strict=True))
 
 
 def _finish(
@@ -547,18 +551,18 @@ def _describe_file(
     return "\n".join([f"{head}:", *describe_reading(state, source, known, result)]), False
 
 
-def _describe_update(heading: str, outcome: AppliedUpdate, omitted: Sequence[int]) -> tuple[str, dict[str, Any]]:
-    """Describe an update with its section's text, and return its event fields.
-
-    `omitted` are the numbers of the notes without room.
-    """
-    step = outcome.step
+def _describe_update(state: ResearchState, heading: str, update: "WrittenUpdate") -> tuple[str, dict[str, Any]]:
+    """Describe an update with its section's text and the notes that it lacks, and return its event fields."""
+    step = update.outcome.step
     if step is None:
-        return f"“{heading}” is unchanged: {outcome.refusal}", {"heading": heading}
+        return f"“{heading}” is unchanged: {update.outcome.refusal}", {"heading": heading}
     lines = [f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed."]
-    lines += ["It now reads:", outcome.section] if outcome.section else []
-    if omitted:
-        lines.append(f"No room was left for the notes {', '.join(map(str, omitted))}: ask for them once more.")
+    lines += ["It now reads:", update.outcome.section] if update.outcome.section else []
+    if left := note_numbers(state, update.left):
+        lines.append(f"No room was left for the notes {', '.join(map(str, left))}: ask for them once more.")
+    if omitted := note_numbers(state, update.omitted):
+        numbers = ", ".join(map(str, omitted))
+        lines.append(f"The writer left out the notes {numbers} for good: the section says them, or needs them not.")
     result = {"heading": heading, "inserted": step.inserted, "removed": step.removed}
     return "\n".join(lines), result | {"report": step.draft.document.hash}
 
@@ -588,7 +592,7 @@ async def place_notes(
     state, last_due = run.state, dict[str, list[int]]()
     lacking = set(state.refresh.unwritten if state.refresh else ())
     left_out = {number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking}
-    left_out |= set(excluded)
+    left_out |= {*excluded, *LivingPosition.of(state).omitted}
     await start_report(run)
     while (due := unwritten_notes(state, left_out)) and due != last_due:
         last_due = due
@@ -596,8 +600,10 @@ async def place_notes(
             f"place-notes/{number}": update_input(run, heading, find_notes(state, notes))
             for number, (heading, notes) in enumerate(due.items(), start=1)
         }
-        if not any(outcome.step for outcome, _ in await write_updates(run, requests, engine=engine)):
+        written = await write_updates(run, requests, engine=engine)
+        if not any(update.outcome.step or update.omitted for update in written):
             break  # the remaining notes fit into no update
+        left_out |= set(LivingPosition.of(state).omitted)
     if engine is EngineKind.EXTRACTIVE:
         name_omitted(run, due)
 
@@ -608,30 +614,43 @@ def name_omitted(run: ResearchRun, sections: Mapping[str, Sequence[int]]) -> Non
         run.degrade(f"{plural(omitted, 'note')} found no room in the report, under: {'; '.join(sections)}")
 
 
+@dataclass(frozen=True)
+class WrittenUpdate:
+    """What became of an update, and of the notes that it does not report."""
+
+    outcome: AppliedUpdate
+    left: list[str] = field(default_factory=list)
+    """Ids of the notes without room."""
+    omitted: list[str] = field(default_factory=list)
+    """Ids of the notes that its writer left out for good."""
+
+
 async def write_updates(
     run: ResearchRun,
     requests: Mapping[str, UpdateInput],
     call_ids: Sequence[str] = (),
     engine: EngineKind | None = None,
-) -> list[tuple[AppliedUpdate, list[str]]]:
+) -> list[WrittenUpdate]:
     """Have updates of different sections written in parallel, one request per step, and apply them in order.
 
-    Returns each outcome with the ids of the omitted notes. An update that could not be written affects only its own
-    section. Raises `Interrupted`.
+    An update that could not be written affects only its own section. Raises `Interrupted`.
     """
     asked = [partial(run.ask, REPORTER, step, request, engine) for step, request in requests.items()]
     calls = await run_parallel(run.host, asked, len(asked))
     written = [(call, reason) for _, call, reason in ended_calls(requests, calls)]
-    due = [call.result().update for call, reason in written if reason is None]
+    due = [call.result().update for call, reason in written if reason is None and call.result().update.operations]
     applied = iter((await apply_updates(run, due)).outcomes if due else ())
-    outcomes = list[tuple[AppliedUpdate, list[str]]]()
+    outcomes, position = list[WrittenUpdate](), LivingPosition.of(run.state)
     for (call, reason), call_id in zip(written, call_ids or [""] * len(written), strict=True):
         if reason is not None:
             run.degrade(f"an update of the report was not written ({reason}); rules put its notes in")
-            outcomes.append((AppliedUpdate(refusal=f"it could not be written ({reason})"), []))
+            outcomes.append(WrittenUpdate(AppliedUpdate(refusal=f"it could not be written ({reason})")))
             continue
-        outcomes.append((next(applied), call.result().notes_left))
-        if (step := outcomes[-1][0].step) is not None:
+        result = call.result()
+        outcome = next(applied) if result.update.operations else AppliedUpdate(refusal=ALL_OMITTED)
+        outcomes.append(WrittenUpdate(outcome, result.notes_left, result.notes_omitted))
+        position.omitted = sorted({*position.omitted, *note_numbers(run.state, result.notes_omitted)})
+        if (step := outcome.step) is not None:
             take_step(run, step, **({"call_id": call_id} if call_id else {}))
     return outcomes
 
@@ -640,6 +659,11 @@ async def write_updates(
 def find_notes(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     """Return the notes with these numbers, without duplicates; a number means the same note in every turn."""
     return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
+
+
+def note_numbers(state: ResearchState, ids: Collection[str]) -> list[int]:
+    """Return the numbers of the notes with these ids, in order."""
+    return [number for number, finding in enumerate(state.findings, start=1) if finding.id in ids]
 
 
 def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str, list[int]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from activities.reporting.drafts import parse_draft
-from activities.reporting.references import cited_evidence
+from activities.reporting.references import cited_evidence, without_citations
 from activities.reporting.tree import write
 from activities.reporting.updates import (
     STALE,
@@ -185,7 +185,7 @@ def test_an_update_is_applied_once() -> None:
     """Its base is another text by then; so it is for one that was written beside another of the same section."""
     update = update_of(EMPTY, "LIMITS", append(f"Slow [{ev(1)}]."))
     report = apply_update(EMPTY, update, BOUND)
-    assert measure_reports(EMPTY, report) == (len(report.text) - len(EMPTY.text), 0)
+    assert measure_reports(EMPTY, report) == (shown_length(report) - shown_length(EMPTY), 0)
     with pytest.raises(UpdateRefused, match=re.escape(STALE)):
         apply_update(report, update, BOUND)
     with pytest.raises(UpdateRefused, match="the outline has none"):
@@ -223,6 +223,26 @@ OPERATIONS = st.lists(
 )
 
 
+def shown_length(report: LiveText) -> int:
+    """The characters of a report without the markers of its passages."""
+    return len(without_citations(report.text))
+
+
+def test_markers_of_passages_take_no_room() -> None:
+    """A sentence with ten citations counts as one without any."""
+    marks = "".join(f"[{ev(number)}]" for number in range(1, 7))
+    sentence = "All of this is so. " * 9
+    changed_text = apply_update(EMPTY, update_of(EMPTY, "LIMITS", append(f"{sentence}Slow {marks}.")), 200)
+    assert sum(measure_reports(EMPTY, changed_text)) < 200 < len(changed_text.text) - len(EMPTY.text)
+
+
+def test_items_of_a_numbered_list_are_shown_with_their_numbers() -> None:
+    """Each has its own, from the list's first one on; another list begins anew, and other items have none."""
+    body = f"Steps:\n\n3. Stop. [{ev(1)}]\n4. Wait.\n5. Start.\n\nOr:\n\n1. Leave.\n\nAlso:\n\n- an item"
+    shown = [write_element(each) for each in elements_of(read_body(body))]
+    assert [text.split()[0] for text in shown] == ["Steps:", "3.", "4.", "5.", "Or:", "1.", "Also:", "-"]
+
+
 def citations_of(body: str, but: set[int]) -> list[str]:
     """The citations of a section without those of some of its elements."""
     elements = enumerate(elements_of(read_body(body)), start=1)
@@ -241,8 +261,8 @@ def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
     except UpdateRefused:
         return
     inserted, removed = measure_reports(report, new)
-    assert 0 < inserted + removed <= most
-    assert len(new.text) - len(report.text) == inserted - removed
+    assert inserted + removed <= most
+    assert shown_length(new) - shown_length(report) == inserted - removed
     assert outline_in(new.text) == OUTLINE
     assert read_live(new.text) == new
     assert write_body(read_body(new.sections[0][1])) == new.sections[0][1]
@@ -263,7 +283,7 @@ def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
     steps, unreached = steps_between(before, target, most)
     report = before
     for step in steps:
-        assert 0 < sum(measure_reports(report, step)) <= most
+        assert sum(measure_reports(report, step)) <= most
         assert outline_in(step.text) == OUTLINE
         assert read_live(step.text) == step
         report = step
@@ -273,10 +293,12 @@ def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
 @settings(max_examples=60, deadline=None)
 @given(REPORTS, REPORTS)
 def test_what_is_counted_is_the_difference_of_the_whole_texts(before: LiveText, target: LiveText) -> None:
-    """What goes and what comes explains the lengths, and nothing is counted where nothing differs (C2-2)."""
+    """What goes and what comes explains the lengths without markers, and nothing is counted where nothing else differs
+    (C2-2).
+    """
     inserted, removed = measure_reports(before, target)
-    assert inserted - removed == len(target.text) - len(before.text)
-    assert (inserted + removed == 0) is (before == target)
+    assert inserted - removed == shown_length(target) - shown_length(before)
+    assert (inserted + removed == 0) is (without_citations(before.text) == without_citations(target.text))
 
 
 # --- other texts -----------------------------------------------------------------------------------------------------
@@ -331,7 +353,7 @@ def test_withdrawn_passages_leave_by_whole_reports_within_the_bound(
     steps = withdraw(report, keys, most)
     for step in steps:
         longest = max(map(len, citing))
-        assert 0 < sum(measure_reports(earlier, step)) <= max(most, 2 * longest + 8)
+        assert sum(measure_reports(earlier, step)) <= max(most, 2 * longest + 8)
         assert outline_in(step.text) == OUTLINE
         assert read_live(step.text) == step
         earlier = step

@@ -1,5 +1,6 @@
 """The reporter: what it is shown of a section, what its answers may do, and what rules put in its place."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -58,9 +59,10 @@ def marker(identity: str) -> str:
     return f"[{label_of(identity, label_key(request()))}]"
 
 
-def answered(*operations: Operation, **changes: Any) -> ReporterResult:
+def answered(*operations: Operation, omitted: Sequence[int] = (), **changes: Any) -> ReporterResult:
     task = task_of(REPORTER, request(**changes), DOCUMENTS)
-    answer = EngineAnswer(ReporterAnswer(operations=list(operations)), EngineKind.MODEL, model="scripted-1")
+    given = ReporterAnswer(operations=list(operations), omitted=list(omitted))
+    answer = EngineAnswer(given, EngineKind.MODEL, model="scripted-1")
     result = ground_answer(task, answer)[0]
     assert isinstance(result, ReporterResult)
     return result
@@ -80,7 +82,8 @@ def test_it_sees_the_section_by_numbers_and_the_notes_with_their_passages() -> N
     assert "Vacuum must visit every table \\[3\\]. It takes a while." in prompt
     assert "say what it costs" in prompt
     assert B.id not in prompt
-    assert "at most 700 characters, not counting markers" in prompt
+    assert "at most 720 characters; markers of passages do not count" in prompt
+    assert [line[:10] for line in prompt.splitlines() if ". Finding" in line] == ["1. Finding", "2. Finding"]
     empty = unmarked(render_role(REPORTER, request(draft=None), DOCUMENTS).prompt)
     assert "(nothing yet)" in empty
 
@@ -107,8 +110,20 @@ def test_its_operations_become_an_update_that_cites_passages() -> None:
     assert [each.text for each in update.operations] == [f"Every table is visited [{A.id}].", f"Known [{B.id}]."]
     assert (update.heading, update.base, update.kind) == (OUTLINE[0], digest(REPORT.sections[0][1]), ReportKind.REPORT)
     measured = measure_reports(REPORT, apply_update(REPORT, update, 800))
-    assert measured == (len(f"\n\nEvery table is visited [{A.id}]."), len(" before"))
+    assert measured == (len("\n\nEvery table is visited."), len(" before"))
     assert len(result.notes_left) == 1
+
+
+def test_notes_that_it_leaves_out_for_good_are_not_asked_for_again() -> None:
+    """By their numbers; one that it cites all the same is written, and without operations all must be named."""
+    more = [*FINDINGS, finding("More.", passage(TEXT, "Autovacuum runs by itself."))]
+    written = Operation(text=f"Every table is visited {marker(A.id)}.")
+    result = answered(written, omitted=[1, 2, 9], findings=more)
+    assert (result.notes_omitted, result.notes_left) == ([more[1].id], [more[2].id])
+    nothing = answered(omitted=[1, 2])
+    assert (nothing.update.operations, nothing.notes_left) == ([], [])
+    with pytest.raises(InvalidOutput, match="at least one is needed"):
+        answered(omitted=[1])
 
 
 @pytest.mark.parametrize(
