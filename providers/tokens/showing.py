@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from contracts.call_sizes import max_sources
 from contracts.evidence import SectionRef
+from contracts.lenient import to_line
 from contracts.roles import AnalyzeInput, SourceExtract
 from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
 from providers.extractive.ranking import Ranking
@@ -49,6 +50,8 @@ HEADING_WEIGHT: Final = 0.3
 HEADING_COVERAGE: Final = 0.15
 """Of the share of a heading's words that a question has, for score and coverage of its section: a short section has few
 of the words of a long question, also where it answers a part of it."""
+SHORT_TITLE_CHARACTERS: Final = 20
+BEGINNING_CHARACTERS: Final = 60  # of a section with such a title, in an outline
 LINE_TOKENS: Final = 2.5  # of the sign that begins each line of a prompt
 HEADING_OR_FENCE: Final = re.compile(
     r"^ {0,3}(?:(?P<fence>`{3,}+|~{3,}+)|(?P<level>#{1,6})[ \t]++(?P<title>[^\n]*))", re.MULTILINE
@@ -77,11 +80,24 @@ class HiddenSection:
     number: int
     section: Section
     in_part: bool = False
+    beginning: str = ""
+    """Its first words below the heading, where that is too short to tell what stands there: `Parameters`."""
 
     def describe(self) -> str:
-        """Return its line in the outline: number, heading, characters, and whether a part of it is shown."""
+        """Return its line in the outline: number, heading, first words, characters, and whether a part is shown."""
         size = f"{self.section.end - self.section.start:,} characters"
-        return f"{self.number}. {self.section.title} ({size}{', a part of it is shown' if self.in_part else ''})"
+        name = f"{self.section.title}: {self.beginning}" if self.beginning else self.section.title
+        return f"{self.number}. {name} ({size}{', a part of it is shown' if self.in_part else ''})"
+
+
+def _beginning(text: str, section: Section) -> str:
+    """Return the first words of a section below its heading, if that is short and one of its own."""
+    heading = HEADING_OR_FENCE.match(text, section.start)
+    if len(section.title) > SHORT_TITLE_CHARACTERS or heading is None or not heading["level"]:
+        return ""
+    return to_line(
+        text[heading.end() : min(section.end, heading.end() + 4 * BEGINNING_CHARACTERS)], BEGINNING_CHARACTERS
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +399,12 @@ class _Choice:
                 one.text,
                 tuple(one.spans),
                 tuple(
-                    HiddenSection(numbers[one.source.id, part.start], part, one.touches(part.start, part.end))
+                    HiddenSection(
+                        numbers[one.source.id, part.start],
+                        part,
+                        in_part=one.touches(part.start, part.end),
+                        beginning=_beginning(one.text, part),
+                    )
                     for part in self._hidden(one)
                 ),
             )

@@ -99,7 +99,8 @@ def test_a_long_page_is_shown_by_its_best_sections_and_names_the_others() -> Non
     for hidden in one.hidden:
         wanted = sections[hidden.number]
         assert text[wanted.start : wanted.end].lstrip("# ").startswith(hidden.section.title)
-        assert hidden.describe().startswith(f"{hidden.number}. {hidden.section.title} (")
+        beginning = "The harbour has a long history of storms, and its people… ("
+        assert hidden.describe().startswith(f"{hidden.number}. {hidden.section.title}: {beginning}")
 
 
 def test_what_was_asked_for_is_shown_and_nothing_else() -> None:

@@ -321,13 +321,13 @@ def test_a_second_reading_lists_only_what_neither_was_shown() -> None:
     start = text.index("## 30. ")
     wanted = [SectionRef(source_id=SOURCE, start=start, end=start + 99)]
     first = analyze_input([source(reference(text))], shown_tokens=2_000)
-    assert "Part 7 (" not in rendered(roles.ANALYZER, first, text).prompt
+    assert "Part 7: Ships" not in rendered(roles.ANALYZER, first, text).prompt
     again = first.model_copy(update={"wanted": wanted, "found": ["It freezes."]})
-    assert "Part 7 (" in rendered(roles.ANALYZER, again, text).prompt, "it is not shown here"
+    assert "Part 7: Ships" in rendered(roles.ANALYZER, again, text).prompt, "it is not shown here"
     second = rendered(roles.ANALYZER, again.model_copy(update={"shown_before": True}), text).prompt
-    assert "Part 7 (" not in second
-    assert "Part 30 (" not in second
-    assert "Part 20 (" in second
+    assert "Part 7: Ships" not in second
+    assert "Part 30: " not in second
+    assert "Part 20: " in second
 
 
 def test_advice_on_one_page_is_for_its_readers() -> None:
