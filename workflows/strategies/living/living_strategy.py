@@ -21,11 +21,10 @@ from workflows.rules.gaps import apply_assessments, open_gaps, silent_gap, with_
 from workflows.rules.sub_queries import assign_readings, plan_sub_queries, reading_nodes
 from workflows.run.inbox import Interrupted, with_searched
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.living.position import LivingPosition, LivingUnit
 from workflows.strategies.living.turns import (
     FINISHED,
     MAX_TURNS,
-    LivingPosition,
-    LivingUnit,
     analyze_files,
     analyze_last_pages,
     follow_plan,

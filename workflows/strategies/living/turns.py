@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from contracts.addresses import normalized_text, sub_query_id
-from contracts.evidence import DocumentRef, Finding, Source
+from contracts.evidence import Finding, Source
 from contracts.living_roles import (
     FETCH_URL,
     FILE_ID_CHARACTERS,
@@ -30,7 +30,6 @@ from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
 from contracts.vocabulary import EngineKind, NodeKind, NodeStatus, SourceStatus
 from workflows.phases.agent_reading import (
     PageReading,
-    ReadingPosition,
     describe_reading,
     describe_search,
     list_pages,
@@ -49,7 +48,8 @@ from workflows.phases.role_inputs import findings_to_report
 from workflows.rules.sub_queries import same_query, sources_left, subject_words
 from workflows.run.host import all_answers, ended_calls, run_parallel
 from workflows.run.research_run import ResearchRun
-from workflows.strategies.units import CALL_A_TOOL, UnitName, UnitPosition, planned_queries
+from workflows.strategies.living.position import LivingPosition, LivingUnit
+from workflows.strategies.units import CALL_A_TOOL, planned_queries
 
 MAX_TURNS: Final = 30
 """Limit of the agent's turns; twenty pages in waves of five need about sixteen."""
@@ -72,51 +72,6 @@ ONE_UPDATE_EACH: Final = "This section is updated by another call of this turn: 
 ALL_OMITTED: Final = "its writer left out all of these notes, because the section says them or needs them not"
 FINISHED: Final = "the agent has finished"
 """Reason of the end of its turns that is the agent's own choice."""
-
-
-class LivingUnit(UnitName):
-    """The units of work, in order of first occurrence."""
-
-    PLANNING = "planning", "plan"
-    TURN = "turn"
-    COMPLETION = "completion", "complete"
-    REFRESH = "refresh"
-    """Reads the sources of a finished run again."""
-
-
-class LivingPosition(UnitPosition, ReadingPosition):
-    """The next unit, and values passed between turns."""
-
-    NAME: ClassVar[str] = "living"
-
-    next_unit: LivingUnit = LivingUnit.PLANNING
-    turn: int = 1
-    transcript: DocumentRef | None = None
-    answers: list[ToolAnswer] = []
-    """Answers to the previous turn's calls."""
-    reminder: str = ""
-    idle_turns: int = 0
-    """Consecutive turns without progress."""
-    listed: list[int] = []
-    """Numbers of the pages already listed to the agent."""
-    unwritable: list[int] = []
-    """Numbers of notes whose update inserted nothing; the scripted fallback skips them."""
-    deferred: list[int] = []
-    """Numbers of notes that an update had no room for."""
-    omitted: list[int] = []
-    """Numbers of notes that the reporter left out for good."""
-    placed: list[str] = []
-    """Ids of the notes in the report of a resumed run: some may have been written by rules, unknown to the agent."""
-    has_reported: bool = False
-    """True once a `finish` call of the agent was accepted."""
-    has_looked_back: bool = False
-    """True once what it left open was compared with the pages read."""
-    open_questions: list[str] = []
-    """Questions it left open when it finished."""
-    ended: str = ""
-    """Reason why there are no more turns; empty while there are."""
-    plan_version: int = 0
-    """Version of the plan that the agent and the report go by; 0 before the first turn."""
 
 
 def unasked_queries(state: ResearchState) -> list[PlanNode]:

@@ -113,7 +113,7 @@ def test_a_statement_is_shown_in_its_place() -> None:
 
 
 @pytest.mark.parametrize("role", [CHECKER, CORRECTOR], ids=lambda role: role.name)
-def test_a_passage_of_several_statements_stands_once(role: RoleSpec[Any, Any]) -> None:
+def test_a_passage_of_several_statements_is_shown_once(role: RoleSpec[Any, Any]) -> None:
     """Its text comes before the statements, which name it; one that a single statement has stays in its element."""
     first, second = (asked(text, "The store keeps 128 MB.") for text in ("It keeps 128 MB.", "It keeps pages."))
     own = first.passages[0].model_copy(update={"evidence_id": "ev-own", "quote": "Nothing else is kept."})
