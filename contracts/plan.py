@@ -103,7 +103,7 @@ class Waiting(Contract):
         return f"the approval of plan version {self.plan_version}"
 
     def ways(self, research_id: str) -> list[str]:
-        """Return the commands that answer, most common first."""
+        """Return the commands that answer, most common first; that which raises a limit, where one is too low."""
         if self.kind is WaitKind.CLARIFICATION:
             return [f'research answer {research_id} "…"']
         phrase = f" --phrase {shlex.quote(self.phrase)}" if self.phrase else ""
@@ -115,7 +115,7 @@ class Waiting(Contract):
             return [approval, *answers, *changes, rejection]
         overruling = [f"{approval} --overrule"] if self.objected is ObjectionKind.OPINION else []
         raising = [raise_limits(research_id, self.short_limits)] if self.short_limits else []
-        return [*changes, *answers, *overruling, *raising, rejection]
+        return [*raising, *changes, *answers, *overruling, rejection]
 
 
 def raise_limits(research_id: str, least: Mapping[str, float]) -> str:
