@@ -1,8 +1,9 @@
-"""What a run likely uses: measured runs of its strategy and depth, fitted to its limits and prices. Pure.
+"""What a run likely uses: real runs of its strategy and depth, fitted to its limits, documents and prices. Pure.
 
-`likely_runs.json` has two runs by strategy and depth (`python -m benchmarks.likely`): one whose pages leave no gap, and
-one whose every analysis leaves gaps. The likely run is in the middle of both, as their numbers of calls differ by a
-factor. A strategy that was not measured is estimated from the calls that it declares.
+`likely_runs.json` has four runs by strategy and depth (`python -m benchmarks.likely`): the likely one over many pages,
+from runs that a real language model answered; and with fakes one over a few short pages, one whose pages leave no gap,
+and one whose every analysis leaves gaps. A smaller request lies between the likely run and these. A strategy without
+such runs is estimated from the calls that it declares.
 """
 
 import json
@@ -15,8 +16,6 @@ from typing import Any, Final
 from contracts.call_sizes import FIXED_INPUT_TOKENS, expected_call
 from contracts.outcome import Usage
 from contracts.presets import preset
-from contracts.recursive_roles import EXTRACTOR, SCANNER
-from contracts.report_updates import REPORTER
 from contracts.resolved import Estimate, ResolvedResearch
 from contracts.roles import ANALYZER, RoleSpec
 from contracts.strategies import calls_by_role
@@ -24,12 +23,12 @@ from contracts.vocabulary import EngineKind
 
 TABLE: Final = Path(__file__).with_name("likely_runs.json")
 CALL_SECONDS: Final = 2.0
-TOKENS_PER_SECOND: Final = 55.0
-"""Time until a model writes, and its speed: a recorded call of 30,500 tokens wrote 1,850 tokens within 35 s."""
-BY_PAGE: Final = frozenset(role.name for role in (ANALYZER, EXTRACTOR, SCANNER, REPORTER))
-"""Roles whose number of calls follows the number of pages."""
+TOKENS_PER_SECOND: Final = 70.0
+"""Time until a model writes, and its speed: strong models write about 60 to 80 tokens a second."""
 UNCOUNTED_FILES: Final = 1
 """Of a corpus that is not indexed yet."""
+PAGE_BYTES: Final = 15_000
+"""Of a page in the runs of the table: analyses of real runs were shown 3,800 tokens of each page that they read."""
 
 LIMITS_ADVICE: Final = "limits."
 """How advice on limits begins."""
@@ -67,9 +66,9 @@ class LikelyRun:
         return total, unpriced
 
 
-def load_table() -> Mapping[str, Any]:
-    """Return the measured runs: strategy → depth → `least` and `most`."""
-    runs: Mapping[str, Any] = json.loads(TABLE.read_text("utf-8"))["runs"]
+def load_table() -> dict[str, Any]:
+    """Return the measured runs: strategy → depth → `few`, `least`, `most` and `likely`."""
+    runs: dict[str, Any] = json.loads(TABLE.read_text("utf-8"))["runs"]
     return runs
 
 
@@ -78,29 +77,29 @@ MEASURED: Final = load_table()
 
 def likely_run(resolved: ResolvedResearch) -> LikelyRun:
     """Return what a run likely uses, whatever its limits of calls, tokens, costs and time are."""
-    least, most = run_without_gaps(resolved), _measured(resolved, "most")
-    if most is None:
-        declared = {role: high for role, (_, high) in _possible_calls(resolved).items()}
-        most = LikelyRun(
-            {role: (declared[role], size) for role, (_, size) in least.roles.items()}, least.searches, least.seconds
-        )
-    share = _share_of_iterations(resolved)
-    if (measured := MEASURED.get(resolved.strategy, {}).get(resolved.depth.value)) is not None:
-        share *= _share_of_pages(resolved, measured["most"]["pages"])  # where all is read, nothing is left to ask for
-    roles = dict[RoleSpec[Any, Any], tuple[float, Usage]]()
-    for role in dict.fromkeys([*least.roles, *most.roles]):
-        (low, small), (high, large) = (run.roles.get(role, (0.0, None)) for run in (least, most))
-        count = _middle(low, low + share * (high - low))
-        roles[role] = count, _mean_size([size for size in (small, large) if size is not None])
-    searches = _middle(least.searches, least.searches + share * (most.searches - least.searches))
-    return LikelyRun(roles, searches, _middle(least.seconds, least.seconds + share * (most.seconds - least.seconds)))
+    measured = _measured(resolved)
+    if measured is not None:
+        return _between(resolved, measured["least"], measured["likely"], _share_of_iterations(resolved))
+    least = run_without_gaps(resolved)
+    declared = {role: high for role, (_, high) in _possible_calls(resolved).items()}
+    roles = {role: (_middle(count, float(declared[role])), size) for role, (count, size) in least.roles.items()}
+    return LikelyRun(roles, least.searches, least.seconds)
+
+
+def likely_source(resolved: ResolvedResearch) -> str:
+    """Return a clause that says what the likely figures are built from."""
+    measured = _measured(resolved)
+    if measured is None:
+        return "by what the strategy declares"
+    is_less = min(_share_of_pages(resolved), _share_of_text(resolved), _share_of_iterations(resolved)) < 1
+    return f"{measured['likely']['source']}{', less for what it searches and may do' if is_less else ''}"
 
 
 def run_without_gaps(resolved: ResolvedResearch) -> LikelyRun:
     """Return the least that a run of this strategy and depth does: one iteration, and a report."""
-    measured = _measured(resolved, "least")
+    measured = _measured(resolved)
     if measured is not None:
-        return measured
+        return _between(resolved, measured["least"], measured["likely"], 0.0)
     shown = {"sources": 5, "findings": 10, "shown_tokens": resolved.limits.analysis_tokens}
     roles = {role: (float(low), expected_call(role, **shown)) for role, (low, _) in _possible_calls(resolved).items()}
     seconds = sum(count * _seconds(size) for count, size in roles.values())
@@ -111,30 +110,59 @@ def _possible_calls(resolved: ResolvedResearch) -> Mapping[RoleSpec[Any, Any], t
     return calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
 
 
-def _measured(resolved: ResolvedResearch, which: str) -> LikelyRun | None:
-    """Return a measured run, fitted to the pages and checks of the request; None if there is none."""
-    run = MEASURED.get(resolved.strategy, {}).get(resolved.depth.value, {}).get(which)
-    if run is None:
-        return None
-    pages, roles = _share_of_pages(resolved, run["pages"]), dict[RoleSpec[Any, Any], tuple[float, Usage]]()
+def _measured(resolved: ResolvedResearch) -> Mapping[str, Any] | None:
+    """Return the runs of the table for the strategy and depth; None if there are none."""
+    runs: Mapping[str, Any] | None = MEASURED.get(resolved.strategy, {}).get(resolved.depth.value)
+    return runs
+
+
+def _between(
+    resolved: ResolvedResearch, least: Mapping[str, Any], likely: Mapping[str, Any], iterations: float
+) -> LikelyRun:
+    """Return the run at a share of the way from the least to the likely one, fitted to the documents and checks.
+
+    Fewer pages mean fewer calls, and less text means smaller ones, down to those of a run over a few short pages.
+    """
+    few = MEASURED[resolved.strategy][resolved.depth.value]["few"]
+    pages, text = _share_of_pages(resolved), _share_of_text(resolved)
+    roles = dict[RoleSpec[Any, Any], tuple[float, Usage]]()
     for role, (_, high) in _possible_calls(resolved).items():
-        if role.name not in run["roles"] or not high:
+        if not high or not any(role.name in run["roles"] for run in (least, likely)):
             continue
-        count, tokens_in, tokens_out = run["roles"][role.name]
-        if role.name in BY_PAGE:
-            count = max(1.0, count * pages)
+        low_count, whole_count, few_count = (run["roles"].get(role.name, (0.0,))[0] for run in (least, likely, few))
+        count = _part(few_count, _part(min(low_count, whole_count), whole_count, iterations), pages)
+        whole = likely["roles"].get(role.name) or least["roles"][role.name]
+        small = few["roles"].get(role.name) or (0, min(whole[1], FIXED_INPUT_TOKENS // 2), whole[2])
+        tokens_in, tokens_out = (_part(min(small[place], whole[place]), whole[place], text) for place in (1, 2))
         if role.name == ANALYZER.name:
             tokens_in = min(tokens_in, FIXED_INPUT_TOKENS + resolved.limits.analysis_tokens)
-        roles[role] = min(float(high), count), Usage(input_tokens=tokens_in, output_tokens=tokens_out)
-    return LikelyRun(roles, run["searches"], run["seconds"])
+        roles[role] = min(float(high), count), Usage(input_tokens=round(tokens_in), output_tokens=round(tokens_out))
+
+    def fitted(name: str) -> float:
+        return _part(few[name], _part(min(least[name], likely[name]), likely[name], iterations), pages)
+
+    return LikelyRun(roles, fitted("searches"), fitted("seconds"))
 
 
-def _share_of_pages(resolved: ResolvedResearch, measured: int) -> float:
-    """Return the pages that there are to read, divided by those of the measured run; at most 1."""
+def _share_of_pages(resolved: ResolvedResearch) -> float:
+    """Return the pages that there are to read, divided by those that the likely run reads; at most 1."""
     pages, corpus = resolved.limits.max_sources, resolved.corpus
     if corpus is not None and corpus.files > UNCOUNTED_FILES and not resolved.web:
         pages = min(pages, corpus.files)
-    return min(1.0, pages / max(1, measured))
+    return min(1.0, pages / max(1, _likely_pages(resolved)))
+
+
+def _share_of_text(resolved: ResolvedResearch) -> float:
+    """Return the bytes that there are to read, divided by those that the likely run reads; at most 1."""
+    corpus = resolved.corpus
+    if corpus is None or not corpus.size_bytes or resolved.web:
+        return 1.0
+    return min(1.0, corpus.size_bytes / (PAGE_BYTES * max(1, _likely_pages(resolved))))
+
+
+def _likely_pages(resolved: ResolvedResearch) -> int:
+    measured = _measured(resolved)
+    return 0 if measured is None else int(measured["likely"]["pages"])
 
 
 def _share_of_iterations(resolved: ResolvedResearch) -> float:
@@ -148,11 +176,9 @@ def _middle(low: float, high: float) -> float:
     return math.sqrt(low * high) if low else high / 2
 
 
-def _mean_size(sizes: list[Usage]) -> Usage:
-    return Usage(
-        input_tokens=round(sum(size.input_tokens for size in sizes) / len(sizes)),
-        output_tokens=round(sum(size.output_tokens for size in sizes) / len(sizes)),
-    )
+def _part(low: float, high: float, share: float) -> float:
+    """Return the amount at a share of the way from one to another."""
+    return low + share * (high - low)
 
 
 def _seconds(size: Usage) -> float:

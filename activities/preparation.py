@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
-from activities.likely_use import LIMITS_ADVICE, MEASURED, likely_run, limits_too_low, run_without_gaps
+from activities.likely_use import LIMITS_ADVICE, likely_run, likely_source, limits_too_low, run_without_gaps
 from contracts import failures, presets
 from contracts.outcome import Usage
 from contracts.parse_request import SPECIAL_LIMITS, strategy_problems
@@ -400,7 +400,7 @@ def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguratio
         likely_minutes=round(min(likely.seconds, limits.deadline_seconds) / 60, 1),
         least_calls=round(least.calls),
         least_usd=round(least_usd + search_usd * least.searches, 4),
-        measured=resolved.strategy in MEASURED,
+        source=likely_source(resolved),
         unpriced=unpriced,
         cap_usd=limits.max_cost_usd,
         cap_calls=limits.max_model_calls,

@@ -1,22 +1,22 @@
 """What runs spend of their limit of costs before they say that it was reached: `python -m benchmarks.caps`.
 
 Whole runs in one process, over pages of a made-up subject of which every analysis leaves a gap, so that a run ends when
-its money does. Each call has the size of a call of a strong language model in a run of the product: `call_sizes.json`
-has input and output tokens by role, in the order of the calls, four characters of a prompt and 3.6 of an answer to a
-token. An estimate of a prompt is a sixth higher, as those of the product are.
+its money does. Each call has the size of a call of a real language model in a run of the product: `real_runs.json` has
+input and output tokens by role, in the order of the calls. An estimate of a prompt is a sixth higher, as those of the
+product are.
 """
 
 import argparse
 import asyncio
-import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, cycle
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.real_runs import Sizes, recorded_sizes
 from contracts.outcome import Usage
 from contracts.resolved import ModelPrice
 from contracts.roles import AnalyzerAnswer, ProposedGap
@@ -33,12 +33,9 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import load_strategy
 
-Sizes = Mapping[str, Sequence[tuple[int, int]]]
-"""Input and output tokens of calls in order, by role."""
-
 CAPS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 5.0)
 STRATEGIES: Final = ("supervisor", "orchestrator", "reflective")
-RECORDED: Final[Mapping[str, Sizes]] = json.loads(Path(__file__).with_name("call_sizes.json").read_text("utf-8"))
+RECORDED: Final = recorded_sizes()
 OTHER_ROLES: Final = ((2_000, 300),)
 """For roles of which no call was recorded in any run."""
 LEAST_PROMPT: Final = 0.4
@@ -52,7 +49,7 @@ PRICES: Final = {
 """List prices of the models whose calls were recorded."""
 CACHE_WRITES: Final = 1.25
 """A reservation counts with the price of input that is written to an endpoint's cache."""
-WRITERS: Final = {"synthesizer": "rewords", "checker": "believing"}
+WRITERS: Final = {"synthesizer": "rewords", "reporter": "rewords", "checker": "believing"}
 """Rules settle no statement of these writers, as they settle few of a model's own words."""
 REASONING_TOKENS: Final = 4_000
 """That the models may use besides their answers."""

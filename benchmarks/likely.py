@@ -1,11 +1,14 @@
 """What a run likely uses, by strategy and depth: `python -m benchmarks.likely [--strategy S] [--write]`.
 
-Whole runs in one process over made-up pages of 15,000 characters, in two worlds: pages that leave no gap, which is the
-least that a strategy does, and pages of which every analysis leaves gaps. The likely run is in the middle. Prompts are
-those of the product, counted by the fake endpoint; answers have the length that answers of a strong model had in
-recorded runs of the product (`call_sizes.json`), by role, as a share of what the role is expected to write. Strong
-models ask for more than fakes do: by as much as a recorded run made more calls, the world with gaps counts more.
-`--write` stores the table from which estimates are made.
+Figures come from runs that a real language model answered (`benchmarks.real_runs`). For strategies and depths without
+one, and for smaller requests, whole runs in one process show how these differ: over a few short pages; over pages of
+15,000 characters that leave no gap, which is the least that a strategy does; and over such pages of which every
+analysis leaves gaps. Prompts are those of the product, counted by the fake endpoint; answers have the length that
+answers of the role had in real runs, half of it over short pages.
+
+`--write` stores the table from which estimates are made; `--again` only brings real runs into the one that is stored.
+At its end stands how far the estimate is from each real run: one that is made without that run, where there are others
+of its strategy and depth.
 """
 
 import argparse
@@ -20,8 +23,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from activities.likely_use import CALL_SECONDS, TABLE, TOKENS_PER_SECOND
-from benchmarks.caps import RECORDED, WRITERS, new_gap
+from activities.likely_use import CALL_SECONDS, MEASURED, TABLE, TOKENS_PER_SECOND
+from benchmarks.caps import WRITERS, new_gap
+from benchmarks.real_runs import REAL_RUNS, RealRun, cost_of, likely_figures
 from contracts.outcome import Usage
 from contracts.request import Depth
 from contracts.roles import AnalyzerAnswer
@@ -37,32 +41,29 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import load_strategy
 
-PAGES: Final = 60
-PARAGRAPHS: Final = 24
+PAGES, PARAGRAPHS = 60, 24
+FEW_PAGES, FEW_PARAGRAPHS = 4, 1
+BRIEFER: Final = 0.5
+"""Length of answers over short pages, by those over long ones; no real run has shown it."""
+LARGEST_ERROR: Final = 2.0
+"""Factor by which an estimate may be wrong."""
 WINDOW: Final = 200_000
 DEPTHS: Final = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
-RECORDED_CALLS: Final = {
-    ("supervisor", Depth.MEDIUM): 36,
-    ("reflective", Depth.MEDIUM): 39,
-    ("orchestrator", Depth.MEDIUM): 46,
-    ("recursive", Depth.LIGHT): 71,
-}
-"""Model calls of runs with a strong model over the manuals of PostgreSQL and SQLite; `supervisor`: the mean of two."""
 NEW_GAPS: Final = 3
 LATENCY: Final = 0.02
 """Seconds of a call here, so that the order of calls shows which of them waited for which."""
 ROLES: Final = {role.name: role for role in declared_roles()}
 LENGTHS: Final = defaultdict[str, list[int]](list)
 """Tokens of recorded answers by role."""
-for recorded in RECORDED.values():
-    for name, recorded_calls in recorded.items():
-        LENGTHS[name] += [tokens_out for _, tokens_out in recorded_calls]
+for real_run in REAL_RUNS:
+    for name, real_calls in real_run.roles.items() if real_run.reads_pages else ():
+        LENGTHS[name] += [tokens_out for _, tokens_out in real_calls]
 SHARES: Final = {
     name: statistics.mean(lengths) / ROLES[name].expected_output_tokens for name, lengths in LENGTHS.items()
 }
-"""Mean length of recorded answers, by role, divided by the length expected of the role."""
+"""Mean length of answers in real runs, by role, divided by the length expected of the role."""
 OTHER_SHARE: Final = round(statistics.median(SHARES.values()), 2)
-"""For roles of which no call was recorded."""
+"""For roles that no real run has called."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,8 @@ class MeasuringEngine:
 
     kind, paid = EngineKind.MODEL, True
 
-    def __init__(self, inner: Engine, *, with_gaps: bool) -> None:
-        self._inner, self._with_gaps = inner, with_gaps
+    def __init__(self, inner: Engine, *, with_gaps: bool, briefer: float = 1.0) -> None:
+        self._inner, self._with_gaps, self._briefer = inner, with_gaps, briefer
         self.calls: list[Call] = []
         self._gaps = 0
 
@@ -97,7 +98,7 @@ class MeasuringEngine:
             gaps = [new_gap(self._gaps + number) for number in range(1, count + 1)]
             self._gaps += count
             content = content.model_copy(update={"gaps": gaps})
-        tokens_out = int(SHARES.get(role.name, OTHER_SHARE) * role.expected_output_tokens)
+        tokens_out = int(self._briefer * SHARES.get(role.name, OTHER_SHARE) * role.expected_output_tokens)
         self.calls.append(Call(role.name, started, time.monotonic(), answer.usage.input_tokens, tokens_out))
         usage = Usage(model_calls=1, input_tokens=answer.usage.input_tokens, output_tokens=tokens_out)
         return replace(answer, content=content, usage=usage)
@@ -107,14 +108,19 @@ class MeasuringEngine:
         await self._inner.close()
 
 
-async def run_once(strategy: str, depth: Depth, *, with_gaps: bool, **fields: Any) -> dict[str, Any]:
+async def run_once(
+    strategy: str, depth: Depth, *, with_gaps: bool = False, few: bool = False, **fields: Any
+) -> dict[str, Any]:
     """Conduct one run without limits of costs, and return what it used."""
     documents = many_pages.files(PAGES, paragraphs=PARAGRAPHS)
+    if few:
+        documents = many_pages.files(FEW_PAGES, paragraphs=FEW_PARAGRAPHS)
     request = {"query": many_pages.QUESTION, "strategy": strategy, "depth": depth.value, "gates": {"approve": "none"}}
     with tempfile.TemporaryDirectory() as folder:
         async with MessagesApi(by_role=WRITERS) as api:
             world = model_world(Path(folder), api.base_url, MemoryCorpus(documents), window=WINDOW)
-            engine = MeasuringEngine(world.engines[EngineKind.MODEL], with_gaps=with_gaps)
+            inner, briefer = world.engines[EngineKind.MODEL], BRIEFER if few else 1.0
+            engine = MeasuringEngine(inner, with_gaps=with_gaps, briefer=briefer)
             world.engines[EngineKind.MODEL] = engine
             state = await begin(world, **(request | fields))
             await Driver(ResearchRun(state, Inbox(), world.host()), load_strategy(strategy)).conduct()
@@ -137,21 +143,6 @@ async def run_once(strategy: str, depth: Depth, *, with_gaps: bool, **fields: An
     }
 
 
-def lifted(run: dict[str, Any], factor: float) -> dict[str, Any]:
-    """Return a run with so many times the calls and seconds; roles that are called once stay so."""
-    roles = {
-        name: [count if count == 1 else round(count * factor), tokens_in, tokens_out]
-        for name, (count, tokens_in, tokens_out) in run["roles"].items()
-    }
-    return run | {"roles": roles, "seconds": round(run["seconds"] * factor)}
-
-
-def factor_of(run: dict[str, Any], recorded: int) -> float:
-    """Return by how much the calls of roles that are called repeatedly were more in a recorded run; at least 1."""
-    once = sum(count for count, _, _ in run["roles"].values() if count == 1)
-    return max(1.0, (recorded - once) / max(1, _calls(run) - once))
-
-
 def longest_chain(calls: Sequence[Call]) -> list[Call]:
     """Return calls from the last one back, each the latest to end before the next one began."""
     chain = [max(calls, key=lambda call: call.ended)]
@@ -160,14 +151,48 @@ def longest_chain(calls: Sequence[Call]) -> list[Call]:
     return chain[::-1]
 
 
+@dataclass(frozen=True)
+class Compared:
+    """An estimate beside a real run: calls, tokens and US dollars of both, or calls alone."""
+
+    run: RealRun
+    alone: bool
+    """True if the estimate is made without the run."""
+    estimated: tuple[float, float, float]
+    real: tuple[float, float, float]
+
+    def error_factors(self) -> list[float]:
+        """Return by which factor each known figure is wrong; 1 is right."""
+        pairs = [pair for pair in zip(self.estimated, self.real, strict=True) if pair[1]]
+        return [max(pair) / min(pair) for pair in pairs]
+
+    @property
+    def is_right(self) -> bool:
+        """Return true if no figure is wrong by more than `LARGEST_ERROR`."""
+        return max(self.error_factors()) <= LARGEST_ERROR
+
+
+def compare(table: dict[str, Any]) -> list[Compared]:
+    """Compare the likely figures with every real run."""
+    compared = []
+    for run in REAL_RUNS:
+        place = (run.strategy, run.depth, run.reads)
+        alone = sum((one.strategy, one.depth, one.reads) == place for one in REAL_RUNS) > 1
+        others = [one for one in REAL_RUNS if not (alone and one is run)]
+        figures = likely_figures(table["runs"], others)[run.strategy][run.depth]
+        real = (float(run.calls), float(run.tokens), run.usd or 0.0)
+        compared.append(Compared(run, alone, cost_of(figures), real))
+    return compared
+
+
 def as_text(table: dict[str, Any]) -> str:
     """Write a table as JSON with a line for each run."""
     strategies = []
     for name, depths in table["runs"].items():
         lines = []
-        for depth, both in depths.items():
-            least, most = (json.dumps(both[which]) for which in ("least", "most"))
-            lines.append(f'   {json.dumps(depth)}: {{\n    "least": {least},\n    "most": {most}\n   }}')
+        for depth, kinds in depths.items():
+            runs = ",\n".join(f"    {json.dumps(kind)}: {json.dumps(run)}" for kind, run in kinds.items())
+            lines.append(f"   {json.dumps(depth)}: {{\n{runs}\n   }}")
         strategies.append(f"  {json.dumps(name)}: {{\n" + ",\n".join(lines) + "\n  }")
     return f'{{\n "source": {json.dumps(table["source"])},\n "runs": {{\n' + ",\n".join(strategies) + "\n }\n}\n"
 
@@ -176,38 +201,68 @@ def _mean(numbers: Sequence[int]) -> int:
     return round(statistics.mean(numbers))
 
 
-def _calls(run: dict[str, Any]) -> int:
-    return sum(count for count, _, _ in run["roles"].values())
+async def measure(strategies: Sequence[str], table: dict[str, Any]) -> None:
+    """Conduct the runs with fakes of some strategies, and write what they used into the table."""
+    MEASURED.clear()  # nobody looks at the estimates of these runs
+    for name in strategies:
+        for depth in DEPTHS:
+            kinds = {
+                "few": await run_once(name, depth, few=True),
+                "least": await run_once(name, depth),
+                "most": await run_once(name, depth, with_gaps=True),
+            }
+            table.setdefault("runs", {}).setdefault(name, {})[depth.value] = kinds
 
 
-def _tokens(run: dict[str, Any]) -> int:
-    return sum(count * (tokens_in + tokens_out) for count, tokens_in, tokens_out in run["roles"].values())
+def print_table(table: dict[str, Any]) -> None:
+    """Print the likely figures beside those of runs with fakes."""
+    print("| strategy | depth | fakes: calls over few pages, without gaps, with gaps | likely: calls | tokens | USD "
+          "| in a row | minutes | source |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, depths in table["runs"].items():
+        for depth, kinds in depths.items():
+            fakes = ", ".join(f"{cost_of(kinds[kind])[0]:.0f}" for kind in ("few", "least", "most"))
+            likely = kinds["likely"]
+            calls, tokens, usd = cost_of(likely)
+            row = (name, depth, fakes, f"{calls:.0f}", f"{tokens:,.0f}", f"{usd:.2f}", str(likely["in_a_row"]))
+            print(f"| {' | '.join(row)} | {likely['seconds'] / 60:.1f} | {likely['source']} |")
+
+
+def print_comparison(compared: Sequence[Compared]) -> None:
+    """Print every real run beside its estimate."""
+    head = ("real run", "reads", "estimated without it", "calls, likely", "tokens, likely", "USD, likely", "wrong by")
+    print(f"\n| {' | '.join(head)} |")
+    print("|---|---|---|---|---|---|---|")
+    for one in compared:
+        forms = (".0f", ",.0f", ".2f")
+        figures = zip(one.real, one.estimated, forms, strict=True)
+        pairs = [f"{real:{form}}, {likely:{form}}" if real else "–" for real, likely, form in figures]
+        wrong = ", ".join(f"{factor:.2f}" for factor in one.error_factors())
+        alone = "yes" if one.alone else "no"
+        print(f"| {one.run.strategy}, {one.run.depth} | {one.run.reads} | {alone} | {' | '.join(pairs)} | {wrong} |")
+    right = sum(one.is_right for one in compared)
+    print(f"\nwithin a factor of {LARGEST_ERROR:g} in every figure: {right} of {len(compared)} real runs")
 
 
 async def main() -> None:
-    """Measure, print a table, and store it if asked."""
+    """Measure, print, and store the table if asked."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--strategy", help="this one alone")
+    parser.add_argument("--strategy", help="measure this one alone")
+    parser.add_argument("--again", action="store_true", help="measure nothing: derive the stored table again")
     parser.add_argument("--write", action="store_true", help="store the table from which estimates are made")
     given = parser.parse_args()
     table: dict[str, Any] = json.loads(TABLE.read_text("utf-8")) if TABLE.exists() else {}
     table["source"] = "python -m benchmarks.likely --write"
-    print("| strategy | depth | calls without gaps, with gaps | in a row | minutes | tokens |")
-    print("|---|---|---|---|---|---|")
-    for name in [strategy.name for strategy in list_selectable()] if given.strategy is None else [given.strategy]:
-        runs = {depth: [await run_once(name, depth, with_gaps=gaps) for gaps in (False, True)] for depth in DEPTHS}
-        recorded = [(depth, RECORDED_CALLS[name, depth]) for depth in DEPTHS if (name, depth) in RECORDED_CALLS]
-        factor = max([1.0, *(factor_of(runs[depth][1], calls) for depth, calls in recorded)])
-        for depth, (least, with_gaps) in runs.items():
-            most = lifted(with_gaps, factor)
-            table.setdefault("runs", {}).setdefault(name, {})[depth.value] = {"least": least, "most": most}
-            calls, tokens = ([count(run) for run in (least, most)] for count in (_calls, _tokens))
-            minutes = [f"{run['seconds'] / 60:.1f}" for run in (least, most)]
-            chains = [run["in_a_row"] for run in (least, most)]
-            row = (name, depth.value, *(f"{low}, {high}" for low, high in (calls, chains, minutes, tokens)))
-            print(f"| {' | '.join(row)} |", flush=True)
-            if given.write:
-                TABLE.write_text(as_text(table), "utf-8")
+    if not given.again:
+        names = [strategy.name for strategy in list_selectable()]
+        await measure(names if given.strategy is None else [given.strategy], table)
+    for name, depths in likely_figures(table["runs"], REAL_RUNS).items():
+        for depth, figures in depths.items():
+            table["runs"][name][depth]["likely"] = figures
+    print_table(table)
+    print_comparison(compare(table))
+    if given.write:
+        TABLE.write_text(as_text(table), "utf-8")
 
 
 if __name__ == "__main__":

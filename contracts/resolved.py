@@ -130,6 +130,8 @@ class CorpusSnapshot(Contract):
     title: str = ""
     digest: str = ""
     files: int = 0
+    size_bytes: int = 0
+    """Size of these files together; 0 if unknown."""
     skipped: int = 0
     indexed_at: str = ""
     authority: str = "high"
@@ -194,8 +196,8 @@ class Estimate(Contract):
     """Calls of a run that leaves no gap."""
     least_usd: float = 0.0
     """Cost of a run that leaves no gap, as far as prices are known."""
-    measured: bool = False
-    """True if the figures are those of measured runs of the strategy and depth, else of the calls that it declares."""
+    source: str = ""
+    """A clause that says what the likely figures are built from: real runs, and of which strategy and depth."""
     unpriced: list[str] = []
     """Models and search providers without a known price."""
     cap_usd: float | None = None
@@ -213,8 +215,8 @@ class Estimate(Contract):
             if self.likely_usd is None
             else f"{self.likely_usd:.2f} USD"
         )
-        source = "as measured runs of this strategy and depth" if self.measured else "by what the strategy declares"
-        return f"likely about {amounts}, {cost}{minutes if self.likely_calls else ''}, {source}; {self._limits()}"
+        source = f", {self.source}" if self.source and self.likely_calls else ""
+        return f"likely about {amounts}, {cost}{minutes if self.likely_calls else ''}{source}; {self._limits()}"
 
     def _limits(self) -> str:
         """Return the limits that end the run, and what has none."""

@@ -149,6 +149,7 @@ class IndexReader:
             digest=self.value("digest"),
             indexed_at=self.value("indexed_at"),
             files=self.documents(),
+            size_bytes=self._count("SELECT coalesce(sum(size), 0) FROM files WHERE document NOT NULL"),
             skipped=len(self.skipped()),
             overview=CorpusOverview.model_validate_json(self.value("overview") or "{}"),
         )
