@@ -27,6 +27,8 @@ TOKENS_PER_SECOND: Final = 70.0
 """Time until a model writes, and its speed: strong models write about 60 to 80 tokens a second."""
 UNCOUNTED_FILES: Final = 1
 """Of a corpus that is not indexed yet."""
+PASSED_BOUND: Final = 1.5
+"""Most calls of a role by those that its strategy declares at most: a real run checked half as much again."""
 PAGE_BYTES: Final = 15_000
 """Of a page in the runs of the table: analyses of real runs were shown 3,800 tokens of each page that they read."""
 
@@ -136,7 +138,7 @@ def _between(
         tokens_in, tokens_out = (_part(min(small[place], whole[place]), whole[place], text) for place in (1, 2))
         if role.name == ANALYZER.name:
             tokens_in = min(tokens_in, FIXED_INPUT_TOKENS + resolved.limits.analysis_tokens)
-        roles[role] = min(float(high), count), Usage(input_tokens=round(tokens_in), output_tokens=round(tokens_out))
+        roles[role] = min(PASSED_BOUND * high, count), Usage(input_tokens=round(tokens_in), output_tokens=round(tokens_out))
 
     def fitted(name: str) -> float:
         return _part(few[name], _part(min(least[name], likely[name]), likely[name], iterations), pages)

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from activities.likely_use import CALL_SECONDS, TOKENS_PER_SECOND
+from contracts.recursive_roles import EXTRACTOR, SCANNER
+from contracts.roles import ANALYZER
 from contracts.strategies import declared_roles
 from contracts.texts import plural
 from contracts.vocabulary import Tier
@@ -30,6 +32,8 @@ Table = Mapping[str, Mapping[str, Mapping[str, Any]]]
 FILE: Final = Path(__file__).with_name("real_runs.json")
 PRICES: Final = {Tier.SIMPLE: (1.0, 5.0), Tier.ANALYTICAL: (3.0, 15.0), Tier.COMPLEX: (3.0, 15.0)}
 """US dollars per million tokens of input and output of the models that answered."""
+READERS: Final = (EXTRACTOR.name, SCANNER.name)
+"""They read pages as an analyzer does."""
 TIERS: Final = {role.name: role.tier for role in declared_roles()}
 
 
@@ -122,13 +126,13 @@ def likely_figures(table: Table, runs: Sequence[RealRun]) -> dict[str, dict[str,
             same = [run for run in calls_only if run.depth == base]
             factor = ratios.calls
             if same:
-                factor = statistics.mean(run.calls for run in same) / _calls(made[strategy, base])
+                factor = _factor(made[strategy, base], statistics.mean(run.calls for run in same))
             figures = ratios.sized_run(fake, factor)
             source = f"scaled from runs of {' and '.join(sorted({run.strategy for run in sized}))} with a real model"
             if same:
                 where = "at this depth" if depth == base else f"at {base} depth"
                 calls = f"calls scaled from {plural(len(same), 'run')} with a real model {where} of an earlier version"
-                source = f"{calls}, their sizes from other strategies"
+                source = f"{calls}, sizes from other strategies"
         likely.setdefault(strategy, {})[depth] = _rounded(figures) | {"source": source}
     return likely
 
@@ -171,7 +175,10 @@ class _Ratios:
             self._output[name] = statistics.mean(outputs)
             if shared:
                 self._input[name] = _typical(_mean(calls, 0) / size[1] for calls, size in shared)
-        self._other_input = _typical(self._input.values())
+        for name in READERS:
+            self._input.setdefault(name, self._input[ANALYZER.name])
+        self._other_input = statistics.median(self._input.values())
+        self._counts = {name: statistics.mean(len(run.roles.get(name, ())) for run in runs) for name in names}
         self._closing = {
             name: [
                 statistics.mean(len(run.roles.get(name, ())) for run in runs),
@@ -185,14 +192,13 @@ class _Ratios:
 
     def sized_run(self, fake: Mapping[str, Any], factor: float) -> dict[str, Any]:
         """Return a run of fakes with so many times its calls, which have the sizes of real ones."""
-        roles = {
-            name: [
-                count * factor,
-                tokens_in * self._input.get(name, self._other_input),
-                self._output.get(name, tokens_out),
-            ]
-            for name, (count, tokens_in, tokens_out) in fake["roles"].items()
-        }
+        roles = {}
+        for name, (calls, tokens_in, tokens_out) in fake["roles"].items():
+            count = calls if calls <= 1 else calls * factor
+            ratio = self._input.get(name, self._other_input)
+            if 0 < self._counts.get(name, 0) < count:
+                ratio = max(1.0, ratio * self._counts[name] / count)  # more calls share the same findings
+            roles[name] = [count, tokens_in * ratio, self._output.get(name, tokens_out)]
         return {**fake, "roles": roles | self._closing, "seconds": fake["seconds"] * self._seconds}
 
 
@@ -222,6 +228,12 @@ def _scaled_run(real: Mapping[str, Any], beside: Mapping[str, Any], fake: Mappin
     roles = {name: [scaled(name, 0), scaled(name, 1), real["roles"][name][2]] for name in real["roles"]}
     figures = ("in_a_row", "seconds", "searches", "pages")
     return {name: real[name] * fake[name] / beside[name] for name in figures} | {"roles": roles}
+
+
+def _factor(fake: Mapping[str, Any], calls: float) -> float:
+    """Return by how much the calls of roles that are called repeatedly must be more, for so many calls in all."""
+    once = sum(count for count, _, _ in fake["roles"].values() if count <= 1)
+    return (calls - once) / max(1.0, _calls(fake) - once)
 
 
 def _rounded(run: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from benchmarks.waiting import TREE_REQUEST, nine_nodes
 from client.handle import ResearchClient
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
+from contracts.resolved import Estimate
 from contracts.strategies import declared_roles
 from tests.acceptance.topology import Topology, topology
 from tests.fakes import library_work, many_pages
@@ -35,7 +36,8 @@ RULES = {"query": QUESTION, "corpus": "documents", "gates": {"think": "rules"}}
 
 
 _PREVIEWS = count(1)
-LARGE_WINDOW = "[models.endpoints.default]\nwindow = 200000\n"
+PRICED = '[models.prices."test-model"]\ninput = 3.0\noutput = 15.0\n'
+LARGE_WINDOW = f"{PRICED}[models.endpoints.default]\nwindow = 200000\n"
 """For the conversation of an agent that reads twenty pages."""
 LIVING_QUERIES = (
     many_pages.QUESTION,
@@ -69,14 +71,15 @@ class Measured:
     path: list[Step]
     events: int
     bytes: int
-    calls: int = 0
-    """Model calls of the run and its agents."""
-    likely_calls: float = 0.0
-    """As estimated before the run; 0 without a model."""
+    used: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Model calls, tokens and US dollars of the run and its agents."""
+    likely: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """The same as estimated before the run; 0 without a model."""
 
     def error_factor(self) -> float:
-        """Return by which factor the estimate of calls is wrong; 1 is right."""
-        return max(self.calls, self.likely_calls) / max(1.0, min(self.calls, self.likely_calls))
+        """Return by which factor the most mistaken figure of the estimate is wrong; 1 is right."""
+        pairs = zip(self.used, self.likely, strict=True)
+        return max(max(pair) / max(1e-9, min(pair)) for pair in pairs)
 
     def overhead(self, call_seconds: float) -> float:
         """Seconds per critical step that neither a model call nor a local activity's own work explains."""
@@ -90,7 +93,7 @@ class Measured:
 
 
 async def measure(
-    handle: WorkflowHandle[Any, ResearchResult], client: Client | None = None, *, likely_calls: float = 0.0
+    handle: WorkflowHandle[Any, ResearchResult], client: Client | None = None, *, likely: Estimate | None = None
 ) -> Measured:
     """Read a closed run's history; with a client the calls of its agents, and of theirs, count as steps, too."""
     steps, agents, events, seconds = await _steps_of(handle)
@@ -99,15 +102,19 @@ async def measure(
         steps, agents = [*steps, *of_agent], [*agents, *below]
     description = await handle.describe()
     size = description.raw_description.workflow_execution_info.history_size_bytes
-    calls = sum(step.name in MODEL_ACTIVITIES for step in steps)
-    return Measured(seconds, critical_path(steps), events, size, calls, likely_calls)
+    usage = (await handle.result()).usage
+    used = (float(usage.model_calls), float(usage.tokens), usage.known_cost_usd)
+    estimated = (0.0, 0.0, 0.0)
+    if likely is not None:
+        estimated = (likely.likely_calls, likely.likely_tokens, likely.likely_usd or 0.0)
+    return Measured(seconds, critical_path(steps), events, size, used, estimated)
 
 
-async def likely_calls(client: Client, request: dict[str, Any]) -> float:
-    """Return the calls that the workers announce before a run; 0 for one without a model."""
+async def estimate(client: Client, request: dict[str, Any]) -> Estimate | None:
+    """Return what the workers announce before a run; None for one without a model."""
     number = next(_PREVIEWS)
     resolved = await ResearchClient(client).preview(ResearchRequest.model_validate(request), f"r-preview-{number}")
-    return 0.0 if resolved.estimate is None else resolved.estimate.likely_calls
+    return resolved.estimate
 
 
 async def _steps_of(handle: WorkflowHandle[Any, Any]) -> tuple[list[Step], list[str], int, float]:
@@ -156,13 +163,13 @@ async def deployed(made: Topology) -> None:
 async def single(call: float, request: dict[str, Any], scenario: str = "good") -> Measured:
     """One run alone."""
     with tempfile.TemporaryDirectory() as folder:
-        async with topology(Path(folder), call, scenario) as made:
+        async with topology(Path(folder), call, scenario, PRICED) as made:
             await deployed(made)
             client = await made.client()
-            likely = await likely_calls(client, request)
+            likely = await estimate(client, request)
             handle = await start(client, request)
             await handle.result()
-            return await measure(handle, client, likely_calls=likely)
+            return await measure(handle, client, likely=likely)
 
 
 async def living(call: float, pages: int = 20) -> tuple[Measured, str]:
@@ -175,7 +182,7 @@ async def living(call: float, pages: int = 20) -> tuple[Measured, str]:
             limits = {"max_sources_per_query": 10}  # a corpus gives twice as many hits
             request = {"query": many_pages.QUESTION, "corpus": "documents", "strategy": "living", "limits": limits}
             client = await made.client()
-            likely = await likely_calls(client, request)
+            likely = await estimate(client, request)
             handle = await ResearchClient(client).start(request, "r-living")
             run = client.get_workflow_handle("r-living")
             await until(run, lambda known: known.status == "awaiting_approval")
@@ -183,17 +190,17 @@ async def living(call: float, pages: int = 20) -> tuple[Measured, str]:
             await handle.approve_plan(2)
             read = (await handle.result()).counts.sources
             updates = [event async for event in handle.follow() if event.type == "report.updated"]
-            return await measure(run, likely_calls=likely), f"{read} pages, {len(updates) - 1} updates"
+            return await measure(run, likely=likely), f"{read} pages, {len(updates) - 1} updates"
 
 
 async def tree(call: float) -> tuple[Measured, str]:
     """One run of `recursive` with nine executors and twenty-four leaves, and the largest history of an executor."""
     library_work.tree = nine_nodes
     with tempfile.TemporaryDirectory() as folder:
-        async with topology(Path(folder), call) as made:
+        async with topology(Path(folder), call, configuration=PRICED) as made:
             await deployed(made)
             client = await made.client()
-            likely = await likely_calls(client, TREE_REQUEST)
+            likely = await estimate(client, TREE_REQUEST)
             run = await start(client, TREE_REQUEST)
             await run.result()
             sizes, waiting = list[int](), [run.id]
@@ -203,24 +210,24 @@ async def tree(call: float) -> tuple[Measured, str]:
                 sizes.append((await handle.describe()).raw_description.workflow_execution_info.history_size_bytes)
             text = f"{len(sizes) - 1} executors, {made.model.counts()['extractor']} leaves"
             text = f"{text}, histories of executors of {max(sizes[1:]) / 1000:.0f} kB at most"
-            return await measure(run, client, likely_calls=likely), text
+            return await measure(run, client, likely=likely), text
 
 
 async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
     """Runs at once: each one's figures, worker CPU seconds per run, and megabytes per waiting run."""
     with tempfile.TemporaryDirectory() as folder:
-        async with topology(Path(folder), call) as made:
+        async with topology(Path(folder), call, configuration=PRICED) as made:
             await deployed(made)
             pid = made.worker_pids()[0]
             client = await made.client()
             cpu, memory = cpu_seconds(pid), megabytes(pid)
-            likely = await likely_calls(client, RULES)
+            likely = await estimate(client, RULES)
             handles = [await start(client, RULES) for _ in range(runs)]
             await asyncio.sleep(call / 2)
             waiting = (megabytes(pid) - memory) / runs
             await asyncio.gather(*(handle.result() for handle in handles))
             used = (cpu_seconds(pid) - cpu) / runs
-            return [await measure(handle, likely_calls=likely) for handle in handles], used, waiting
+            return [await measure(handle, likely=likely) for handle in handles], used, waiting
 
 
 async def main() -> None:
@@ -230,8 +237,9 @@ async def main() -> None:
     parser.add_argument("--call", type=float, default=8.0, help="seconds that a model call takes with many runs")
     given = parser.parse_args()
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, dev server: one SQLite file, WAL, synchronous=normal\n")
-    print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB | calls, likely |")
-    print("|---|---|---|---|---|---|---|---|")
+    print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB "
+          "| calls, likely | tokens, likely | USD, likely |")  # fmt: skip
+    print("|---|---|---|---|---|---|---|---|---|---|")
     done_runs = list[Measured]()
     extractive = await single(0.0, RULES | {"engine": "extractive"})
     row("one run, extractive", extractive, 0.0)
@@ -259,15 +267,18 @@ async def main() -> None:
 
     done_runs.append(measured[0])  # the others are alike
     right = sum(run.error_factor() <= LARGEST_ERROR for run in done_runs)
-    print(f"calls within a factor of {LARGEST_ERROR:g} of the estimate: {right} of {len(done_runs)} kinds of runs")
+    within = f"calls, tokens and dollars within a factor of {LARGEST_ERROR:g} of the estimate"
+    print(f"{within}: {right} of {len(done_runs)} kinds of runs")
 
 
 def row(what: str, item: Measured, call: float) -> None:
     """One line of the table."""
     efficiency = f"{item.efficiency(call):.3f}" if call else "–"
+    figures = zip(item.used, item.likely, (".0f", ",.0f", ".3f"), strict=True)
+    pairs = [f"{used:{form}}, {likely:{form}}" for used, likely, form in figures]
     print(
         f"| {what} | {item.wall:.2f} | {len(item.path)} | {item.overhead(call) * 1000:.0f} | {efficiency} "
-        f"| {item.events} | {item.bytes / 1000:.0f} | {item.calls}, {item.likely_calls:.0f} |",
+        f"| {item.events} | {item.bytes / 1000:.0f} | {' | '.join(pairs)} |",
         flush=True,
     )
 

@@ -214,16 +214,17 @@ def likely_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], reaso
     return max(least, math.ceil(_usual_output(role, seen) * (1 + margin)))
 
 
-def _usual_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes]) -> float:
+def _usual_output(role: RoleSpec[Any, Any], seen: Mapping[str, CallSizes], excess: int | None = None) -> float:
     """Return the longest answer of a role so far; for a role without calls its expected one, as brief as others were.
 
-    What others wrote beyond what was expected of them is added: a model that reasons does so for every role.
+    `excess` is added, what others wrote beyond what was expected of them; None: the most of any of them.
     """
     own = seen.get(role.name)
     if own is not None:
         return role.expected_output_tokens * own.output_share
     share = min(1.0, max(sizes.output_share for sizes in seen.values()))
-    return role.expected_output_tokens * share + max(sizes.excess_tokens for sizes in seen.values())
+    most = max(sizes.excess_tokens for sizes in seen.values())
+    return role.expected_output_tokens * share + (most if excess is None else excess)
 
 
 def likely_report(findings: int, seen: Mapping[str, CallSizes], reasoning_tokens: int | None) -> Usage:
@@ -271,7 +272,9 @@ def _later_call(
     likely = likely_call(role, bound, seen, reasoning_tokens)
     if not seen:
         return likely
-    output = math.ceil(_usual_output(role, seen) * (1 + RESERVE_MARGIN))
+    # A model that reasons does so for every role; an answer that was longer for its own reasons says nothing here.
+    excess = min(sizes.excess_tokens for sizes in seen.values())
+    output = math.ceil(_usual_output(role, seen, excess) * (1 + RESERVE_MARGIN))
     return likely.model_copy(update={"output_tokens": min(likely.output_tokens, max(MIN_OUTPUT_TOKENS, output))})
 
 
