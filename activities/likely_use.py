@@ -138,7 +138,10 @@ def _between(
         tokens_in, tokens_out = (_part(min(small[place], whole[place]), whole[place], text) for place in (1, 2))
         if role.name == ANALYZER.name:
             tokens_in = min(tokens_in, FIXED_INPUT_TOKENS + resolved.limits.analysis_tokens)
-        roles[role] = min(PASSED_BOUND * high, count), Usage(input_tokens=round(tokens_in), output_tokens=round(tokens_out))
+        roles[role] = (
+            min(PASSED_BOUND * high, count),
+            Usage(input_tokens=round(tokens_in), output_tokens=round(tokens_out)),
+        )
 
     def fitted(name: str) -> float:
         return _part(few[name], _part(min(least[name], likely[name]), likely[name], iterations), pages)
@@ -149,7 +152,8 @@ def _between(
 def _share_of_pages(resolved: ResolvedResearch) -> float:
     """Return the pages that there are to read, divided by those that the likely run reads; at most 1."""
     pages, corpus = resolved.limits.max_sources, resolved.corpus
-    if corpus is not None and corpus.files > UNCOUNTED_FILES and not resolved.web:
+    is_counted = corpus is not None and (corpus.size_bytes > 0 or corpus.files > UNCOUNTED_FILES)
+    if corpus is not None and is_counted and not resolved.web:
         pages = min(pages, corpus.files)
     return min(1.0, pages / max(1, _likely_pages(resolved)))
 

@@ -73,13 +73,18 @@ class RecordsActivities:
 
     @activity.defn(name=activities.PREVIEW_RESEARCH.name)
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
-        """Resolve the request as `prepare_research` would, without storing it or counting the files of its corpus."""
+        """Resolve the request as `prepare_research` would, without storing it or reading the files of its corpus."""
         async with attempt(RECORDS, handles_text=False):
             parsed = _parse(request.request_json)
             if parsed.continue_from:
                 stored = (await self._load_run(request.research_id, parsed))[1]
                 return resolve_again(stored, parsed, self.configuration).model_copy(update={"canary": ""})
-            corpus = CorpusSnapshot(name=parsed.corpus, files=1) if parsed.corpus else None
+            corpus = None
+            if parsed.corpus:
+                corpus = CorpusSnapshot(name=parsed.corpus, files=1)
+                with suppress(CorpusUnknown):
+                    indexed = await self.corpora.describe(parsed.corpus)
+                    corpus = indexed if indexed.indexed_at and indexed.files else corpus
             return resolve(request.research_id, parsed, self.configuration, corpus, search_attributes=False)
 
     @activity.defn(name=activities.DESCRIBE_RESEARCH.name)

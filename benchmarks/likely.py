@@ -4,7 +4,7 @@ Figures come from runs that a real language model answered (`benchmarks.real_run
 one, and for smaller requests, whole runs in one process show how these differ: over a few short pages; over pages of
 15,000 characters that leave no gap, which is the least that a strategy does; and over such pages of which every
 analysis leaves gaps. Prompts are those of the product, counted by the fake endpoint; answers have the length that
-answers of the role had in real runs, half of it over short pages.
+answers of the role had in real runs, a third of it over short pages.
 
 `--write` stores the table from which estimates are made; `--again` only brings real runs into the one that is stored.
 At its end stands how far the estimate is from each real run: one that is made without that run, where there are others
@@ -43,7 +43,7 @@ from workflows.strategies import load_strategy
 
 PAGES, PARAGRAPHS = 60, 24
 FEW_PAGES, FEW_PARAGRAPHS = 4, 1
-BRIEFER: Final = 0.5
+BRIEFER: Final = 0.35
 """Length of answers over short pages, by those over long ones; no real run has shown it."""
 LARGEST_ERROR: Final = 2.0
 """Factor by which an estimate may be wrong."""

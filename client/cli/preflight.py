@@ -28,6 +28,7 @@ from contracts.request import ResearchRequest
 from contracts.resolved import CorpusSnapshot, EffectiveLimits, ResolvedResearch
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, Outcome, StopReason
+from providers.errors import CorpusUnknown
 from providers.models.endpoints import split_name
 from providers.search.availability import probe_address
 from workers.resolution_inputs import configuration_of
@@ -151,7 +152,8 @@ async def preflight(
     elif others:
         resolved = await _ask_workers(context, request, options, run)
     elif works or options.dry_run:
-        resolved = resolve_here(request, settings, stored, url_given=options.model_url is not None)
+        corpus = await _count_corpus(context, requested) if stored is None else None
+        resolved = resolve_here(request, settings, stored, corpus, url_given=options.model_url is not None)
         warnings = await require_endpoint(resolved, settings)
     else:
         return True  # it is not known yet what the run will use
@@ -242,17 +244,36 @@ async def _ask_workers(
 # --- resolving ---------------------------------------------------------------------------------------------------
 
 
+async def _count_corpus(context: CommandContext, requested: RequestedRun) -> CorpusSnapshot | None:
+    """Return how much a run has to read, for its estimate; what is not known here counts as one file."""
+    name = requested.request.corpus
+    if not name:
+        return None
+    uncounted = CorpusSnapshot(name=name, files=1)
+    try:
+        counted = await (await context.stores.corpora()).count(name, requested.folder)
+    except CorpusUnknown:
+        return uncounted
+    return counted if counted.files else uncounted
+
+
 def resolve_here(
-    request: ResearchRequest, settings: Settings, stored: ResolvedResearch | None = None, *, url_given: bool = False
+    request: ResearchRequest,
+    settings: Settings,
+    stored: ResolvedResearch | None = None,
+    corpus: CorpusSnapshot | None = None,
+    *,
+    url_given: bool = False,
 ) -> ResolvedResearch:
-    """Resolve a request, or resolve that of a resumed run again. Raises `CommandError`.
+    """Resolve a request over a corpus, or resolve that of a resumed run again. Raises `CommandError`.
 
     A resumed run sends its passages to no new host, unless `--model-url` names it.
     """
     try:
         if stored is None:
-            corpus = request.corpus and CorpusSnapshot(name=request.corpus, files=1)  # counted by the index
-            return resolve("not-started", request, configuration_of(settings), corpus or None, search_attributes=False)
+            if corpus is None and request.corpus:
+                corpus = CorpusSnapshot(name=request.corpus, files=1)
+            return resolve("not-started", request, configuration_of(settings), corpus, search_attributes=False)
         if stored.engine is EngineKind.MODEL and request.engine != "extractive" and not url_given:
             _require_known_host(stored, settings)
         return resolve_again(stored, request, configuration_of(settings))

@@ -161,6 +161,17 @@ class CorpusLibrary:
         definition = self.definition(name)
         return await look_up(self.index_path(name), lambda index: index.snapshot(definition), definition.snapshot())
 
+    async def count(self, name: str, folder: Path | None = None) -> CorpusSnapshot:
+        """Return how much there is to read, without reading it: as indexed, else the files of the folder.
+
+        `folder` is that of a corpus that is not registered yet. Raises `CorpusUnknown`.
+        """
+        definition = self.definition(name) if folder is None else CorpusDefinition(name=name, path=folder)
+        if folder is None and (indexed := await self.describe(name)).indexed_at:
+            return indexed
+        files, _ = await asyncio.to_thread(scan_folder, definition.path, definition.selects)
+        return definition.snapshot(files=len(files), size_bytes=sum(file.size for file in files))
+
     async def closest_titles(self, name: str, question: str, limit: int) -> list[str]:
         """Return the titles of the documents that fit a question best, best first, each with its path in brackets.
 

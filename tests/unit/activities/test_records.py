@@ -89,6 +89,19 @@ async def test_a_run_with_a_model_names_the_documents_that_fit_its_question(tmp_
     await world.close()
 
 
+async def test_a_preview_counts_what_is_indexed(tmp_path: Path) -> None:
+    """So its estimate follows the documents; a corpus without an index counts as one file of unknown size."""
+    corpus = MemoryCorpus({"vacuum.md": "# Vacuum\n\nIt freezes.", "locks.md": "# Locks\n\nThey wait."})
+    world = model_world(tmp_path, "http://127.0.0.1:9", corpus)
+    previewed = await Records(world).call("preview_research", prepare())
+    assert previewed.corpus.files == 2
+    assert "less for what it searches" in previewed.estimate.source
+    unknown = await Records(world).call("preview_research", prepare(corpus="another"))
+    assert (unknown.corpus.files, unknown.corpus.size_bytes) == (1, 0)
+    assert unknown.estimate.likely_calls > previewed.estimate.likely_calls
+    await world.close()
+
+
 # --- documents --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("size", "offset", "limit", "expected"),

@@ -1,6 +1,7 @@
 """Before a run: reachable services, the endpoints of a resumed run, the lines about egress, and the estimate."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,13 @@ class Workers:
         self.settings, self.theirs = settings, theirs
         self.identities = [f"records-1@elsewhere/{mark}" for mark in marks]
         self.previews = 0
+        self.stores = self
+
+    async def corpora(self) -> "Workers":
+        return self
+
+    async def count(self, name: str, folder: Path | None = None) -> CorpusSnapshot:
+        return CorpusSnapshot(name=name, files=1)
 
     async def running_client(self) -> "Workers | None":
         return self if self.theirs else None

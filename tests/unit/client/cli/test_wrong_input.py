@@ -116,3 +116,17 @@ def test_a_dry_run_starts_nothing(folder: Path, endpoint: str) -> None:
     assert document["request"]["exclude"] == ["example.com", "MySQL"]
     assert (document["engine"], document["estimate"]["likely_usd"]) == ("model", None)
     assert not (folder / "home" / "engine").exists()
+
+
+def test_an_estimate_follows_the_files_of_the_folder(folder: Path, endpoint: str) -> None:
+    """They are counted before anything is read; a folder of hundreds of pages means a longer run."""
+    model = {"RESEARCH_MODEL": "unheard-of", "ANTHROPIC_BASE_URL": endpoint}
+
+    def tokens() -> float:
+        shown = json.loads(research(*RUN, "--dry-run", "--json", **model).stdout)
+        return float(shown["estimate"]["likely_tokens"])
+
+    few = tokens()
+    for number in range(300):
+        (folder / "manual" / f"page-{number}.md").write_text(f"# Page {number}\n\n" + "It rains on the roof. " * 800)
+    assert tokens() > 5 * few

@@ -88,6 +88,21 @@ async def test_a_corpus_says_what_is_in_it(library, folder):
     assert (await library.refresh("manual")).overview == (await library.describe("manual")).overview
 
 
+async def test_what_there_is_to_read_is_counted_before_it_is_read(library, folder):
+    """By names and sizes of the files before the first indexing, by the documents after it, also where none is registered."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix in (".md", ".html")]
+    size = sum(path.stat().st_size for path in files)
+    for counted in (await library.count("manual"), await library.count("new", folder)):
+        assert not counted.indexed_at
+        assert counted.files >= len(files)
+        assert counted.size_bytes >= size
+    snapshot = await library.refresh("manual")
+    assert await library.count("manual") == snapshot
+    assert snapshot.size_bytes == size
+    with pytest.raises(CorpusUnknown):
+        await library.count("x")
+
+
 async def test_titles_follow_the_question(library):
     """The document with the rarest words of the question comes first, with its path; others without any are left out."""
     await library.refresh("manual")
