@@ -37,6 +37,7 @@ from contracts.vocabulary import (
 )
 from tests.every_strategy.joined import undisturbed
 from tests.fakes import model_work, states
+from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.pauses import pause_after
 from tests.fakes.random_world import RandomWorld
 from tests.fakes.world import World, begin
@@ -642,3 +643,36 @@ def test_a_supervisor_sees_places_and_only_figures_that_say_something(is_one: bo
     assert ("high_confidence_count" in analyzed.metrics) is not is_one
     assert ("confidence" in analyzed.gate_needs) is not is_one
     assert ("quality" in gathered.gate_needs) is not is_one
+
+
+async def test_a_section_that_a_reader_names_is_read_in_the_next_iteration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second reading, which can ask for nothing more, names a section; without a word of the refiner it is read, and
+    the search engine is not asked again (C0-25).
+    """
+    parts = "\n\n".join(f"## Part {number}\n\n{'Vacuum and wraparound are old words. ' * 60}" for number in range(30))
+    pages = {f"{name}.md": f"# Page {name}\n\n{parts}" for name in "abc"}
+    sensible = model_work.analysis
+
+    def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, object]:
+        del with_gap
+        plain = model_work.unmarked(prompt)
+        hidden = [int(number) for number in re.findall(r"^(\d+)\. Part \d+", plain, re.MULTILINE)]
+        answer = sensible(prompt)
+        if "You have read other parts" in prompt:
+            gap = {"description": "What else it says.", "sub_query": 1, "in_sections": hidden[:1], "priority": 1}
+            return answer | {"gaps": [gap]}
+        return answer | {"gaps": [], "sections_wanted": hidden[-1:] if "were chosen" not in prompt else []}
+
+    monkeypatch.setattr(model_work, "analysis", analysis)
+    monkeypatch.setattr(model_work, "refinement", lambda _: {"gap_analysis": [], "iteration_recommendation": {}})
+    limits = {"max_iterations": 2, "analysis_tokens": 3_000}
+    trial = await undisturbed(tmp_path, "supervisor", "model", corpus=MemoryCorpus(pages), limits=limits)
+    state = trial.state
+    read = [query for query in state.plan.nodes if query.sections]
+    assert [query.text for query in read] == ["What else it says."]
+    assert state.iteration == 2
+    assert {query.iteration for query in state.searches()} == {1}
+    assert [gap.unread for gap in state.gaps if gap.description == "What else it says."] == [read[0].sections]
+    assert any("were chosen because they may answer" in request.prompt for request in trial.api.requests)
