@@ -115,7 +115,7 @@ class TaskResult(CompactModel):
     """Result of one agent, whether it finished or not; its findings, sources and gaps are in the run's state."""
 
     stop_reason: StopReason
-    problem: str = ""
+    problem: Text = ""
     """Reason for an incomplete result, in one line; empty if the agent finished its work."""
     defects: list[Defect] = []
     """Unforeseen errors that ended it or its own agents."""
@@ -179,7 +179,7 @@ class AgentRequest(CompactModel):
     deadline_at: float = 0.0
     """Time by which the agent must return, in seconds since the epoch (workflow clock)."""
     approved_version: int | None = None
-    lost_providers: dict[str, str] = {}
+    lost_providers: dict[str, Text] = {}
     call_sizes: dict[str, CallSizes] = {}
     """The sizes of the run's calls by role so far."""
     packed_ledger: str = ""

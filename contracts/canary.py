@@ -9,11 +9,12 @@ from typing import Any, Final
 from urllib.parse import unquote_plus, urlsplit
 
 from contracts.addresses import normalize
+from contracts.sentences import Message
 from contracts.texts import shorten
 
 STEERED: Final = "the answer repeats the mark that must never be written: words from outside were followed as orders"
 """Problem reported to the repair call for an answer with the canary."""
-STEERED_NOTE: Final = "an answer of the model repeated its private mark: page text may have steered it"
+STEERED_NOTE: Final = Message("steered")
 """Note in the run's record."""
 MAX_QUERY_CHARACTERS: Final = 200
 MIN_FRAGMENT: Final = 20

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
+from contracts.sentences import Message
+
 # Failures that end a run (workflow level).
 INVALID_REQUEST: Final = "InvalidRequest"
 REFUSED: Final = "Refused"
@@ -58,17 +60,17 @@ TRANSIENT: Final = frozenset(
 """Transient failures. A workflow sees one only after the call's time is used up, so it means an outage."""
 
 EXPLANATIONS: Final[Mapping[str, str]] = {
-    INVALID_MODEL_OUTPUT: "the model's answer was unusable",
-    ANSWER_CUT: "the model's answer was cut off",
-    ANSWER_REFUSED: "the model declined to answer",
-    MODEL_REJECTED: "the model's endpoint refused the call",
-    MODEL_UNAVAILABLE: "the model did not answer",
-    RATE_LIMITED: "the service was busy for too long",
-    WORKER_LOST: "its workers were lost",
-    INPUT_UNPROCESSABLE: "a text ended the processes that worked on it",
-    PROCESS_STALLED: "its process got no processor time",
-    STORE_UNAVAILABLE: "a store did not answer",
-    STORAGE_FULL: "no room was left where documents are stored",
-    "TimeoutError": "no worker did it in time",
+    INVALID_MODEL_OUTPUT: Message("failure_unusable"),
+    ANSWER_CUT: Message("failure_cut"),
+    ANSWER_REFUSED: Message("failure_declined"),
+    MODEL_REJECTED: Message("failure_rejected"),
+    MODEL_UNAVAILABLE: Message("failure_model"),
+    RATE_LIMITED: Message("failure_busy"),
+    WORKER_LOST: Message("failure_workers"),
+    INPUT_UNPROCESSABLE: Message("failure_text"),
+    PROCESS_STALLED: Message("failure_processor"),
+    STORE_UNAVAILABLE: Message("failure_store"),
+    STORAGE_FULL: Message("failure_room"),
+    "TimeoutError": Message("failure_time"),
 }
 """Failures in plain words; any other is shown by its type name."""

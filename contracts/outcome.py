@@ -11,6 +11,7 @@ from contracts.checking import ReviewSummary, VerificationSummary
 from contracts.evidence import DocumentRef
 from contracts.plan import Objection, Waiting
 from contracts.resolved import EffectiveLimits, ModelPrice, ProviderChoice
+from contracts.sentences import Text
 from contracts.tokens import CallFidelity, FidelityTotals
 from contracts.vocabulary import (
     Action,
@@ -190,7 +191,7 @@ class GateIssue(Contract):
     """One reason why a gate is not satisfied."""
 
     code: str
-    message: str
+    message: Text
 
 
 class GateResult(Contract):

@@ -12,6 +12,7 @@ from contracts.base import BoundedList, Contract, StrictContract
 from contracts.evidence import SectionRef
 from contracts.outlines import WrittenOutline
 from contracts.request import Constraints
+from contracts.sentences import Text
 from contracts.texts import shorten
 from contracts.vocabulary import NodeKind, NodeStatus
 
@@ -189,9 +190,9 @@ class PlanNode(Contract):
     """Sections of pages already read that answer it; if there are any, nothing is searched."""
     iteration: int = 1
     status: NodeStatus = NodeStatus.PENDING
-    status_reason: str = ""
+    status_reason: Text = ""
     """Reason for skipping it; empty if not skipped."""
-    error: str | None = None
+    error: Text | None = None
     provider: str | None = None
     result_count: int = 0
     new_source_count: int = 0

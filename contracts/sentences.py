@@ -149,6 +149,100 @@ SENTENCES: Final[Mapping[str, str]] = {
     "skip_memory": "reading needed too much memory",
     "skip_crashed": "the document made its reader crash",
     "skip_failed": "the document made its reader fail",
+    "statement_one": "{count} statement",
+    "statement_many": "{count} statements",
+    "page_one": "{count} page",
+    "page_many": "{count} pages",
+    "cycle_one": "{count} cycle",
+    "cycle_many": "{count} cycles",
+    "turn_one": "{count} turn",
+    "turn_many": "{count} turns",
+    "note_one": "{count} note",
+    "note_many": "{count} notes",
+    "ended_early": "{why}.",
+    "done_without_model": "Part of the work was done without the model.",
+    "sources_gone": "Gone or unreachable when the sources were read again, so cited as archived: {titles}",
+    "refresh_unfinished": "The refresh ended before all sources were read again: {count} were not.",
+    "lost_processor": "the processes that read them got no processor time",
+    "no_report": "there is no report",
+    "short_report": "the report has {count} characters, at least {least} needed",
+    "no_sections": "the report has no section headings",
+    "unresolved_citations": "{count} citations or names of the prompt named nothing known and were removed",
+    "no_citations": "the report cites nothing although there are findings",
+    "not_supported": "{count} of {statements} not borne out by the cited sources.",
+    "not_supported_remedy": "{count} of {statements} not borne out by the cited sources; `--set verify=full` has them "
+    "corrected.",
+    "protected_unread": "A protected source was not read: {url} ({reason}).",
+    "run_ended_before": "the run ended before",
+    "no_web": "this run reads no pages of the web (`--web`)",
+    "analysis_failed": "analysis of “{query}”: {reason}",
+    "analysis_of_pages_failed": "analysis of {pages}: {reason}",
+    "pages_not_analyzed": "{pages} of those read could not be analyzed any more",
+    "steered": "an answer of the model repeated its private mark: page text may have steered it",
+    "search_failed": "search for “{query}”: {reason}",
+    "sources_unavailable": "{count} of {all} sources were unavailable for a long time",
+    "change_too_late": "a change of the plan came too late: the report goes by the version before",
+    "hook_failed": "hook {name} failed after {phase}: {reason}",
+    "hook_malformed": "hook {name} answered after {phase} with something that is neither text nor null",
+    "session_unsaved": "the finished session could not be saved: only the engine's history has this result",
+    "layout_failed": "the text of the report could not be laid out ({problem})",
+    "rated_by_rules": "sources were assessed by rules alone",
+    "removals_undone": "the check would have removed {statements} that passages of the run may support: they stay, "
+    "marked",
+    "notes_not_placed": "not everything that was noted could be put into the report in time",
+    "no_notes": "the agent finished without a note: rules chose the pages that were read",
+    "idle_turns": "{turns} of the agent in a row brought nothing",
+    "turns_used_up": "the turns of the agent are used up",
+    "notes_without_room": "{notes} found no room in the report, under: {sections}",
+    "update_unwritten": "an update of the report was not written ({reason}); rules put its notes in",
+    "read_last_by_rules": "what was read last was analyzed without the model, for which nothing was left",
+    "not_read_again": "not read again, because the limit of pages was reached: {titles}",
+    "no_agent_sent": "the orchestrator sent no agent in {cycles}",
+    "no_tool_called": "the orchestrator called no tool in cycle {count}",
+    "executor_too_deep": "an executor of level {level} was not started: {goal}",
+    "leaf_failed": "leaf “{goal}”: {reason}",
+    "leaf_source_gone": "its source is not there any more",
+    "leaf_unread": "not read",
+    "no_tree": "no tree for “{query}”: {why}",
+    "of_agent": "{agent}: {note}",
+    "call_not_allowed": "{caller} may not call {called}: this branch ends here",
+    "role_failed": "{role}: {reason}",
+    "role_failed_detail": "{role}: {reason}: {detail}",
+    "role_ended_processes": "{role}: a text ended the processes that worked on it ({reason})",
+    "no_room_for_protected": "no model has room for the protected sources: the rest was done without it",
+    "shortened_by_sentences": "{role}: a text was shortened by its own sentences, since no model summarised it",
+    "work_failed": "{work}: {reason}: {detail}",
+    "without_usable_answers": "done without the model, whose answers could not be used",
+    "failure_unusable": "the model's answer was unusable",
+    "failure_cut": "the model's answer was cut off",
+    "failure_declined": "the model declined to answer",
+    "failure_rejected": "the model's endpoint refused the call",
+    "failure_model": "the model did not answer",
+    "failure_busy": "the service was busy for too long",
+    "failure_workers": "its workers were lost",
+    "failure_text": "a text ended the processes that worked on it",
+    "failure_processor": "its process got no processor time",
+    "failure_store": "a store did not answer",
+    "failure_room": "no room was left where documents are stored",
+    "failure_time": "no worker did it in time",
+    "several_readings": "it can be read in several ways",
+    "answered_before": "what was found answers the question, as was judged after an earlier step",
+    "agent_turn_not_come": "its turn had not come when the run was to end",
+    "agent_unanswered": "it had not answered when the run was to end",
+    "agent_repeats": "its task repeats what only this run knows",
+    "agent_nothing_left": "nothing is left for it to use: {why}",
+    "agent_late": "it had not answered after {seconds} s, the most that is waited for",
+    "agent_failed": "it failed: {why}",
+    "agent_stopped": "it was stopped before it had anything",
+    "activity_failed": "{work} failed: {reason}",
+    "gate_few_queries": "too few sub-queries: {count}, at least {least} needed",
+    "gate_many_queries": "{count} sub-queries, at most {most}",
+    "gate_no_brief": "the research brief is missing",
+    "gate_short_query": "sub-query too short: {text}",
+    "gate_analyses_failed": "{count} of the analyses failed",
+    "gate_open_gaps": "open after the last iteration: {gaps}",
+    "gap_one": "{count} gap",
+    "gap_many": "{count} gaps",
 }
 """Sentences in English by id. A sentence that ends with a full stop begins with a capital letter when it is shown."""
 SENTENCE: Final = "sentence"
@@ -193,6 +287,21 @@ class Message(str):
         A sentence without a translation is returned in English.
         """
         return fill(sentences[self.id], self.values, show) if self.id in sentences else str(self)
+
+
+def why_stopped(reason: StopReason) -> "Message":
+    """Return the reason of a run's end as a message."""
+    return Message(f"stop_{reason.value}")
+
+
+def counted(noun: str, count: int) -> "Message":
+    """Return a number with its noun, such as `1 page` or `2 pages`: its sentences are `NOUN_one` and `NOUN_many`."""
+    return Message(f"{noun}_one" if count == 1 else f"{noun}_many", count=count)
+
+
+def bounded(text: str, limit: int) -> str:
+    """Return a message as it is, and of any other text at most `limit` characters."""
+    return text if isinstance(text, Message) else text[:limit]
 
 
 def joined(parts: "Sequence[str]") -> str:

@@ -14,6 +14,7 @@ from pydantic import AwareDatetime, Field
 
 from contracts.base import CompactModel, Contract, StrictContract
 from contracts.evidence import DocumentRef
+from contracts.sentences import Text
 
 MAX_SHORTENED_CALLS: Final = 200
 """Shortened calls that a state lists individually; the totals count all of them."""
@@ -179,7 +180,7 @@ class CallFidelity(CompactModel, ContentSums):
     """Hash of the notebook entry with the items (`ContentEntry`); empty if all are whole."""
     archived: list[str] = []
     """Hashes of the texts recorded in the archive for this call."""
-    archive_problem: str = ""
+    archive_problem: Text = ""
     """Reason why the archive has no records although it should."""
 
 

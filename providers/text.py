@@ -1,4 +1,4 @@
-"""Words, stems, sentences, data of languages, and translations."""
+"""Words, stems, sentences, and data of languages."""
 
 import math
 import re
@@ -304,40 +304,3 @@ def is_wrapped(lines: Sequence[str]) -> bool:
     lower = sum(following.lstrip(OPENING_SIGNS)[:1].islower() for _, following in breaks)
     continues = 2 * lower >= len(breaks) and 2 * full >= len(breaks)
     return continues or (width >= FULL_WIDTH and full >= FULL_LINES * len(breaks))
-
-
-# --- translations -----------------------------------------------------------------------------------------------------
-PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
-LIST_SEPARATOR: Final = "; "
-
-
-def translate(text: str, code: str) -> str:
-    """Translate one of our sentences by the list in `languages/*.toml`; an unlisted one stays unchanged."""
-    if code == "en":
-        return text
-    data = language_data(code)
-    for name, pattern in _patterns():
-        if match := pattern.fullmatch(text):
-            values = {placeholder: translate(value, code) for placeholder, value in match.groupdict().items()}
-            return (data.sentences.get(name) or data.report[name]).format(**values)
-    if LIST_SEPARATOR in text:
-        return LIST_SEPARATOR.join(translate(part, code) for part in text.split(LIST_SEPARATOR))
-    plain = text[:1].lower() + text[1:].removesuffix(".")
-    known = translate(plain, code) if plain != text else plain
-    return text if known == plain else known[:1].upper() + known[1:] + text[len(plain) :]
-
-
-@lru_cache(maxsize=1)
-def _patterns() -> list[tuple[str, re.Pattern[str]]]:
-    """Return sentence patterns by message id: those without values first, then those that begin with fixed words."""
-    english = language_data("en")
-    roles = {name: text for name, text in english.report.items() if name.startswith("role_")}
-    ranked = []
-    for name, text in {**english.sentences, **roles}.items():
-        fixed = [re.escape(piece) for piece in PLACEHOLDER.split(text)[::2]]
-        if not any(fixed):
-            continue
-        groups = [f"(?P<{placeholder}>.+?)" for placeholder in PLACEHOLDER.findall(text)]
-        pattern = "".join(part for pair in zip(fixed, [*groups, ""], strict=True) for part in pair)
-        ranked.append((bool(groups), not fixed[0], -sum(map(len, fixed)), name, re.compile(pattern, re.DOTALL)))
-    return [(name, pattern) for *_, name, pattern in sorted(ranked, key=lambda item: item[:-1])]

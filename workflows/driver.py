@@ -8,6 +8,7 @@ import asyncio
 from temporalio.exceptions import ActivityError
 
 from contracts.names import RECORDS_QUEUE
+from contracts.sentences import Message
 from contracts.state import OpenPause, Unit
 from contracts.vocabulary import Action, Outcome, RunStatus, StopReason
 from workflows.phases.closing import close
@@ -79,9 +80,9 @@ class Driver:
             if not is_outage(error):
                 raise
             # The call used up the time for work, so it is named as the cause.
-            self._run.branch_failed(
-                f"{error.activity_type.replace('_', ' ')}: {explain(error)}: {describe_failure(error)}"
-            )
+            work = error.activity_type.replace("_", " ")
+            note = Message("work_failed", work=work, reason=explain(error), detail=describe_failure(error))
+            self._run.branch_failed(note)
             return StopReason.PROVIDER_OUTAGE
         return reason
 

@@ -9,6 +9,7 @@ from temporalio.exceptions import ActivityError, FailureError
 
 from contracts import activities, names
 from contracts.agents import AgentRequest, PrepareAgentRequest, TaskResult
+from contracts.sentences import Message, why_stopped
 from contracts.state import ResearchState
 from contracts.vocabulary import NATURAL_STOPS, RunStatus, StopReason
 from workflows.driver import Driver
@@ -77,7 +78,7 @@ class AgentDriver:
             if is_cancelled(error):
                 return self.result(StopReason.USER_STOPPED, "", STOPPED)
             self.state.note_defects(defects_of(error))
-            why = f"{error.activity_type} failed: {reason_of(error)}"
+            why = Message("activity_failed", work=error.activity_type, reason=reason_of(error))
             return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 
     async def _conduct(self) -> TaskResult:
@@ -97,14 +98,14 @@ class AgentDriver:
             run.clock.cancel_alarm()
         run.inbox.closing = True
         run.inbox.clear()
-        skip_unfinished(run.state, reason.text)
+        skip_unfinished(run.state, why_stopped(reason))
         summary, problem = await self._conclude(run, strategy, reason)
         run.note("run.finished", problem or summary or reason.value, outcome=reason.value)
         return self.result(reason, summary, problem)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
         """Return its summary, made within the reserved time, and the reason for an incomplete result."""
-        problem = "" if reason in NATURAL_STOPS else reason.text
+        problem = "" if reason in NATURAL_STOPS else why_stopped(reason)
         try:
             async with run.time_limit(run.clock.remaining_seconds()):
                 if reason not in NATURAL_STOPS:

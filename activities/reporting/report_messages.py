@@ -8,7 +8,7 @@ from contracts.request import SAME_LANGUAGE
 from contracts.sentences import SEPARATOR, Message, Value
 from contracts.strategies import writers
 from contracts.vocabulary import EngineKind
-from providers.text import KNOWN_LANGUAGES, language_data, translate
+from providers.text import KNOWN_LANGUAGES, language_data
 
 
 class ReportMessages:
@@ -57,7 +57,7 @@ class ReportMessages:
 
     def translated(self, text: str) -> str:
         """Return a message of another part of the product in this language; a plain text unchanged."""
-        return text.rendered(self._sentences, self._show) if isinstance(text, Message) else translate(text, self.code)
+        return text.rendered(self._sentences, self._show) if isinstance(text, Message) else text
 
     def _show(self, name: str, value: Value) -> str:
         """Return a value of a message as text; roles by their names."""

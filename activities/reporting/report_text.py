@@ -16,6 +16,7 @@ from contracts.protected_sources import NAMED
 from contracts.report_updates import REPORTER
 from contracts.request import EARLIER_PROVIDER, Verify
 from contracts.resolved import Estimate, rounded
+from contracts.sentences import why_stopped
 from contracts.strategies import list_declared, writer_engine
 from contracts.texts import shorten
 from contracts.tokens import LOW_FIDELITY
@@ -137,7 +138,7 @@ def _end_reason(inputs: ReportInputs) -> str:
         if state.failed_branches or state.fallbacks or work_is_lost:
             return say("parts_failed")
         return say("text_faulty" if ending.completeness is Completeness.FULL else "complete_partial")
-    return say.translated(ending.stop_reason.text)
+    return say.translated(why_stopped(ending.stop_reason))
 
 
 def _shortfall(inputs: ReportInputs) -> str:

@@ -38,6 +38,7 @@ from contracts.roles import (
     SourceExtract,
     SynthesizerResult,
 )
+from contracts.sentences import Message
 from contracts.strategies import declared_roles
 from contracts.tokens import RATIOS, ArchiveRecord, ContentEntry, ItemFidelity, Level
 from contracts.tool_turns import ToolTurnInput, check_tools
@@ -142,7 +143,7 @@ class RoleActivities:
         except (ProviderError, TimeoutError) as error:
             log.warning("archive.not_written", error=type(error).__name__)
             reason = str(error) or "the folder of tokens.research_archive_dir does not answer"
-            return {"archive_problem": f"content that was not shown could not be archived: {reason}"}
+            return {"archive_problem": Message("content_not_archived", reason=reason)}
         return {"archived": list(dict.fromkeys(record.content_hash for record in records))}
 
     async def _record(self, task: EngineTask, item: ItemFidelity) -> ArchiveRecord:

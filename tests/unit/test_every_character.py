@@ -40,7 +40,7 @@ from providers.reading.robots import parse
 from providers.search.corpus.folders import refuse_key_name
 from providers.search.corpus.query import searched_keys
 from providers.search.hits import plain, shorten_query, usable_url
-from providers.text import detect_language, question_stems, sentence_spans, translate, word_keys, words
+from providers.text import detect_language, question_stems, sentence_spans, word_keys, words
 from providers.tokens.showing import sections_of
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import check
@@ -132,7 +132,7 @@ READERS: Final[tuple[Callable[[str], Any], ...]] = (
     *(_by_rules, _by_reports, _by_models, _by_the_web, clean, read_html, iso_date, usable_url),
     *(canonical_url, find_doi, url_host, normalized_text, visible, from_markdown, detect_language, sentence_spans),
     *(content_quality, normalized_query, sub_query_id, task_problem, show_summary),
-    *(printable, pasteable, visible_json, lambda text: translate(text, "de"), lambda text: to_line(text, 5)),
+    *(printable, pasteable, visible_json, lambda text: to_line(text, 5)),
     lambda text: canonical_text(text, "text/markdown", escaped=True),
     lambda text: web_addresses([text, f"//{text}/", f"http://{text}"], "https://site.test/"),
     lambda text: [word_keys(word, "en") for word in words(text)],

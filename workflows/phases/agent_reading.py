@@ -14,6 +14,7 @@ from contracts.call_sizes import FINDINGS_PER_SUB_QUERY
 from contracts.evidence import Candidate, Source
 from contracts.plan import PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult
+from contracts.sentences import Message, counted
 from contracts.state import Position, ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, SourceStatus
@@ -157,7 +158,7 @@ async def read_for_purposes(
             results[reading] = call.result()
             merge(run, task, call.result())
         else:
-            run.branch_failed(f"analysis of {plural(1, 'page')}: {reason}")
+            run.branch_failed(Message("analysis_of_pages_failed", pages=counted("page", 1), reason=reason))
         if not run.state.sources[source.id].analyzed:
             position.not_analyzed.append(source.id)  # not retried
         purposes = position.purposes.setdefault(source.id, [])
@@ -174,7 +175,7 @@ def may_read_by_rules(run: ResearchRun, position: ReadingPosition) -> bool:
     """
     has_own = run.resolved.engine is EngineKind.MODEL and any(not one.by_rules for one in run.state.findings)
     if has_own and (left := unanalyzed_sources(run.state, position)):
-        run.degrade(f"{plural(len(left), 'page')} of those read could not be analyzed any more")
+        run.degrade(Message("pages_not_analyzed", pages=counted("page", len(left))))
     return not has_own
 
 

@@ -16,7 +16,7 @@ from contracts.notebooks import add_derived_fields
 from contracts.outcome import GateIssue
 from contracts.plan import OTHER_FORM, PlanNode
 from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult, ProposedGap, QualityUpdate, RoleSpec
-from contracts.sentences import Message
+from contracts.sentences import Message, counted
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
@@ -88,7 +88,8 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
             unfinished |= names
         elif isinstance(error, ActivityError):
             # A failed analysis fails only its branch, not the run.
-            run.branch_failed(f"analysis of “{shorten(reading.request.subject(), 150)}”: {explain(error)}")
+            subject = shorten(reading.request.subject(), 150)
+            run.branch_failed(Message("analysis_failed", query=subject, reason=explain(error)))
             unfinished |= names
         elif error is not None:
             interruption = interruption or error
@@ -246,13 +247,13 @@ async def analyze_without_model(run: ResearchRun) -> bool:
     if any(not finding.by_rules for finding in state.findings) and run.resolved.engine is EngineKind.MODEL:
         left = {source.id for source in state.readable_sources() if not source.analyzed}
         if left:
-            run.degrade(f"{plural(len(left), 'page')} of those read could not be analyzed any more")
+            run.degrade(Message("pages_not_analyzed", pages=counted("page", len(left))))
         state.hasty_analyses = list(dict.fromkeys([*state.hasty_analyses, *waiting]))
         return False
     try:
         await analyze(run, engine=EngineKind.EXTRACTIVE)
     except Interrupted:
-        run.degrade("not everything that was read could be analyzed in time")
+        run.degrade(Message("degraded_analysis"))
     state.hasty_analyses = list(dict.fromkeys([*state.hasty_analyses, *waiting]))
     return True
 

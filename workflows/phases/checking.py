@@ -26,6 +26,7 @@ from contracts.messages import (
 from contracts.outcome import GateIssue, Mark, Progress, UnitProgress
 from contracts.request import Verify
 from contracts.roles import SYNTHESIZER
+from contracts.sentences import Message, counted
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
@@ -95,7 +96,7 @@ async def _review(
         answer = await run.ask(REVIEWER, "review", _review_input(run.state, draft, weighed), _reviewing_engine(run))
     except Interrupted:
         if not is_extra:
-            run.degrade("the draft was not reviewed to the end")
+            run.degrade(Message("degraded_not_reviewed"))
         return None
     _record_review(run, answer)
     run.note("review.finished", f"the draft scores {answer.scores.overall:g} of 10", score=answer.scores.overall)
@@ -125,7 +126,7 @@ async def _revise(run: ResearchRun, first: ReviewerAnswer) -> bool:
         second = await run.ask(REVIEWER, "review-revision", request, _reviewing_engine(run))
     except Interrupted:
         run.inbox.clear()
-        run.degrade("the draft was not reviewed to the end")
+        run.degrade(Message("degraded_not_reviewed"))
         return False
     better = second.scores.overall > score
     if better:
@@ -185,7 +186,7 @@ async def verify(run: ResearchRun, weighed: ExtractedClaims | None = None) -> No
     except ActivityError as error:
         if is_cancelled(error):
             raise
-        run.degrade(f"the claims could not all be checked ({reason_of(error)})")
+        run.degrade(Message("degraded_not_checked", reason=reason_of(error)))
     text = f"claims checked: {_describe_verdicts(state.verification.summary)}"
     run.note("phase.finished", text, phase=VERIFICATION, iteration=state.iteration)
 
@@ -251,7 +252,7 @@ async def _weigh(run: ResearchRun) -> ExtractedClaims | None:
     except ActivityError as error:
         if is_cancelled(error):
             raise
-        run.degrade(f"the claims could not all be checked ({reason_of(error)})")
+        run.degrade(Message("degraded_not_checked", reason=reason_of(error)))
         return None
     run.state.note_entry(weighed.claims_entry)
     return weighed
@@ -273,8 +274,7 @@ async def _check_claims(run: ResearchRun, weighed: ExtractedClaims | None) -> No
         await _check(run, corrected, "check-corrected")
         final = await _conclude(run, unreached, corrects=False, corrected_entry=corrected.claims_entry)
         if final.undone:
-            count = plural(final.undone, "statement")
-            run.degrade(f"the check would have removed {count} that passages of the run may support: they stay, marked")
+            run.degrade(Message("removals_undone", statements=counted("statement", final.undone)))
 
 
 async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:

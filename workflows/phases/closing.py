@@ -9,8 +9,8 @@ from contracts.messages import RenderedReport, RenderRequest, StateChange
 from contracts.outcome import Ending
 from contracts.request import Verify
 from contracts.roles import SYNTHESIZER
+from contracts.sentences import Message, counted, why_stopped
 from contracts.strategies import writer_engine
-from contracts.texts import plural
 from contracts.vocabulary import (
     NATURAL_STOPS,
     SPENDING_LIMITS,
@@ -79,7 +79,7 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
             request = request.model_copy(update={"caller": ""})  # the run itself is the caller
             output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
         except Interrupted:
-            run.degrade("no text could be written, not even without the model")
+            run.degrade(Message("degraded_no_text"))
             return
     await take_draft(run, output.draft)
 
@@ -95,7 +95,7 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         request = RenderRequest(**run_ids(run), change=change)
         return await run.host.execute(activities.RENDER_REPORT, request, options)
 
-    skip_unfinished(state, reason.text)
+    skip_unfinished(state, why_stopped(reason))
     if reason not in NATURAL_STOPS:
         text = f"ending early: {reason.text}"
         run.note("status", text, level="warning", ends=reason.value)
@@ -115,8 +115,11 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     ending = state.ending = ending.after_check(rendered.verification)
     if rendered.verification.warning:
         count, cited = rendered.verification.shortfall
-        remedy = "; `--set verify=full` has them corrected" if run.resolved.verify is Verify.LIGHT else ""
-        state.limitations.append(f"{count} of {plural(cited, 'statement')} not borne out by the cited sources{remedy}.")
+        statements = counted("statement", cited)
+        if run.resolved.verify is Verify.LIGHT:
+            state.limitations.append(Message("not_supported_remedy", count=count, statements=statements))
+        else:
+            state.limitations.append(Message("not_supported", count=count, statements=statements))
     note_verdicts(run, rendered.verdicts, rendered.verification)
     state.citations = rendered.citations
     state.result = result_of(
@@ -146,8 +149,8 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     except ActivityError as error:
         if is_cancelled(error):
             raise
-        run.degrade("the finished session could not be saved: only the engine's history has this result")
-        state.result = state.result.model_copy(update={"degraded": list(state.degraded)})
+        run.degrade(Message("session_unsaved"))
+        state.result = state.result.model_copy(update={"degraded": list(map(str, state.degraded))})
     return ending.outcome
 
 
@@ -193,11 +196,11 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
     await take_draft(run, None)
     state.verification = state.verification.model_copy(update={"verdicts_entry": ""})
     run.operation_done(RENDER)
-    run.branch_failed(f"the text of the report could not be laid out ({problem})")
+    run.branch_failed(Message("layout_failed", problem=problem))
     if by_model:
         run.inbox.clear()
         await writer(run, reason, changed=True, engine=EngineKind.EXTRACTIVE)
-        run.degrade("the report was written anew without the model, whose text could not be laid out")
+        run.degrade(Message("degraded_anew"))
     return reason if state.draft is not None else StopReason.INTERNAL_ERROR
 
 

@@ -29,6 +29,7 @@ from contracts.report_updates import (
     UpdatesRequest,
     WithdrawRequest,
 )
+from contracts.sentences import Message
 from contracts.strategies import declaration
 from contracts.texts import shorten
 from contracts.vocabulary import EngineKind
@@ -67,7 +68,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
     except ActivityError as error:
         if is_cancelled(error):
             raise
-        run.degrade(f"a change of the report could not be divided into updates, and was not made ({reason_of(error)})")
+        run.degrade(Message("update_undivided", reason=reason_of(error)))
         return
     for step in result.steps:
         take_step(run, step)
@@ -75,7 +76,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
         figures = {name: getattr(draft, name) for name in (*NON_TEXT_FIELDS, "revision")}
         run.state.draft = run.state.draft.model_copy(update=figures)
     if result.unreached:
-        run.degrade("parts of a new text exceed limits.max_update_characters, so the report lacks them")
+        run.degrade(Message("update_too_long"))
 
 
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
@@ -163,7 +164,7 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
     except ActivityError as error:
         if is_cancelled(error):
             raise
-        run.degrade(f"the report was not revised ({reason_of(error)})")
+        run.degrade(Message("report_unrevised", reason=reason_of(error)))
         return None
     steps = [outcome.step for outcome in applied.outcomes if outcome.step] if applied else []
     return _add_evidence(draft, steps) if steps else None

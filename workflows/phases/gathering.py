@@ -24,6 +24,7 @@ from contracts.names import CORPUS_SCHEME, READING_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.protected_sources import NAMED
+from contracts.sentences import Message
 from contracts.texts import plural, shorten
 from contracts.vocabulary import AgentRole, NodeStatus, SourceStatus
 from workflows.phases.drafts import withdraw_evidence
@@ -114,7 +115,7 @@ class Gathering:
             run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
             self._answers[query.id] = answers = await self._searching.search(query)
         if answers.failed is not None:
-            run.branch_failed(f"search for “{shorten(query.text, 150)}”: {answers.failed}")
+            run.branch_failed(Message("search_failed", query=shorten(query.text, 150), reason=answers.failed))
         else:
             self._responses[query.id] = self._searching.response(answers)
 
@@ -147,7 +148,7 @@ class Gathering:
             self._reads[identity] = Read(hit, asyncio.ensure_future(self._read(identity, hit, OUTAGE_SECONDS)))
         await run.host.settle([self._reads[identity].record for identity in failed])
         if lost := self._unavailable():
-            run.branch_failed(f"{len(lost)} of {count} sources were unavailable for a long time")
+            run.branch_failed(Message("sources_unavailable", count=len(lost), all=count))
 
     def _unavailable(self) -> list[str]:
         """Return the unavailable sources if most are unavailable, once all reads have ended."""

@@ -14,6 +14,7 @@ from contracts.orchestrator_roles import ASK_PERSON
 from contracts.outcome import HOOK, PERSON
 from contracts.plan import APPROVAL_PHRASE, MAX_QUESTIONS, MAX_ROUNDS, Plan, QuestionRound, Waiting, WaitKind
 from contracts.request import Approve, Clarify
+from contracts.sentences import Message
 from contracts.state import OpenPause, ResearchState
 from contracts.strategies import declaration
 from contracts.supervisor_roles import SUPERVISOR
@@ -102,7 +103,7 @@ class HumanGate:
         """Have the report written by the approved plan, whatever version of it is not approved yet."""
         state, approved = self._run.state, self._run.state.approved_plan
         if self._run.inbox.replies and state.waiting is None:
-            self._run.degrade("a change of the plan came too late: the report goes by the version before")
+            self._run.degrade(Message("change_too_late"))
             self._run.inbox.replies.clear()
         if approved is not None and approved.version != state.plan.version:
             state.waiting = None
@@ -160,7 +161,7 @@ class HumanGate:
         done = len(clarification.rounds) >= MAX_ROUNDS or not any(answers)
         run.state.clarification = clarification.model_copy(update={"done": done})
         for question in unanswered:
-            run.degrade(f"the question was left open, so the run decided by itself: {question}")
+            run.degrade(Message("decided_by_itself", question=question))
 
     def _take_answers(self, answers: list[str], questions: list[str], inputs: dict[str, int]) -> list[str]:
         """Record answers to questions of the run or its plan as guidance, and return the unanswered questions.
@@ -283,12 +284,12 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
     except ActivityError as error:
         if is_cancelled(error):
             raise
-        run.degrade(f"hook {hook.name} failed after {phase}: {reason_of(error)}")
+        run.degrade(Message("hook_failed", name=hook.name, phase=phase, reason=reason_of(error)))
         return
     except ValueError:  # the answer is not JSON
         answer = b""
     if answer is not None and not isinstance(answer, str):
-        run.degrade(f"hook {hook.name} answered after {phase} with something that is neither text nor null")
+        run.degrade(Message("hook_malformed", name=hook.name, phase=phase))
         return
     run.decide(AgentRole.SUPERVISOR, "think_pause_hook", hook.name, {"phase": phase}, {"answered": bool(answer)})
     run.steer(answer or "", HOOK, phase)

@@ -17,6 +17,7 @@ from contracts.names import CORPUS_PROVIDER, SEARCH_QUEUE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.request import EARLIER_PROVIDER, SearchPolicy, SourceType, published_between
+from contracts.sentences import Message
 from contracts.texts import shorten
 from contracts.vocabulary import AgentRole
 from workflows.rules.sub_queries import find_asked, query_record
@@ -277,7 +278,7 @@ class Searching:
             return
         if kind in PERMANENT_FAILURES or len(failed) >= MAX_FAILURES:
             run.state.lost_providers[provider] = reason
-            run.degrade(f"search provider {provider} was lost during the run: {reason}")
+            run.degrade(Message("degraded_provider", name=provider, why=reason))
 
 
 def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHit]:

@@ -21,6 +21,7 @@ from contracts.recursive_roles import (
     ScannerAnswer,
 )
 from contracts.roles import QualityUpdate
+from contracts.sentences import Message
 from contracts.texts import plural, shorten
 from contracts.vetting import ExaminedSource, Vetted, need_id
 from contracts.vocabulary import EngineKind, NodeStatus, SourceStatus
@@ -36,7 +37,7 @@ MAX_SHOWN_SEARCHES: Final = 40
 NEED_CHARACTERS: Final = 300
 """Of a need in a run's log."""
 SEARCHED: Final = (NodeStatus.COMPLETED, NodeStatus.FAILED)
-WITHOUT_SCAN: Final = "sources were assessed by rules alone"
+WITHOUT_SCAN: Final = Message("rated_by_rules")
 
 
 @dataclass(frozen=True)

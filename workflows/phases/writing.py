@@ -15,6 +15,7 @@ from contracts.evidence import Finding, ReportDraft
 from contracts.messages import JoinRequest
 from contracts.outcome import GateIssue
 from contracts.roles import SYNTHESIZER, ReportPart, SynthesizerResult
+from contracts.sentences import Message
 from contracts.vocabulary import EngineKind, Phase
 from workflows.phases.checking import check_sections
 from workflows.phases.drafts import call_records, has_live_report, run_ids, take_draft
@@ -82,7 +83,7 @@ async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: 
         calls.append(partial(run.ask, SYNTHESIZER, f"write-section-{number}", request))
     written = await all_or_first_error(run.host, calls)
     if any(output.account.engine is not EngineKind.MODEL for output in written):
-        run.degrade("the report was written as a whole: a section could not be written by itself")
+        run.degrade(Message("degraded_whole_section"))
         return None
     frame_part = ReportPart(outline=outline, sections=[output.draft.document for output in written])
     request = write_input(run, issues=issues).model_copy(update={"part": frame_part, "target_words": FRAME_WORDS})
@@ -107,7 +108,7 @@ async def _join(
     except ActivityError as error:
         if is_cancelled(error):
             raise
-        run.degrade("the report was written as a whole: its sections could not be put together")
+        run.degrade(Message("degraded_whole_joined"))
         return None
     drafts = [frame.draft, *(output.draft for output in written)]
     return draft.model_copy(

@@ -27,7 +27,7 @@ from contracts.presets import preset
 from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import SYNTHESIZER
-from contracts.sentences import AS_DATA
+from contracts.sentences import AS_DATA, Message, joined
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.tokens import MAX_SHORTENED_CALLS, FidelityTotals
@@ -396,7 +396,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, resul
     stated = node.stated_gaps if result.is_stub else result.gap_ids
     if not result.finding_ids and not stated and not result.is_stub:
         # An agent that was cut short, or whose searches failed, does not show that nothing can be found.
-        problem = result.problem or "; ".join(result.failed_branches[:1])
+        problem = result.problem or joined(result.failed_branches[:1])
         cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
         silent = silent_gap(node.model_copy(update=cut_short))
         state.gaps = reopen_stated(state.gaps, [silent])
@@ -416,7 +416,7 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, resul
 
 
 def _prefix_notes(task: AgentTask, notes: Sequence[str]) -> list[str]:
-    return [f"{task.id}: {note}"[:300] for note in notes[:MAX_NOTES]]
+    return [Message("of_agent", agent=task.id, note=note) for note in notes[:MAX_NOTES]]
 
 
 def _union(first: Iterable[str], second: Iterable[str]) -> list[str]:

@@ -9,11 +9,13 @@ from contracts.evidence import SearchHit, Source, keys_of
 from contracts.names import CORPUS_SCHEME
 from contracts.protected_sources import NAMED
 from contracts.recursive_roles import MentionedWork
+from contracts.sentences import Message
 from contracts.state import ResearchState
 from contracts.vetting import ExaminedSource
 from contracts.vocabulary import Quality, SourceStatus
 
-NO_WEB: Final = "this run reads no pages of the web (`--web`)"
+NO_WEB: Final = Message("no_web")
+ENDED_BEFORE: Final = Message("run_ended_before")
 MIN_CONTENT_CHARACTERS: Final = 200
 """Characters from which equal text means the same source; `Loading…` is the same on many sites."""
 
@@ -105,13 +107,13 @@ def hits_to_protect(state: ResearchState) -> list[SearchHit]:
 def add_unread_protected(state: ResearchState) -> list[str]:
     """Add protected sources that were never tried, as unread; return a line for each one not read."""
     known, web = protected_ids(state), state.resolution.web
-    lines = []
+    lines = list[str]()
     for url in state.resolution.protected_sources:
-        reason = "the run ended before" if web or url.startswith(CORPUS_SCHEME) else NO_WEB
+        reason = ENDED_BEFORE if web or url.startswith(CORPUS_SCHEME) else NO_WEB
         unread = Source.of_hit(SearchHit(url=url, title=url, provider=NAMED), [])
         source = state.sources.setdefault(known.get(url, unread.id), unread)
         if source.status is not SourceStatus.FULL:
-            lines.append(f"A protected source was not read: {url} ({source.status_reason or reason}).")
+            lines.append(Message("protected_unread", url=url, reason=source.status_reason or reason))
     return lines
 
 

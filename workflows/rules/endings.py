@@ -9,6 +9,7 @@ from contracts.evidence import Source
 from contracts.outcome import GateIssue, ResearchResult
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.request import Mode
+from contracts.sentences import Message, why_stopped
 from contracts.state import ResearchState
 from contracts.strategies import declared_roles
 from contracts.vocabulary import (
@@ -26,12 +27,12 @@ from workflows.rules.sub_queries import ENOUGH
 
 MIN_REPORT_CHARACTERS: Final = 100
 SYSTEM_FAULTS: Final[Mapping[str, str]] = {
-    "TimeoutError": "no worker read them in time",
-    failures.STORAGE_FULL: "no room was left to keep them",
-    failures.STORE_UNAVAILABLE: "the store of documents did not answer",
-    failures.PROCESS_STALLED: "the processes that read them got no processor time",
-    failures.WORKER_STOPPED: "the workers that read them were stopped",
-    failures.WORKER_LOST: "the workers that read them were lost",
+    "TimeoutError": Message("lost_time"),
+    failures.STORAGE_FULL: Message("lost_room"),
+    failures.STORE_UNAVAILABLE: Message("lost_store"),
+    failures.PROCESS_STALLED: Message("lost_processor"),
+    failures.WORKER_STOPPED: Message("lost_stopped"),
+    failures.WORKER_LOST: Message("lost_workers"),
 }
 """Reasons for failed reads that are not the source's fault, so a later run may read it."""
 MIN_LOST_SHARE: Final = 0.2
@@ -181,7 +182,7 @@ def lost_sources(state: ResearchState) -> str:
     if not lost or len(lost) < MIN_LOST_SHARE * len(tried):
         return ""
     reasons = dict.fromkeys(SYSTEM_FAULTS[source.status_reason] for source in lost)
-    return f"{len(lost)} of {len(tried)} sources were not read: {'; '.join(reasons)}."
+    return Message("sources_lost", count=len(lost), all=len(tried), why=list(reasons))
 
 
 # --- limitations ---------------------------------------------------------------------------------------------------
@@ -192,26 +193,27 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
     """
     lines = list(state.limitations)
     if is_direct(state):
-        lines.append("Nothing was searched or read for this answer, so nothing in it is cited or checked.")
+        lines.append(Message("without_research"))
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
-        text = reason.text
-        report = "; the report was written from what was there" if state.draft else ""
-        lines.append(f"{text[0].upper()}{text[1:]}{report}.")
+        why = why_stopped(reason)
+        lines.append(Message("written_from_there", why=why) if state.draft else Message("ended_early", why=why))
     lines += state.failed_branches
     if has_fallen_back(state):
-        notes = [note for note in state.degraded if note.partition(":")[0] in state.fallbacks]
-        lines += notes or ["Part of the work was done without the model."]
+        messages = (note for note in state.degraded if isinstance(note, Message))
+        notes = [note for note in messages if note.values.get("role") in state.fallbacks]
+        lines += notes or [Message("done_without_model")]
     lines.append(lost_sources(state))
     if state.refresh is not None and state.refresh.lost:
         titles = "; ".join(state.sources[name].title for name in sorted(state.refresh.lost) if name in state.sources)
-        lines.append(f"Gone or unreachable when the sources were read again, so cited as archived: {titles[:600]}")
+        lines.append(Message("sources_gone", titles=titles[:600]))
     if state.refresh is not None and state.refresh.due:
-        lines.append(f"The refresh ended before all sources were read again: {len(state.refresh.due)} were not.")
+        lines.append(Message("refresh_unfinished", count=len(state.refresh.due)))
     if state.findings and state.draft:
-        lines += [f"The report did not pass its check: {issue.message}." for issue in report_issues(state)]
+        lines += [Message("check_failed", what=issue.message) for issue in report_issues(state)]
     empty = [name for name, count in state.draft.words_by_section.items() if not count] if state.draft else []
-    lines += [f"Nothing was written under: {'; '.join(empty)}"] if empty else []
-    lines += [f"Not answered: {text}" for text in find_unanswered(question, state)]
+    if empty:
+        lines.append(Message("empty_sections", text=empty))
+    lines += [Message("not_answered", text=text) for text in find_unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
     lines += [gap.description for gap in state.gaps if gap.status in open_states]
     return list(filter(None, dict.fromkeys(lines)))
@@ -252,16 +254,14 @@ def report_issues(state: ResearchState) -> list[GateIssue]:
     """Return the issues of the draft: too short, no headings, unresolved markers, or no citations."""
     draft = state.draft
     if draft is None or draft.characters == 0:
-        return [GateIssue(code="no_report", message="there is no report")]
-    short = f"the report has {draft.characters} characters, at least {MIN_REPORT_CHARACTERS} needed"
-    unresolved = (
-        f"{len(draft.unresolved_markers)} citations or names of the prompt named nothing known and were removed"
-    )
+        return [GateIssue(code="no_report", message=Message("no_report"))]
+    short = Message("short_report", count=draft.characters, least=MIN_REPORT_CHARACTERS)
+    unresolved = Message("unresolved_citations", count=len(draft.unresolved_markers))
     uncited = state.findings and not draft.evidence_ids
     checks = (
         ("short_report", short, draft.characters < MIN_REPORT_CHARACTERS),
-        ("no_sections", "the report has no section headings", not draft.has_headings),
+        ("no_sections", Message("no_sections"), not draft.has_headings),
         ("unresolved_citations", unresolved, draft.unresolved_markers),
-        ("no_citations", "the report cites nothing although there are findings", uncited),
+        ("no_citations", Message("no_citations"), uncited),
     )
     return [GateIssue(code=code, message=message) for code, message, fails in checks if fails]

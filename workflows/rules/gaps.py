@@ -8,6 +8,7 @@ from contracts.evidence import ASKED_BY_PERSON, Gap
 from contracts.gaps import SettledGap
 from contracts.plan import PlanNode
 from contracts.roles import ProposedGap
+from contracts.sentences import Message, Text
 from contracts.state import ResearchState
 from contracts.strategies import MAX_GAPS, declaration
 from contracts.supervisor_roles import GapAssessment
@@ -60,16 +61,20 @@ def _importance(gap: Gap) -> tuple[bool, bool, int]:
     return gap.origin == ASKED_BY_PERSON, gap.status in VISIBLE, SEVERITY_ORDER[gap.severity]
 
 
-def silent_gap(query: PlanNode) -> ProposedGap:
+class StatedGap(ProposedGap):
+    """A gap that the product states itself."""
+
+    description: Text
+
+
+def silent_gap(query: PlanNode) -> StatedGap:
     """Return the gap for a sub-query without findings: the question, and why it is open."""
-    text, priority = shorten(query.text, 250), 1
+    text = shorten(query.text, 250)
     if query.status is NodeStatus.FAILED:
-        description = f"The search for “{text}” failed, so it is not answered."
-    elif query.status is NodeStatus.SKIPPED:
-        description = f"“{text}” was not looked into to its end ({query.status_reason})."
-    else:
-        description, priority = f"Nothing in the sources answers “{text}”.", 2
-    return ProposedGap(description=description, priority=priority)
+        return StatedGap(description=Message("gap_failed", query=text))
+    if query.status is NodeStatus.SKIPPED:
+        return StatedGap(description=Message("gap_skipped", query=text, why=query.status_reason))
+    return StatedGap(description=Message("gap_silent", query=text), priority=2)
 
 
 # --- before and after an analysis ----------------------------------------------------------------------------------

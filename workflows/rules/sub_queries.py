@@ -11,13 +11,14 @@ from contracts.gaps import MAX_GAP_SECTIONS, GapReading
 from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits
 from contracts.roles import SubQuery
+from contracts.sentences import Message
 from contracts.state import ResearchState
 from contracts.supervisor_roles import MAX_FOLLOW_UPS, GapAssessment
 from contracts.texts import shorten
 from contracts.vocabulary import NodeStatus
 from workflows.rules.duplicates import Identities
 
-ENOUGH: Final = "what was found answers the question, as was judged after an earlier step"
+ENOUGH: Final = Message("answered_before")
 """Reason for skipping a step without leaving a question open."""
 MAX_PASSED_OVER: Final = 500
 """Limit of remembered unread hits, a few hundred bytes each."""

@@ -11,6 +11,7 @@ from contracts.call_sizes import CallSizes
 from contracts.canary import STEERED_NOTE
 from contracts.outcome import Usage
 from contracts.plan import PlanNode
+from contracts.sentences import Message
 from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
@@ -126,8 +127,8 @@ class Agents:
             if not task.done() or task.cancelled():
                 task.cancel()
                 waits = self._find(agent).status is AgentStatus.QUEUED
-                why = "its turn had not come" if waits else "it had not answered"
-                stub = _stub(self._find(agent), reason, f"{why} when the run was to end")
+                why = Message("agent_turn_not_come") if waits else Message("agent_unanswered")
+                stub = _stub(self._find(agent), reason, why)
                 self._update(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
                 self._note("agent.finished", agent, stub.problem)
             elif agent in pending:
@@ -145,10 +146,10 @@ class Agents:
             share = record.share or AgentShare()
             if run.contains_canary(record.task.text):
                 run.degrade(STEERED_NOTE)
-                return _stub(record, StopReason.INTERNAL_ERROR, "its task repeats what only this run knows")
+                return _stub(record, StopReason.INTERNAL_ERROR, Message("agent_repeats"))
             refused = _refusal(share) if run.resolved.engine is EngineKind.MODEL else None
             if refused is not None:
-                return _stub(record, refused, f"nothing is left for it to use: {refused.value}")
+                return _stub(record, refused, Message("agent_nothing_left", why=refused.value))
             left = run.clock.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
             number = run.reservations.open(_reservation(share), TokenShare.ANALYSIS)
@@ -169,7 +170,7 @@ class Agents:
             await self._wait(call.done, seconds, f"until {agent} is not waited for any longer")
             if not call.done():
                 call.cancel()
-                why = f"it had not answered after {seconds:.0f} s, the most that is waited for"
+                why = Message("agent_late", seconds=f"{seconds:.0f}")
                 return _stub(record, StopReason.BUDGET_TIME, why)
             return _call_result(record, call)
 
@@ -212,7 +213,8 @@ class Agents:
         self._update(agent, status=status, result=result, ended_at=run.now_text())
         run.state.note_defects(result.defects)
         if result.problem:
-            (run.branch_failed if result.is_stub else run.degrade)(f"{agent}: {result.problem}")
+            note = Message("of_agent", agent=agent, note=result.problem)
+            (run.branch_failed if result.is_stub else run.degrade)(note)
         outputs = {"stop_reason": result.stop_reason.value, "findings": len(result.finding_ids)}
         summary = result.problem or result.summary
         run.decide(DECIDER, "merge", summary, {"agent": agent}, outputs | {"sources": len(result.source_ids)})
@@ -290,9 +292,10 @@ def _call_result(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskR
         return call.result()
     except (asyncio.CancelledError, TemporalError) as error:
         cause = error.cause if isinstance(error, ChildWorkflowError) else error
-        problem = f"it failed: {cause.message if isinstance(cause, ApplicationError) else type(cause).__name__}"[:300]
+        why = cause.message if isinstance(cause, ApplicationError) else type(cause).__name__
+        problem = Message("agent_failed", why=why[:280])
         if isinstance(cause, (CancelledError, asyncio.CancelledError)):
-            problem = "it was stopped before it had anything"
+            problem = Message("agent_stopped")
         return _stub(record, StopReason.INTERNAL_ERROR, problem)
 
 

@@ -15,6 +15,7 @@ from contracts.notebooks import strip_entry_texts
 from contracts.outcome import Usage
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ANALYZER
+from contracts.sentences import Message
 from contracts.state import PACKED_EVENTS, Refresh, ResearchState
 from contracts.state_changes import change_between, json_digest, pack_json
 from contracts.strategies import CLOSING_ROLES, writers
@@ -25,7 +26,7 @@ from workflows.run.context import RunContext
 
 T = TypeVar("T")
 
-UNSAVED: Final = "a checkpoint could not be saved"
+UNSAVED: Final = Message("degraded_unsaved")
 SAVE_INTERVAL_SECONDS: Final = 10.0
 """Shortest time between two background checkpoints: paid answers are in the journal anyway, and a checkpoint takes as
 much CPU time as reading two pages."""

@@ -16,6 +16,7 @@ from contracts.presets import with_choice
 from contracts.recursive_roles import ACTS_AS, MAY_CALL, may_call
 from contracts.resolved import ResolvedResearch
 from contracts.roles import ProposedGap
+from contracts.sentences import bounded
 from contracts.state import PACKED_EVENTS, ResearchState
 from contracts.texts import plural, shorten
 from contracts.vocabulary import FAILURES, Action, AgentRole, EngineKind, GapStatus, Outcome, StopReason
@@ -35,6 +36,8 @@ MAX_CALL_ADVICE: Final = 3
 MAX_EVENTS: Final = PACKED_EVENTS
 MAX_PAGE_EVENTS: Final = 200
 EVENT_CHARACTERS: Final = 300
+MAX_NOTE: Final = 300
+"""Characters of a note on a fault that is no sentence of the product."""
 
 
 class RunContext:
@@ -247,7 +250,7 @@ class RunContext:
         """
         if ACTS_AS.get(caller, caller) in MAY_CALL and not may_call(caller, role):
             refused = CallNotAllowed(caller, role)
-            self.branch_failed(str(refused))
+            self.branch_failed(refused.note)
             raise refused
 
     def count_calls(self, caller: str, role: str, number: int = 1) -> None:
@@ -272,14 +275,14 @@ class RunContext:
     def degrade(self, note: str) -> None:
         """Record a degradation, which the report lists."""
         if note not in self.state.degraded:
-            self.state.degraded.append(note[:300])
+            self.state.degraded.append(bounded(note, MAX_NOTE))
             self.note("status", note, level="warning")
 
     def branch_failed(self, note: str) -> None:
         """Record that a part of the work failed; the outcome can then no longer be `completed`."""
         if note not in self.state.failed_branches:
-            self.state.failed_branches.append(note[:300])
-        self.state.last_failure = note[:300]
+            self.state.failed_branches.append(bounded(note, MAX_NOTE))
+        self.state.last_failure = bounded(note, MAX_NOTE)
 
 
 async def within_limits(host: Host, inbox: Inbox, work: Coroutine[Any, Any, T]) -> T:

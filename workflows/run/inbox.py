@@ -22,6 +22,7 @@ from contracts.plan import (
 )
 from contracts.request import Approve
 from contracts.resolved import EffectiveLimits
+from contracts.sentences import Message
 from contracts.state import ResearchState
 from contracts.strategies import declaration
 from contracts.vocabulary import NodeKind, NodeStatus, Phase, RunStatus, StopReason
@@ -46,7 +47,8 @@ class CallNotAllowed(Interrupted):
 
     def __init__(self, caller: str, role: str) -> None:
         super().__init__(StopReason.CALL_NOT_ALLOWED)
-        self.args = (f"{caller} may not call {role}: this branch ends here",)
+        self.note = Message("call_not_allowed", caller=caller, called=role)
+        self.args = (str(self.note),)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ from contracts.roles import (
     RoleSpec,
     resolved_fields,
 )
+from contracts.sentences import Message
 from contracts.state import ResearchState
 from contracts.strategies import CLOSING_ROLES, declaration, declared_roles, usage_by_share, writers
 from contracts.summaries import SUMMARIZER, SummarizeInput, SummaryOrder
@@ -93,7 +94,7 @@ U = TypeVar("U", bound=TurnResult)
 MAX_UNUSABLE_ANSWERS = 2
 """After this many unusable answers, the role falls back without calling the model again."""
 REPAIRABLE_FAILURES = (failures.INVALID_MODEL_OUTPUT, failures.ANSWER_CUT)
-DONE_WITHOUT_MODEL: Final = "done without the model, whose answers could not be used"
+DONE_WITHOUT_MODEL: Final = Message("without_usable_answers")
 UNUSABLE_FAILURES = (*REPAIRABLE_FAILURES, failures.ANSWER_REFUSED)
 MAX_EVENT_TEXT: Final = 2_000
 """Characters of a tool call's arguments and of its answer in a run's log."""
@@ -221,7 +222,8 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if not is_outage(error) and (issubclass(role.input, AnalyzeInput) or not is_given_up(error)):
                 raise  # a failed analysis fails only its branch
-            self.branch_failed(f"{role.name}: {explain(error)}: {describe_failure(error)}")
+            note = Message("role_failed_detail", role=role.name, reason=explain(error), detail=describe_failure(error))
+            self.branch_failed(note)
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
         self.operation_done(step)
@@ -286,7 +288,7 @@ class ResearchRun(RunContext):
                     raise
                 # Either nothing was read yet, so there is nothing to report from, or there is enough for calls that
                 # read: the run continues without a model for this one.
-                self.degrade(f"{role.name}: done without the model ({refused.words})")
+                self.degrade(Message("degraded_refused", role=role.name, reason=refused.words))
                 state.fallbacks.setdefault(role.name, 0)
                 break
             except _Unusable as unusable:
@@ -295,7 +297,7 @@ class ResearchRun(RunContext):
                     state.fallbacks[role.name] = state.fallbacks.get(role.name, 0) + 1
                     if not role.has_fallback:
                         raise Unanswered(role.name) from None
-                    self.degrade(f"{role.name}: {DONE_WITHOUT_MODEL}")
+                    self.degrade(Message("degraded_steered", role=role.name))
                     break
             else:
                 if repair:
@@ -362,7 +364,7 @@ class ResearchRun(RunContext):
                     self.state.note_entry(entry)
                     self._summaries[order.key] = entry
         if not self._summaries.setdefault(order.key, ""):
-            self.degrade("summarizer: a text was shortened by its own sentences, since no model summarised it")
+            self.degrade(Message("shortened_by_sentences", role=SUMMARIZER.name))
 
     async def _reserved_call(
         self, role: RoleSpec[I, O], request: I, measured: _Measured | None, least_output: int
@@ -492,7 +494,7 @@ class ResearchRun(RunContext):
         why = failure = describe_failure(error).removeprefix("$: ")
         if kind in UNUSABLE_FAILURES:
             why = DONE_WITHOUT_MODEL if role.has_fallback else failures.EXPLANATIONS[kind]
-        note = f"{role.name}: {why}"
+        note = Message("role_failed", role=role.name, reason=why)
         if kind not in REPAIRABLE_FAILURES or request.repair is not None:
             # The failure of a role that only checks the report loses no content.
             (self.branch_failed if role.has_fallback else self.degrade)(note)
@@ -500,14 +502,14 @@ class ResearchRun(RunContext):
         if kind in REPAIRABLE_FAILURES:
             return str(problem or "the answer was cut at the output limit: answer more briefly")[:600]
         if is_given_up(error):
-            self.degrade(f"{role.name}: a text ended the processes that worked on it ({reason_of(error)})")
+            self.degrade(Message("role_ended_processes", role=role.name, reason=reason_of(error)))
         elif failure_details(cause).get("kind") == failures.CONTEXT_TOO_LONG:
             if request.protected_source_ids:
                 # No model has room for the protected sources, so no more model calls are made.
                 replaceable = (other for other in declared_roles() if other.has_fallback or other in CLOSING_ROLES)
                 given_up = dict.fromkeys((other.name for other in replaceable), MAX_UNUSABLE_ANSWERS)
                 self.state.fallbacks = given_up | self.state.fallbacks
-                self.degrade("no model has room for the protected sources: the rest was done without it")
+                self.degrade(Message("no_room_for_protected"))
         elif kind not in UNUSABLE_FAILURES and not role.writes_report and not self.state.plan.nodes:
             self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None

@@ -96,7 +96,7 @@ async def test_a_save_that_fails_is_reported_and_the_next_one_is_complete() -> N
     assert run.state.degraded == [UNSAVED]
     broken = False
     await run.checkpoints.save()
-    assert session.stored["degraded"] == [UNSAVED]
+    assert session.stored["degraded"] == [UNSAVED.data()]
 
 
 ENDING = Ending(

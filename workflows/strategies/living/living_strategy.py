@@ -8,6 +8,7 @@ from contracts.living_roles import DECOMPOSER, LIVING_AGENT, DecomposeInput
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.roles import ProposedGap, SubQuery
+from contracts.sentences import Message
 from contracts.state import ResearchState, Unit
 from contracts.supervisor_roles import REFINER, RefineInput
 from contracts.texts import plural, shorten
@@ -143,11 +144,11 @@ class LivingStrategy(UnitStrategy):
             await follow_outline(run)
             await analyze_last_pages(run, LivingPosition.of(state))
         except Interrupted:
-            run.degrade("not everything that was read could be analyzed in time")
+            run.degrade(Message("degraded_analysis"))
         try:
             await place_notes(run)
         except Interrupted:
-            run.degrade("not everything that was noted could be put into the report in time")
+            run.degrade(Message("notes_not_placed"))
 
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each section with its word count, and the completion."""
@@ -225,7 +226,7 @@ async def _complete(run: ResearchRun) -> None:
     state, position = run.state, LivingPosition.of(run.state)
     if due := unasked_queries(state) if state.findings else planned_queries(state):
         if position.has_reported and not state.findings:
-            run.degrade("the agent finished without a note: rules chose the pages that were read")
+            run.degrade(Message("no_notes"))
         await Gathering(run, due).carry_out()
     await analyze_files(run, position)
     await _place_unreported_notes(run, position)

@@ -24,6 +24,7 @@ from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
 from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, UpdateInput
 from contracts.resolved import EffectiveLimits
 from contracts.roles import AnalyzerResult
+from contracts.sentences import Message, counted
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
@@ -160,10 +161,10 @@ async def take_turn(run: ResearchRun) -> None:
         return
     if position.idle_turns >= MAX_IDLE_TURNS:
         # No service failed: what is left of the plan is done by rules.
-        position.ended = f"{plural(MAX_IDLE_TURNS, 'turn')} of the agent in a row brought nothing"
+        position.ended = Message("idle_turns", turns=counted("turn", MAX_IDLE_TURNS))
         run.degrade(position.ended)
     elif position.turn > MAX_TURNS:
-        position.ended = "the turns of the agent are used up"
+        position.ended = Message("turns_used_up")
     if position.ended:
         run.decide(LIVING_AGENT.name, "end_work", position.ended, {"turn": position.turn - 1})
 
@@ -566,7 +567,7 @@ async def place_notes(
 def name_omitted(run: ResearchRun, sections: Mapping[str, Sequence[int]]) -> None:
     """Record the notes that no update could write into the report, by the heading that they fit."""
     if omitted := sum(map(len, sections.values())):
-        run.degrade(f"{plural(omitted, 'note')} found no room in the report, under: {'; '.join(sections)}")
+        run.degrade(Message("notes_without_room", notes=counted("note", omitted), sections=list(sections)))
 
 
 @dataclass(frozen=True)
@@ -598,7 +599,7 @@ async def write_updates(
     outcomes, position = list[WrittenUpdate](), LivingPosition.of(run.state)
     for (call, reason), call_id in zip(written, call_ids or [""] * len(written), strict=True):
         if reason is not None:
-            run.degrade(f"an update of the report was not written ({reason}); rules put its notes in")
+            run.degrade(Message("update_unwritten", reason=reason))
             outcomes.append(WrittenUpdate(AppliedUpdate(refusal=f"it could not be written ({reason})")))
             continue
         result = call.result()

@@ -11,6 +11,7 @@ from contracts.orchestrator_roles import AGENT, AGENT_REPORT, OPEN_PAGE, SEARCH,
 from contracts.outcome import Pause, Progress
 from contracts.plan import OTHER_FORM, WITHOUT_SEARCH, PlanNode
 from contracts.roles import AnalyzerResult, ProposedGap
+from contracts.sentences import Message
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
@@ -100,7 +101,7 @@ class AgentStrategy(ScopedStrategy):
         state, position = run.state, AgentPosition.of(run.state)
         if unanalyzed_sources(state, position) and may_read_by_rules(run, position):
             await analyze_pages(run, EngineKind.EXTRACTIVE)
-            run.degrade("what was read last was analyzed without the model, for which nothing was left")
+            run.degrade(Message("read_last_by_rules"))
         if position.open_questions is not None:
             # The agent's open questions replace gaps from the analyses of its pages.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
@@ -261,7 +262,7 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
     due = [*pages, *(first[node.id] for node in nodes if node.id in first)]
     left_out = dict.fromkeys(hit.title or hit.url for hit in due if known.identity_of(hit) not in state.sources)
     if left_out and len(state.sources) - source_count >= limit:
-        run.branch_failed(f"not read again, because the limit of pages was reached: {shorten('; '.join(left_out), 99)}")
+        run.branch_failed(Message("not_read_again", titles=shorten("; ".join(left_out), 99)))
 
 
 # --- the request ---------------------------------------------------------------------------------------------------

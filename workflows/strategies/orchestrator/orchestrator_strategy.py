@@ -25,6 +25,7 @@ from contracts.outcome import Mark, Pause, Progress, UnitProgress
 from contracts.plan import Plan, PlanNode
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import RoleSpec
+from contracts.sentences import Message, counted
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
@@ -337,7 +338,7 @@ async def _cycle(run: ResearchRun) -> None:
         position.ended = CYCLES_USED_UP
         run.decide(DECIDER, "end_cycles", CYCLES_USED_UP, {"cycles": position.cycle})
         if not _has_results(run.state):
-            run.branch_failed(f"the orchestrator sent no agent in {plural(position.cycle, 'cycle')}")
+            run.branch_failed(Message("no_agent_sent", cycles=counted("cycle", position.cycle)))
 
 
 # --- the orchestrator's turn ---------------------------------------------------------------------------------------
@@ -349,7 +350,7 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
         if output.calls:
             position.calls = output.calls
             return True
-    position.ended = f"the orchestrator called no tool in cycle {position.cycle + 1}"
+    position.ended = Message("no_tool_called", count=position.cycle + 1)
     run.branch_failed(position.ended)
     run.decide(DECIDER, "end_cycles", position.ended, {"cycle": position.cycle + 1})
     if not _has_results(run.state):

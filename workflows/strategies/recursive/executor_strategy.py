@@ -29,6 +29,7 @@ from contracts.recursive_roles import (
 )
 from contracts.research_trees import MAX_LEVELS, ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
 from contracts.roles import SYNTHESIZER, ProposedGap
+from contracts.sentences import Message
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vetting import Vetted
@@ -330,7 +331,7 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
     for name in [name for name, node in due.items() if node.level > deepest]:
         # Only a guard: plans and corrections never contain such a node.
         node = due.pop(name)
-        run.branch_failed(f"an executor of level {node.level} was not started: {shorten(node.goal, 120)}")
+        run.branch_failed(Message("executor_too_deep", level=node.level, goal=shorten(node.goal, 120)))
     if not due:
         return
     parts = {name: position.tree.part(node.id) for name, node in due.items()}
@@ -455,7 +456,7 @@ def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: 
     run.state.plan = run.state.plan.with_nodes(node)
     position.done.append(leaf.id)
     position.failed.append(leaf.id)
-    run.branch_failed(f"leaf “{shorten(node.text, 120)}”: {reason}")
+    run.branch_failed(Message("leaf_failed", goal=shorten(node.text, 120), reason=reason))
 
 
 def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf) -> PlanNode:
@@ -483,8 +484,8 @@ def _reason_unread(state: ResearchState, leaf: TreeLeaf) -> str | None:
     """Return the reason why a leaf's source has no text; None if it has one."""
     source = state.sources.get(leaf.source_id)
     if source is None:
-        return "its source is not there any more"
-    return None if source.status is SourceStatus.FULL else source.status_reason or "not read"
+        return Message("leaf_source_gone")
+    return None if source.status is SourceStatus.FULL else source.status_reason or Message("leaf_unread")
 
 
 # --- corrections: new sources for a gap, new leaves or executors for a question --------------------------------------

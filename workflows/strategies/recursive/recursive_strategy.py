@@ -10,6 +10,7 @@ from contracts.plan import PlanNode
 from contracts.recursive_roles import MANAGER
 from contracts.research_trees import ResearchTree
 from contracts.roles import ANALYZER, ProposedGap
+from contracts.sentences import Message, why_stopped
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vetting import Vetted, need_id
@@ -225,7 +226,7 @@ async def _plan_trees(run: ResearchRun) -> None:
             reason = StopReason.CALL_NOT_ALLOWED if isinstance(tree.exception(), CallNotAllowed) else reason
     for query in due:
         if why := failed.get(query.id):
-            run.branch_failed(f"no tree for “{shorten(query.text, 150)}”: {why}")
+            run.branch_failed(Message("no_tree", query=shorten(query.text, 150), why=why))
             lost = state.plan.newest(query).model_copy(update={"status": NodeStatus.FAILED, "error": why})
             state.plan = state.plan.with_nodes(lost)
         # A query without a vetted source becomes a gap, unless its search failed, which proves nothing.
@@ -256,7 +257,8 @@ async def _execute(run: ResearchRun) -> None:
         results = await run.spawn(todo, limits.max_parallel, caller=MANAGER.name)
         for task, result in zip(todo, results, strict=True):
             if has_failed(result):
-                run.branch_failed(f"{task.id}: {result.problem or result.stop_reason.text}")
+                why = result.problem or why_stopped(result.stop_reason)
+                run.branch_failed(Message("of_agent", agent=task.id, note=why))
     counts = {node.id: node.finding_count for node in state.plan.nodes}
     for query in planned_queries(state):
         if (executor := position.executors.get(query.id)) is not None:

@@ -32,6 +32,7 @@ from contracts.reflective_roles import (
 )
 from contracts.request import Depth, Mode
 from contracts.resolved import EffectiveLimits
+from contracts.sentences import Message, Text
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.vocabulary import Action, AgentRole, Confidence, EngineKind, NodeStatus, Quality, StopReason, ThinkMode
@@ -113,7 +114,7 @@ class ReflectivePosition(UnitPosition):
     """The depth or mode chosen for a request that leaves it open."""
     brief: str = ""
     """The coordinator's summary of earlier turns and instructions."""
-    assumption: str = ""
+    assumption: Text = ""
     """The note to readers about an ambiguous question."""
     background: list[SearchHit] = []
     feedback: str = ""
@@ -283,8 +284,8 @@ async def _coordinate(run: ResearchRun) -> None:
     run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
     clarified = any(any(question_round.answers) for question_round in run.state.clarification.rounds)
     if output.is_ambiguous and not clarified:
-        questions = "; ".join(output.clarifying_questions) or "it can be read in several ways"
-        position.assumption = shorten(f"The question was taken as it stands, though it leaves open: {questions}", 400)
+        asked = shorten("; ".join(output.clarifying_questions), 300) or Message("several_readings")
+        position.assumption = Message("taken_as_it_stands", asked=asked)
         run.state.limitations.append(position.assumption)
 
 

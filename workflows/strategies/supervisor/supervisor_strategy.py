@@ -7,6 +7,7 @@ from contracts.evidence import ASKED_BY_PERSON, Finding, Gap, source_voice, supp
 from contracts.outcome import MODEL, GateIssue, GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.roles import PLANNER, PlanInput
+from contracts.sentences import Message, counted
 from contracts.state import OpenPause, Position, ResearchState, Unit
 from contracts.supervisor_roles import REFINER, RefineInput, ReflectInput, SupervisorAnswer
 from contracts.texts import plural, shorten
@@ -316,7 +317,7 @@ def _note_issues(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: P
     elif not gate.valid and gate.policy is GatePolicy.STRICT and (opened.unit.can_change or retried):
         # If the input cannot change, the sources have no more, which the report states anyway.
         for issue in curable_issues(run.state, gate):
-            run.degrade(f"{gate.phase} gate: {issue.message}")
+            run.degrade(Message(GATE_SENTENCES[gate.phase], issue=issue.message))
 
 
 def _record_decision(run: ResearchRun, pause: Pause) -> None:
@@ -355,6 +356,13 @@ def evaluate(phase: Phase, state: ResearchState) -> GateResult:
     )
 
 
+GATE_SENTENCES: Final[dict[str, str]] = {
+    Phase.PLANNING: "degraded_gate_planning",
+    Phase.GATHERING: "degraded_gate_gathering",
+    Phase.ANALYSIS: "degraded_gate_analysis",
+    Phase.SYNTHESIS: "degraded_gate_synthesis",
+}
+"""Sentence of a note on a gate that is not satisfied, by phase; that of refinement always is."""
 Check = tuple[list[GateIssue], float, dict[str, bool | int | float]]
 """Issues, score and metrics of a phase; the decision log records the metrics."""
 
@@ -374,10 +382,10 @@ def _check_plan(state: ResearchState) -> Check:
     texts = (query.text for query in queries if query.text != " ".join(state.resolution.query.split()))
     minimum, short = min(2, limit), [text for text in texts if len(text) < MIN_QUERY_CHARACTERS]
     issues = _issues(
-        (count < minimum, "too_few_sub_queries", f"too few sub-queries: {count}, at least {minimum} needed"),
-        (count > limit, "too_many_sub_queries", f"{count} sub-queries, at most {limit}"),
-        (not has_brief, "no_brief", "the research brief is missing"),
-        *((True, "short_sub_query", f"sub-query too short: {text[:20]}") for text in short),
+        (count < minimum, "too_few_sub_queries", Message("gate_few_queries", count=count, least=minimum)),
+        (count > limit, "too_many_sub_queries", Message("gate_many_queries", count=count, most=limit)),
+        (not has_brief, "no_brief", Message("gate_no_brief")),
+        *((True, "short_sub_query", Message("gate_short_query", text=text[:20])) for text in short),
     )
     return issues, 2.5 * count, {"sub_query_count": count, "has_research_brief": has_brief}
 
@@ -386,10 +394,10 @@ def _check_sources(state: ResearchState) -> Check:
     """Require enough sources, one of them of high quality, and half of the sub-queries completed."""
     count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
-    few = f"{completed} of {len(queries)} sub-queries completed, at least half needed"
+    few = Message("half_completed", count=completed, all=len(queries))
     issues = _issues(
-        (count < MIN_SOURCES, "too_few_sources", f"too few sources: {count}, at least {MIN_SOURCES} needed"),
-        (count > 0 and not good, "no_high_quality_source", "no source is of high quality"),
+        (count < MIN_SOURCES, "too_few_sources", Message("few_sources", count=count, least=MIN_SOURCES)),
+        (count > 0 and not good, "no_high_quality_source", Message("no_high_source")),
         (completed < MIN_COMPLETION * len(queries), "too_few_completed", few),
     )
     return issues, 1.5 * count, {"source_count": count, "completed": completed}
@@ -404,11 +412,11 @@ def _check_findings(state: ResearchState) -> Check:
     # Another analysis cannot raise a finding's confidence above what its sources support.
     may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
     failed = [query for query in state.plan.sub_queries if query.id in state.hasty_analyses]
-    low = f"findings rest on {coverage:.0%} of the sources, at least {MIN_COVERAGE:.0%} needed"
+    low = Message("low_coverage", share=f"{coverage:.0%}", least=f"{MIN_COVERAGE:.0%}")
     issues = _issues(
-        (bool(failed), ANALYSES_FAILED, f"{len(failed)} of the analyses failed"),
-        (count < MIN_FINDINGS, "too_few_findings", f"too few findings: {count}, at least {MIN_FINDINGS} needed"),
-        (not high and may_be_high, "no_high_confidence", "no finding is of high confidence"),
+        (bool(failed), ANALYSES_FAILED, Message("gate_analyses_failed", count=len(failed))),
+        (count < MIN_FINDINGS, "too_few_findings", Message("few_findings", count=count, least=MIN_FINDINGS)),
+        (not high and may_be_high, "no_high_confidence", Message("no_high_finding")),
         (coverage < MIN_COVERAGE, "low_coverage", low),
     )
     metrics = {
@@ -436,7 +444,7 @@ def _check_report(state: ResearchState) -> Check:
 def _check_gaps(state: ResearchState) -> Check:
     """Note open gaps if no iteration is left; the gate is always valid."""
     count, is_last = len(state.unaddressed_gaps()), state.iteration >= state.resolution.limits.max_iterations
-    message = f"open after the last iteration: {plural(count, 'gap')}"
+    message = Message("gate_open_gaps", gaps=counted("gap", count))
     issues = _issues((count > 0 and is_last, "open_gaps", message))
     return issues, 10.0 - min(10.0, 2.0 * count), {"unaddressed_gaps": count}
 
