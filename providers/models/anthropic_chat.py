@@ -1,6 +1,5 @@
 """The `anthropic` SDK against any endpoint that speaks the Messages API: transport only, one request per call."""
 
-import asyncio
 import itertools
 import json
 import logging
@@ -21,13 +20,13 @@ from providers.models.chat import (
     CONNECT_SECONDS,
     DEFAULT_SETTING_NAMES,
     MAX_REPLY_BYTES,
-    RETRY_SECONDS,
     ChatMode,
     ChatReply,
     ChatRequest,
     SettingNames,
     error_for_status,
 )
+from providers.models.chat_failures import no_address, translated_failures
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
@@ -98,7 +97,7 @@ class AnthropicChat:
             address = base_url.rstrip("/").removesuffix("/v1")  # which the SDK adds
             self._client = ExplicitClient(api_key=api_key or NO_KEY, base_url=address, http_client=connections)
         except httpx2.InvalidURL:
-            raise self._no_address() from None
+            raise no_address(self._names) from None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`.
@@ -119,7 +118,10 @@ class AnthropicChat:
             stream=True,
             **_tool_arguments(request),
         )
-        async with self._translate_errors(request, silence), sending as response:
+        failures = translated_failures(
+            request, silence, self._names, refused=APIStatusError, unreached=APIConnectionError
+        )
+        async with failures, _stream_errors(request, self._names), sending as response:
             received = bytearray()
             async for chunk in response.iter_bytes():
                 received += chunk
@@ -135,33 +137,6 @@ class AnthropicChat:
     async def close(self) -> None:
         """Close the connections."""
         await self._client.close()
-
-    @asynccontextmanager
-    async def _translate_errors(self, request: ChatRequest, silence: float) -> AsyncIterator[None]:
-        """Translate every failure of the block into an error of our tree (statuses: `chat.error_for_status`)."""
-        try:
-            # Timeouts of the transport measure silence; a body that trickles needs a limit on the whole.
-            async with asyncio.timeout(request.timeout_seconds):
-                yield
-        except TimeoutError:
-            raise Unavailable(f"the model endpoint gave no answer in {request.timeout_seconds:.0f} s") from None
-        except StreamError as error:
-            status = STATUS_OF_STREAM_ERROR.get(error.kind, 500)
-            raise error_for_status(status, [], error.kind, request.model, self._names) from None
-        except APIStatusError as error:
-            headers = error.response.headers.multi_items()
-            raise error_for_status(error.status_code, headers, str(error.body), request.model, self._names) from None
-        except httpx2.InvalidURL:
-            raise self._no_address() from None
-        except (APIConnectionError, httpx2.HTTPError) as error:
-            if isinstance(error.__cause__ or error, httpx2.ReadTimeout) and silence < request.timeout_seconds:
-                message = f"the model endpoint sent nothing for {silence:.0f} s: if it is slow, raise"
-                raise Unavailable(f"{message} {self._names.silence}", retry_after=RETRY_SECONDS) from None
-            reason = type(error.__cause__ or error).__name__
-            raise Unavailable(f"no connection to the model endpoint ({reason})") from None
-
-    def _no_address(self) -> NotConfigured:
-        return NotConfigured(f"{self._names.address} is no usable address")
 
 
 def _prompt(request: ChatRequest) -> list[MessageParam]:
@@ -224,6 +199,16 @@ class StreamError(Exception):
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
         self.kind = kind
+
+
+@asynccontextmanager
+async def _stream_errors(request: ChatRequest, names: SettingNames) -> AsyncIterator[None]:
+    """Translate an error that the endpoint reports within its stream (statuses: `chat.error_for_status`)."""
+    try:
+        yield
+    except StreamError as error:
+        status = STATUS_OF_STREAM_ERROR.get(error.kind, 500)
+        raise error_for_status(status, [], error.kind, request.model, names) from None
 
 
 def message_of(stream: bytes) -> bytes:

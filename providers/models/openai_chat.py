@@ -5,7 +5,6 @@ Servers of this protocol differ in what they accept and send; what a server is k
 `ChatRequest.refuses`.
 """
 
-import asyncio
 import json
 import logging
 import math
@@ -26,7 +25,6 @@ from providers.models.chat import (
     ANSWER_TOOL,
     CONNECT_SECONDS,
     MAX_REPLY_BYTES,
-    RETRY_SECONDS,
     ChatMode,
     ChatReply,
     ChatRequest,
@@ -34,6 +32,7 @@ from providers.models.chat import (
     SettingNames,
     error_for_status,
 )
+from providers.models.chat_failures import no_address, translated_failures
 from providers.models.servers import completions_address
 from providers.service_calls import NO_KEY, ensure_confidential, ensure_key
 
@@ -140,7 +139,7 @@ class OpenAIChat:
         try:
             self._client = ExplicitOpenAI(api_key=api_key or NO_KEY, base_url=address, http_client=connections)
         except httpx2.InvalidURL:
-            raise self._no_address() from None
+            raise no_address(self._names) from None
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Send one streamed request, once. Raises `RateLimited`, `Unavailable`, `NotConfigured`, `InvalidCall`."""
@@ -154,7 +153,10 @@ class OpenAIChat:
             timeout=httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds), read=silence),
             extra_body=_optional_arguments(request) | _tool_arguments(request),
         )
-        async with self._translate_errors(request, silence), sending as response:
+        failures = translated_failures(
+            request, silence, self._names, refused=APIStatusError, unreached=APIConnectionError
+        )
+        async with failures, _stream_errors(request, self._names), sending as response:
             answer = CompletionBuilder(request.model)
             if response.headers.get("content-type", "").startswith("text/event-stream"):
                 chunks = cast("AsyncStream[ChatCompletionChunk]", await response.parse())
@@ -169,35 +171,20 @@ class OpenAIChat:
         """Close the connections."""
         await self._client.close()
 
-    @asynccontextmanager
-    async def _translate_errors(self, request: ChatRequest, silence: float) -> AsyncIterator[None]:
-        """Translate every failure of the block into an error of our tree (statuses: `chat.error_for_status`)."""
-        try:
-            # Timeouts of the transport measure silence; a body that trickles needs a limit on the whole.
-            async with asyncio.timeout(request.timeout_seconds):
-                yield
-        except TimeoutError:
-            raise Unavailable(f"the model endpoint gave no answer in {request.timeout_seconds:.0f} s") from None
-        except APIStatusError as error:
-            headers = error.response.headers.multi_items()
-            raise error_for_status(error.status_code, headers, str(error.body), request.model, self._names) from None
-        except httpx2.InvalidURL:
-            raise self._no_address() from None
-        except (APIConnectionError, httpx2.HTTPError) as error:
-            if isinstance(error.__cause__ or error, httpx2.ReadTimeout) and silence < request.timeout_seconds:
-                message = f"the model endpoint sent nothing for {silence:.0f} s: if it is slow, raise"
-                raise Unavailable(f"{message} {self._names.silence}", retry_after=RETRY_SECONDS) from None
-            reason = type(error.__cause__ or error).__name__
-            raise Unavailable(f"no connection to the model endpoint ({reason})") from None
-        except APIError as error:  # within the stream
-            status = STATUS_OF_ERROR_CODE.get(str(error.code), STATUS_OF_ERROR_CODE.get(str(error.type), 500))
-            raise error_for_status(status, [], str(error.body), request.model, self._names) from None
-        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            message = "the model endpoint answered with status 200 but with an unreadable event stream"
-            raise Unavailable(message) from None
 
-    def _no_address(self) -> NotConfigured:
-        return NotConfigured(f"{self._names.address} is no usable address")
+@asynccontextmanager
+async def _stream_errors(request: ChatRequest, names: SettingNames) -> AsyncIterator[None]:
+    """Translate an error within a stream, and a stream that cannot be read (statuses: `chat.error_for_status`)."""
+    try:
+        yield
+    except (APIStatusError, APIConnectionError):
+        raise
+    except APIError as error:
+        status = STATUS_OF_ERROR_CODE.get(str(error.code), STATUS_OF_ERROR_CODE.get(str(error.type), 500))
+        raise error_for_status(status, [], str(error.body), request.model, names) from None
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        message = "the model endpoint answered with status 200 but with an unreadable event stream"
+        raise Unavailable(message) from None
 
 
 # --- requests ---------------------------------------------------------------------------------------------------------
