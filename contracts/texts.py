@@ -76,7 +76,8 @@ LINK_POINT: Final = re.compile(r"(?<=:)(?=//)|(?<=www)(?=\.)|(?=@)", re.IGNORECA
 """Places in addresses that renderers would turn into links."""
 LINK_BREAK: Final = "\u2060"
 """Word joiner: the address stays readable but is no link."""
-ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060")
+ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])|\u2060|\\(?=\n|\Z)")
+"""An escaped character, a word joiner, and the sign of a line break at the end of a line."""
 
 
 def as_markdown(text: str, characters: int, max_bytes: int) -> str:
@@ -96,7 +97,7 @@ def as_markdown(text: str, characters: int, max_bytes: int) -> str:
 
 
 def from_markdown(text: str) -> str:
-    """Invert `as_markdown`, except for cut text."""
+    """Invert `as_markdown`, except for cut text; a line break within a paragraph loses its sign."""
     return ESCAPED.sub(lambda match: match[1] or "", text)
 
 

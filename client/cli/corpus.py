@@ -156,7 +156,9 @@ async def index_corpus(context: CommandContext, name: str, folder: Path | None, 
 
 
 def summary(snapshot: CorpusSnapshot) -> str:
-    """Return the numbers of documents and skipped files as text."""
+    """Return the numbers of documents and skipped files as text, or what an index is missing for."""
+    if not snapshot.indexed_at:
+        return f"not indexed yet (`research corpus add FOLDER --name {snapshot.name}`, or a run, indexes it)"
     skipped = f", {snapshot.skipped} skipped (`research corpus status {snapshot.name}`)" if snapshot.skipped else ""
     return plural(snapshot.files, "document") + skipped
 

@@ -49,7 +49,7 @@ async def test_a_run_can_be_read_in_the_web_ui(client: Client, tmp_path: Path) -
         if event.event_type in named
     ]
     assert all(summaries)
-    assert '"until the report must be written"' in summaries
+    assert '"time for research, without that for writing"' in summaries
     assert '"read: Routine Vacuuming"' in summaries
     assert any(text.startswith('"search: ') for text in summaries)
     changes = EventType.EVENT_TYPE_UPSERT_WORKFLOW_SEARCH_ATTRIBUTES

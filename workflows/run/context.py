@@ -103,7 +103,7 @@ class RunContext:
     @asynccontextmanager
     async def time_limit(self, seconds: float) -> AsyncIterator[None]:
         """Interrupt the run after `seconds` seconds, and clear the interruption at the end of the block."""
-        alarm = asyncio.ensure_future(self.clock.ring_after(seconds, "until the report must be there"))
+        alarm = asyncio.ensure_future(self.clock.ring_after(seconds, "time for the report"))
         try:
             yield
         finally:
@@ -352,7 +352,7 @@ class Clock:
         self.cancel_alarm()
         if not self._state.clock_stopped_at:
             seconds = self.remaining_work_seconds()
-            self._alarm = asyncio.ensure_future(self.ring_after(seconds, "until the report must be written"))
+            self._alarm = asyncio.ensure_future(self.ring_after(seconds, "time for research, without that for writing"))
 
     def cancel_alarm(self) -> None:
         """Cancel the timer, so that nothing interrupts the run."""

@@ -52,6 +52,12 @@ CREATE TABLE IF NOT EXISTS files (
 CREATE VIRTUAL TABLE IF NOT EXISTS chunks USING fts5 (
   keys, section UNINDEXED, start UNINDEXED, stop UNINDEXED, tokenize="ascii tokenchars '._-'''");
 """
+COLUMNS: Final = (
+    "key, value FROM meta",
+    "id, path, size, mtime_ns, kind, reason, document, text FROM files",
+    "rowid, keys, section, start, stop FROM chunks",
+)
+"""Columns of each table of the schema."""
 
 
 class IndexedDocument(Contract):
@@ -103,11 +109,24 @@ def translated_errors() -> Iterator[None]:
         raise IndexDamaged from error
     except sqlite3.DatabaseError as error:
         name = getattr(error, "sqlite_errorname", "")
-        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR":
+        if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             raise IndexDamaged from error
+        if name == "SQLITE_ERROR":  # a query that is wrong: an index built again would not answer it either
+            raise
         if name == "SQLITE_FULL":
             raise StorageFull("no room left where the indexes are stored") from error
         raise Unavailable("the index of the corpus cannot be used") from error
+
+
+def check_tables(database: sqlite3.Connection, tables: Sequence[str] = COLUMNS) -> None:
+    """Look for tables and their columns in an index. Raises `IndexDamaged` if one is missing."""
+    try:
+        for columns in tables:
+            database.execute(f"SELECT {columns} LIMIT 0")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname == "SQLITE_ERROR":
+            raise IndexDamaged from error
+        raise
 
 
 @contextmanager
@@ -119,9 +138,11 @@ def open_index(path: Path) -> Iterator["IndexReader"]:
         database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS)
         try:
             database.execute("BEGIN")  # all reads see one snapshot
+            check_tables(database, COLUMNS[:1])
             reader = IndexReader(database)
             if reader.value("identity").partition(" ")[0] != FORMAT:
                 raise CorpusUnknown("another version has indexed the corpus: index it again")
+            check_tables(database)
             yield reader
         finally:
             database.close()
@@ -248,6 +269,7 @@ class IndexWriter(IndexReader):
         with translated_errors():
             super().__init__(sqlite3.connect(path, timeout=BUSY_SECONDS, check_same_thread=False))
             self._database.executescript(SCHEMA)
+            check_tables(self._database)
             stored_identity = self.value("identity")
             if stored_identity and stored_identity != f"{FORMAT} {identity}":
                 raise IndexDamaged

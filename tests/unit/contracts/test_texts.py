@@ -106,3 +106,9 @@ def test_json_says_the_same_in_codes() -> None:
     assert json.loads(written) == value
     assert visible(written) == written
     assert "研究 😀" in written
+
+
+def test_a_line_break_within_a_paragraph_has_no_sign_on_a_terminal() -> None:
+    """Markdown writes it as a backslash at the end of a line; one that is part of the text is escaped."""
+    assert from_markdown("300 euro\\\na month\\") == "300 euro\na month"
+    assert from_markdown("C:\\\\\nnext") == "C:\\\nnext"

@@ -197,6 +197,9 @@ def test_a_folder_is_searched_and_listed(home: Path) -> None:
     assert status["warnings"] == [["page.html", missing]]
     assert f"  warning page.html  {missing}\n" in research("corpus", "status", "manual").stdout
     assert research("corpus", "add", str(folder), "--quiet").stdout.startswith("manual: 2 documents")
+    (index,) = home.rglob("manual.sqlite3")
+    index.unlink()
+    assert "manual               not indexed yet" in research("corpus", "list").stdout
     assert "its documents stay" in research("corpus", "remove", "manual").stdout
     assert (folder / "vacuum.md").exists()
     assert "there is no corpus yet" in research("corpus", "list").stderr

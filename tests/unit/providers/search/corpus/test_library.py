@@ -15,7 +15,7 @@ from providers.errors import CorpusUnknown, InvalidCall, ProcessStalled, SourceU
 from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from providers.search.corpus.folders import FoundFile, refuse_key_name
-from providers.search.corpus.index import IndexWriter, read_for_index
+from providers.search.corpus.index import IndexWriter, open_index, read_for_index
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
@@ -386,6 +386,21 @@ def make_old(index):
         )
 
 
+def drop_a_table(index):
+    with contextlib.closing(sqlite3.connect(index)) as database:
+        database.execute("DROP TABLE chunks")
+
+
+async def test_a_wrong_query_is_no_damage(library, tmp_path):
+    """An index is not thrown away for a mistake of ours, which would be the same over the next one."""
+    await library.refresh("manual")
+    index = tmp_path / "home/indexes/manual.sqlite3"
+    with pytest.raises(sqlite3.OperationalError, match="no such column"), open_index(index) as reader:
+        reader._database.execute("SELECT absent FROM files")
+    with open_index(index) as reader:
+        assert reader.documents() > 0
+
+
 async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
     """Running out of room undoes the batch: the earlier state can still be used."""
 
@@ -403,7 +418,7 @@ async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
         assert list(writer.file_states()) == ["small.md"]
 
 
-@pytest.mark.parametrize("spoil", [damage, damage_in_part, make_old])
+@pytest.mark.parametrize("spoil", [damage, damage_in_part, make_old, drop_a_table])
 async def test_a_damaged_index_and_one_of_another_version_are_replaced(library, tmp_path, spoil):
     """Searching, reading and indexing do without it, and it is never reported as an empty corpus."""
     before = await library.refresh("manual")
