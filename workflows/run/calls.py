@@ -13,6 +13,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeout
 from contracts import activities, failures, names
 from contracts.defects import Defect
 from contracts.outcome import Usage
+from contracts.sentences import Message
 from contracts.texts import as_markdown
 
 HEARTBEAT_TIMEOUT = timedelta(seconds=15)
@@ -125,6 +126,11 @@ def explain(error: ActivityError) -> str:
     """Return a clause for people that explains a failed call."""
     reason = reason_of(error)
     return failures.EXPLANATIONS.get(reason, reason)
+
+
+def note_failure(role: str, error: ActivityError) -> Message:
+    """Return a note on a failed call of a role: the failure in plain words, and its message."""
+    return Message("role_failed_detail", role=role, reason=explain(error), detail=describe_failure(error))
 
 
 def describe_failure(error: ActivityError) -> str:

@@ -73,11 +73,11 @@ from workflows.run.calls import (
     EXTRACTIVE_CALL_SECONDS,
     call_options,
     describe_failure,
-    explain,
     failure_details,
     is_given_up,
     is_outage,
     last_failure,
+    note_failure,
     reason_of,
     spent_by,
 )
@@ -222,8 +222,7 @@ class ResearchRun(RunContext):
         except ActivityError as error:
             if not is_outage(error) and (issubclass(role.input, AnalyzeInput) or not is_given_up(error)):
                 raise  # a failed analysis fails only its branch
-            note = Message("role_failed_detail", role=role.name, reason=explain(error), detail=describe_failure(error))
-            self.branch_failed(note)
+            self.branch_failed(note_failure(role.name, error))
             reason = StopReason.PROVIDER_OUTAGE if is_outage(error) else StopReason.INTERNAL_ERROR
             raise Interrupted(reason) from None
         self.operation_done(step)
