@@ -12,9 +12,10 @@ By suffix, too: *kept*, the share of the words of the simplest extraction that a
 read that it does not have; *order*, the share of the runs of five words read that it has, too. A PDF is compared with
 two readings: of `pdftotext` (Debian's `poppler-utils`), which the product does not use and which orders lines by its
 own layout, and of `pdfium` in the order in which the page is drawn. Words are those that both read, false are those
-that neither does, and in order are runs that one of them has. Hyphens, forms of letters, marks of direction and of
-raised letters are no difference. `--save` writes the figures of each file, `--against` compares them with those of
-another version, for the suffixes of the folder: run this file with the other version's interpreter and `PYTHONPATH`.
+that neither does, and in order are runs that one of them has. Hyphens, forms of letters, marks of direction, of raised
+and of lowered letters are no difference, nor are, in other formats, the numbers of headings and lists that a program
+counts. `--save` writes the figures of each file, `--against` compares them with those of another version, for the
+suffixes of the folder: run this file with the other version's interpreter and `PYTHONPATH`.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from email import message_from_bytes, policy
 from io import BytesIO
 from pathlib import Path
 from statistics import mean, median, quantiles
+from typing import Any
 from zipfile import ZipFile
 
 import pypdfium2
@@ -48,15 +50,24 @@ from providers.reading.reader import extract_in_child
 
 WORD = re.compile(r"[^\W_]+")
 HYPHEN = re.compile("(?<=\\w)[-\u2010\u00ad\ufffe\x02]\\s*(?=\\w)")
-UNSEEN = re.compile("[\\^\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+UNSEEN = re.compile("[\\^_\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 PARTS = {
-    ".docx": re.compile(r"word/document\.xml"),
-    ".pptx": re.compile(r"ppt/slides/slide\d+\.xml"),
-    ".odt": re.compile(r"content\.xml"),
-    ".xlsx": re.compile(r"xl/sharedStrings\.xml"),
+    ".docx": re.compile(r"word/(document|header\d*|footer\d*|diagrams/data\d*)\.xml"),
+    ".pptx": re.compile(r"ppt/(slides/slide\d+|notesSlides/notesSlide\d+|diagrams/data\d+)\.xml"),
+    ".odt": re.compile(r"(content|styles)\.xml"),
     ".epub": re.compile(r".*\.x?html"),
 }
-BREAK = re.compile(rb"</(?:w:p|a:p|text:p|text:h|si|p|li|td|th|h\d|div)>|<(?:w:tab|w:br|text:tab|text:s|br)\b")
+SHARED, SHEET = "xl/sharedStrings.xml", re.compile(r"xl/worksheets/sheet\d+\.xml")
+NAMED = "local-name()='"
+ENDS = " or ".join(f"{NAMED}{name}'" for name in "p h tab br cr li td th div line-break s ptab".split())
+TEXTS = {
+    **dict.fromkeys((".docx", ".pptx"), f"//*[{NAMED}t' and not(ancestor::*[{NAMED}Fallback'])]/text()"),
+    ".odt": f"//*[{NAMED}p' or {NAMED}h']//text()",
+    ".epub": f"//*[{NAMED}body']//text()",
+}
+"""Where the words of a part are; elements of `ENDS` end the word before them."""
+MARK = re.compile(r" *(?:#{1,6} )?((?:\(?(?:[0-9]{1,3}|[A-Za-z]{1,4})[.)])*(?:[0-9]{1,3}|[A-Za-z]{1,4})?[.)]?) ")
+"""What may be the number of a heading or an item."""
 LENIENT = etree.XMLParser(recover=True)
 EVERYWHERE = 0.2
 """Share of the pages from which a line is no content."""
@@ -123,14 +134,19 @@ def simplest(path: Path) -> tuple[str, str]:
     text = ""
     if suffix in PARTS:
         with ZipFile(BytesIO(raw)) as archive:
-            parts = [archive.read(name) for name in archive.namelist() if PARTS[suffix].fullmatch(name)]
-        spaced = (BREAK.sub(rb" \g<0>", part) for part in parts)
-        text = " ".join("".join(etree.fromstring(part, LENIENT).itertext()) for part in spaced)
+            names = sorted(filter(PARTS[suffix].fullmatch, archive.namelist()), key=as_shown)
+            parts = [archive.read(name) for name in names]
+        roots = (etree.fromstring(part, LENIENT) for part in parts)
+        found = (root.xpath(f"{TEXTS[suffix]} | //*[{ENDS}]") for root in roots)
+        text = " ".join("".join(each if isinstance(each, str) else " " for each in pieces) for pieces in found)
+    elif suffix == ".xlsx":
+        text = by_cells(raw)
     elif suffix == ".ipynb":
         notebook = json.loads(raw)
         cells = [cell for sheet in (notebook, *notebook.get("worksheets", ())) for cell in sheet.get("cells", ())]
-        sources = (cell.get("source") or cell.get("input") or "" for cell in cells)
-        text = "\n".join(source if isinstance(source, str) else "".join(source) for source in sources)
+        text = "\n".join(
+            piece if isinstance(piece, str) else "".join(piece) for cell in cells for piece in texts_of_cell(cell)
+        )
     elif suffix == ".eml":
         body = message_from_bytes(raw, policy=policy.default).get_body(("plain",))
         text = body.get_content() if body else ""
@@ -139,6 +155,34 @@ def simplest(path: Path) -> tuple[str, str]:
     elif suffix in {".txt", ".md", ".csv"}:
         text = raw.decode("utf-8", "replace")
     return text, text
+
+
+def as_shown(name: str) -> int:
+    """The place of a part: page headers before the text, page footers after it."""
+    return ("footer" in name) - ("header" in name)
+
+
+def by_cells(raw: bytes) -> str:
+    """The texts of a workbook, without numbers: a cell shows them in its own form, not as they are saved."""
+    with ZipFile(BytesIO(raw)) as archive:
+        names = archive.namelist()
+        shared = etree.fromstring(archive.read(SHARED)).findall("{*}si") if SHARED in names else []
+        sheets = [etree.fromstring(archive.read(name)) for name in names if SHEET.fullmatch(name)]
+        book = etree.fromstring(archive.read("xl/workbook.xml"))
+    texts = ["".join(each.itertext("{*}t")) for each in shared]
+    values = [sheet.get("name") for sheet in book.iter("{*}sheet")]
+    for cell in (cell for sheet in sheets for cell in sheet.iter("{*}c")):
+        value, kind = cell.findtext("{*}v") or "", cell.get("t")
+        values.append(texts[int(value)] if kind == "s" else value if kind else "".join(cell.itertext("{*}t")))
+    return " ".join(word for value in values for word in words_of(value) if not word.isdecimal())
+
+
+def texts_of_cell(cell: dict[str, Any]) -> Iterator[str | list[str]]:
+    """The source of a cell of a notebook, and what its code has printed."""
+    yield cell.get("source") or cell.get("input") or ""
+    for output in cell.get("outputs") or ():
+        yield output.get("text") or (output.get("data") or {}).get("text/plain") or ""
+        yield [output.get("ename") or "", " ", output.get("evalue") or ""]
 
 
 def by_pdfium(raw: bytes) -> str:
@@ -160,6 +204,19 @@ def words_of(text: str) -> list[str]:
     return WORD.findall(HYPHEN.sub("", unicodedata.normalize("NFKC", UNSEEN.sub("", text))))
 
 
+def without_counted(text: str, either: Counter[str]) -> str:
+    """The text without the numbers of headings and items that a program counts: they are in no part of the file."""
+    extra = Counter(words_of(text)) - either
+    lines = []
+    for line in text.split("\n"):
+        mark = MARK.match(line)
+        numbers = Counter(words_of(mark[1])) if mark else Counter()
+        is_counted = numbers.total() > 0 and numbers <= extra
+        extra -= numbers if is_counted else Counter()
+        lines.append(line[mark.end() :] if mark and is_counted else line)
+    return "\n".join(lines)
+
+
 @dataclass
 class Figures:
     """What was measured of one file."""
@@ -177,8 +234,12 @@ def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
     first, second = (words_of(each) for each in simplest(path))
     if min(len(first), len(second)) < MIN_WORDS:
         return None
-    ours, drawn, shown = words_of(text), Counter(first), Counter(second)
-    both, either, read = drawn & shown, drawn | shown, Counter(ours)
+    drawn, shown = Counter(first), Counter(second)
+    both, either = drawn & shown, drawn | shown
+    ours = words_of(text if path.suffix.lower() == ".pdf" else without_counted(text, either))
+    if path.suffix.lower() == ".xlsx":
+        ours = [word for word in ours if not word.isdecimal()]
+    read = Counter(ours)
     runs, *others = ({tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (ours, first, second))
     known = set[tuple[str, ...]]().union(*others)
     return Figures(
