@@ -8,14 +8,15 @@ of the brief questions, patterns in `answer` of the short ones). Printed: the sh
 text still holds, the share of lines that occur on more than a fifth of all pages (navigation that was taken for
 content), and the processor time of a document by its suffix, in this process and in child processes.
 
-By suffix, too: *kept*, the share of the words of the simplest extraction that are read; *false*, the share of the words
-read that it does not have; *order*, the share of the runs of five words read that it has, too. A PDF is compared with
-two readings: of `pdftotext` (Debian's `poppler-utils`), which the product does not use and which orders lines by its
-own layout, and of `pdfium` in the order in which the page is drawn. Words are those that both read, false are those
-that neither does, and in order are runs that one of them has. Hyphens, forms of letters, marks of direction, of raised
-and of lowered letters are no difference, nor are, in other formats, the numbers of headings and lists that a program
-counts. `--save` writes the figures of each file, `--against` compares them with those of another version, for the
-suffixes of the folder: run this file with the other version's interpreter and `PYTHONPATH`.
+By suffix, too: *kept*, the share of the words of the simplest extraction that are read; *false*, the share of the
+words read that it does not have; *order*, the share of the runs of five words read that it has, too. A PDF is compared
+with two readings: of `pdftotext` (Debian's `poppler-utils`), which the product does not use and which orders lines by
+its own layout, and of `pdfium` in the order in which the page is drawn. Words are those that both read, false are
+those that neither does, and in order are runs that one of them has, perhaps without the lines at the edges of pages.
+Hyphens, forms of letters, marks of direction, of raised and of lowered letters are no difference, nor are, in other
+formats, the numbers of headings and lists that a program counts. `--save` writes the figures of each file, `--against`
+compares them with those of another version, for the suffixes of the folder: run this file with the other version's
+interpreter and `PYTHONPATH`.
 """
 
 import argparse
@@ -189,7 +190,7 @@ def by_pdfium(raw: bytes) -> str:
     """The text of a PDF in the order in which it is drawn."""
     try:
         with closing(pypdfium2.PdfDocument(raw)) as document:
-            return "\n".join(page.get_textpage().get_text_range() for page in document)
+            return "\f".join(page.get_textpage().get_text_range() for page in document)
     except pypdfium2.PdfiumError:
         return ""
 
@@ -217,6 +218,19 @@ def without_counted(text: str, either: Counter[str]) -> str:
     return "\n".join(lines)
 
 
+def runs_of(words: list[str]) -> set[tuple[str, ...]]:
+    """The runs of five words of a text."""
+    return {tuple(words[at : at + 5]) for at in range(len(words) - 4)}
+
+
+def across_pages(text: str) -> Iterator[str]:
+    """The text, and what it is without the first line of each page, without the last one, and without both."""
+    yield text
+    pages = [[line for line in page.splitlines() if line.strip()] for page in text.split("\f")]
+    for start, end in ((1, None), (None, -1), (1, -1)) if len(pages) > 1 else ():
+        yield "\n".join(line for lines in pages for line in lines[start:end])
+
+
 @dataclass
 class Figures:
     """What was measured of one file."""
@@ -231,7 +245,8 @@ class Figures:
 
 def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
     """The figures of a file; nothing of one that has no text, or no second reader."""
-    first, second = (words_of(each) for each in simplest(path))
+    texts = simplest(path)
+    first, second = map(words_of, texts)
     if min(len(first), len(second)) < MIN_WORDS:
         return None
     drawn, shown = Counter(first), Counter(second)
@@ -240,8 +255,8 @@ def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
     if path.suffix.lower() == ".xlsx":
         ours = [word for word in ours if not word.isdecimal()]
     read = Counter(ours)
-    runs, *others = ({tuple(words[at : at + 5]) for at in range(len(words) - 4)} for words in (ours, first, second))
-    known = set[tuple[str, ...]]().union(*others)
+    runs = runs_of(ours)
+    known = set[tuple[str, ...]]().union(*(runs_of(words_of(each)) for one in texts for each in across_pages(one)))
     return Figures(
         pages_of(path),
         seconds,

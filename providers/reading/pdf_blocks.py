@@ -242,9 +242,10 @@ def is_drawn_as_read(words: list[Word]) -> bool:
     """Return whether the order in which a page is drawn is one in which it can be read.
 
     Most programs draw column by column and cell by cell. Where every line is drawn across all columns nothing in the
-    order tells columns from rows, and a page that is drawn upwards again and again has no order at all.
+    order tells columns from rows, and a page that is drawn upwards again and again has no order at all; on a form, once
+    is enough, because programs draw the labels of fields after all other words.
     """
-    lines = _drawn_lines(words, WIDE_GAP)
+    lines = _drawn_lines([word for word in words if not word.typed], WIDE_GAP)
     rises = wide = continued = 0
     further: int | None = None  # lines of a cell or column after its first, once a line went right or came back
     for before, line in pairwise(lines):
@@ -262,7 +263,8 @@ def is_drawn_as_read(words: list[Word]) -> bool:
         else:
             continued += (further or 0) > 0
             further = 0
-    if rises > max(FEW_RISES, MAX_RISES * len(lines)):
+    is_form = any(word.typed for word in words)
+    if rises > (0 if is_form else max(FEW_RISES, MAX_RISES * len(lines))):
         return False
     return wide < MIN_CONTINUED * len(lines) or continued >= MIN_CONTINUED * wide
 
@@ -313,11 +315,15 @@ def _is_near(word: Word, stretch: list[Word]) -> bool:
 
 
 def _is_mixed(words: list[Word], area: Any) -> bool:
-    """Return whether the block of a layout puts words into another order than they are drawn."""
+    """Return whether the block of a layout puts words into another order than they are drawn.
+
+    The cells of a table must be in order: justified lines and numbered code have gaps that look like those of a table.
+    """
     is_table = area.kind == "table"
-    lines = [cell for row in _cells(words, area) for cell in row] if is_table else lines_of(words)
+    lines = [cell for row in _cells(words, area) for cell in row if cell] if is_table else lines_of(words)
     read = [word.order for line in lines for word in line]
-    return sum(before - after > NEAR for before, after in pairwise(read)) > MIN_CONTINUED * len(lines)
+    near = 0 if is_table else NEAR
+    return sum(before - after > near for before, after in pairwise(read)) > MIN_CONTINUED * len(lines)
 
 
 def _is_prose(words: list[Word], area: Any) -> bool:
