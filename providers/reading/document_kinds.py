@@ -32,6 +32,7 @@ class DocumentKind(StrEnum):
     DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
     XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
     PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+    RTF = "application/rtf"
 
 
 HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON, DocumentKind.PDF
@@ -57,13 +58,14 @@ DOCUMENTS: Final = frozenset(
 )
 """Suffixes of files that are documents even if their bytes are not text."""
 REMEDIES: Final = {
-    ".rtf": ".docx", ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ppt": ".pptx", ".msg": ".eml",
+    ".doc": ".docx", ".xls": ".xlsx", ".xlsb": ".xlsx", ".ppt": ".pptx", ".msg": ".eml",
 }  # fmt: skip
 """Suffix of an unsupported format → the one to save it as."""
 DECLARED: Final = {
     **{str(kind): kind for kind in DocumentKind if kind is not DocumentKind.LOG},
     "application/xhtml+xml": HTML, "text/x-markdown": DocumentKind.MARKDOWN, "application/ld+json": JSON,
     "application/x-pdf": PDF, "text/tab-separated-values": DocumentKind.CSV,
+    "text/rtf": DocumentKind.RTF, "text/richtext": DocumentKind.RTF,
 }  # fmt: skip
 """Declared media type → kind."""
 
@@ -80,6 +82,7 @@ KINDS_OF_OFFICE: Final = {
 }  # fmt: skip
 """Kind by the name in the type of a main part with another name."""
 MAX_TYPES_BYTES: Final = 1_000_000
+RTF_MAGIC: Final = b"{\\rtf"
 ZIP_MAGIC: Final = b"PK\x03\x04"
 OLE_MAGIC: Final = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 BINARY_MAGICS: Final = (
@@ -140,7 +143,7 @@ def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
     declared_kind = None if declared is None else DECLARED[declared]
     packed = _packed_kind(body, "")
     if packed is None:
-        agrees = declared_kind not in {PDF, *ARCHIVES} and not _is_binary(body)
+        agrees = declared_kind not in {PDF, DocumentKind.RTF, *ARCHIVES} and not _is_binary(body)
     else:
         agrees = declared_kind in {None, packed} or {declared_kind, packed} <= ARCHIVES
     if not agrees:
@@ -166,13 +169,15 @@ def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
 
 
 def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
-    """Return the kind of a PDF or an archive; None for anything else. Raises `SourceUnreadable`."""
+    """Return the kind of a PDF, a rich text or an archive; None for anything else. Raises `SourceUnreadable`."""
     if b"%PDF-" in raw[:OPENING_BYTES] and not HTML_OPENING.match(raw[:WINDOW_BYTES]):
         return PDF
     if raw.startswith(OLE_MAGIC):
         if "EncryptedPackage".encode("utf-16-le") in raw:
             raise SourceUnreadable("encrypted", Message("skip_password"))
         raise _not_read(suffix)
+    if raw[:OPENING_BYTES].lstrip().startswith(RTF_MAGIC):
+        return DocumentKind.RTF
     if not raw.startswith(ZIP_MAGIC):
         return None
     try:

@@ -45,6 +45,7 @@ from providers.reading.canonical_text import (
 )
 from providers.reading.character_sets import decode
 from providers.reading.document_kinds import (
+    ARCHIVES,
     HTML,
     OPEN_DOCUMENTS,
     PDF,
@@ -106,6 +107,7 @@ BLOCK_READERS: Final = {
     **dict.fromkeys(OPEN_DOCUMENTS, "opendocument:read_opendocument"),
     DocumentKind.PPTX: "office:read_presentation",
     DocumentKind.XLSX: "office:read_workbook",
+    DocumentKind.RTF: "rich_text:read_rich_text",
 }
 """Readers that return blocks and facts, loaded when they are needed: most children read none of these kinds."""
 DAMAGE: Final = (AttributeError, BadZipFile, KeyError, OSError, SyntaxError, TypeError, ValueError, zlib.error)
@@ -164,7 +166,7 @@ def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
         with warnings.catch_warnings(action="ignore"):  # of the libraries, about parts that they do not know
             module, _, name = BLOCK_READERS[kind].partition(":")
             reader = getattr(import_module(f"providers.reading.{module}"), name)
-            checked = checked_archive(raw)
+            checked = checked_archive(raw) if kind in ARCHIVES else raw
             blocks, facts = reader(checked)
             read = text_of_blocks(blocks, kind, limit=limit, facts=facts)
             missing = "" if read.warnings else left_out(checked, kind, read.text)

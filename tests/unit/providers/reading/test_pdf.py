@@ -2,11 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
+from providers.reading.canonical_text import Paragraph, TableRow
 from providers.reading.documents import extract
 from providers.reading.pdf import is_better
+from providers.reading.pdf_blocks import Hyphens, page_blocks
+from providers.reading.pdf_words import Word
 from tests.fakes.office_documents import page_pdf, pdf_of, stream_of, text_at
 
 ARABIC = ["تدفع الشركة رسوم الصيانة", "يستمر العقد ثلاث سنوات", "يحق للعميل إلغاء العقد"]
@@ -204,6 +208,40 @@ def test_repeated_heads_are_counted() -> None:
             f"Sentence {page} {row}." for row in range(8))))) for page in range(3)
     ))  # fmt: skip
     assert extract(raw, "x.pdf").warnings == ["83% of the words are read; not read: repeated page heads and feet (16)"]
+
+
+def test_a_table_that_a_layout_sees_in_prose_is_prose() -> None:
+    """Cells of a table have their words as they are drawn; gaps of justified lines are no columns."""
+    texts = ["nature, one called", "overshoot, the other", "undershoot. They all"]
+    words = [
+        Word(text, (20 + 80 * column, 20 + 12 * row, 70 + 80 * column, 30 + 12 * row), 3 * row + column)
+        for row, line in enumerate(texts)
+        for column, text in enumerate(line.split())
+    ]
+    rect = SimpleNamespace(x=10, y=10, width=300, height=60)
+    row = [SimpleNamespace(bbox=SimpleNamespace(x=15 + 80 * column, y=10, width=78, height=60)) for column in range(3)]
+    empty = [[SimpleNamespace(bbox=SimpleNamespace(x=15, y=80, width=78, height=9))]] * 20
+    area = SimpleNamespace(kind="table", bbox=rect, header=row, rows=empty)
+    blocks = list(page_blocks(words, SimpleNamespace(blocks=[area]), Hyphens([]), 10))
+    assert blocks == [Paragraph("\n".join(texts))]
+    for word in words:  # cell by cell, as programs draw a table
+        word.order = word.order % 3 * 3 + word.order // 3
+    assert next(page_blocks(words, SimpleNamespace(blocks=[area]), Hyphens([]), 10)) == TableRow(
+        ["nature, overshoot, undershoot.", "one the They", "called other all"]
+    )
+
+
+def test_labels_of_a_form_are_read_with_its_fields() -> None:
+    """Some programs draw all labels after the text of the page, far from where they are read."""
+    drawn = b"\n".join((
+        text_at(72, 740, "Rules of the club"), text_at(72, 540, "Signed by"), text_at(72, 500, "Date"),
+        text_at(72, 697, "First name of member"),
+    ))  # fmt: skip
+    raw = page_pdf(drawn, b"", FIELD, catalogue=b"/AcroForm<</Fields[6 0 R]>>")
+    kept = b"/Annots[6 0 R]/MediaBox[0 0 612 792]/Contents"
+    found = extract(raw.replace(b"/MediaBox[0 0 612 792]/Contents", kept), "x.pdf").text
+    words = " ".join(found.replace("#", "").split())
+    assert words == "Rules of the club First name of member Zenobia Quill Signed by Date"
 
 
 FIELD = b"<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Zenobia Quill)/Rect[190 690 400 715]/F 4/P 3 0 R>>"

@@ -123,6 +123,10 @@ MADE: dict[str, Callable[[], bytes]] = {
     ".epub": lambda: epub({"a.xhtml": chapter("<h1>seen</h1><p>seenterm<a role='doc-noteref'>unseen</a></p>")}),
     ".eml": message,
     ".ipynb": lambda: notebook(cell("markdown", "# seen"), cell("code", "seencode")),
+    ".rtf": lambda: (
+        rb"{\rtf1 seen\par{\listtext 1.\tab}seenitem\par seencell\cell b\cell\row {\header unseen}{\footnote unseen}"
+        rb"{\*\annotation unseen}{\v unseen}{\deleted unseen}{\*\shpinst{\shptxt unseen}}}"
+    ),
     ".csv": lambda: b"seen;seenb\n1;2\n",
     ".log": lambda: b"seen *stars*\n",
 }
