@@ -172,7 +172,7 @@ class KnownAddresses:
             run = replace(run, text=run.text.translate(PLAIN_BRACKETS), link=link)
             for piece, replacement in self._pieces(run.text, foreign):
                 if replacement is None or run.code or link:
-                    yield replace(run, text=piece if replacement is None else replacement)
+                    yield run.with_text(piece if replacement is None else replacement)
                 else:
                     yield replace(run, text=replacement, link=self.link_of(replacement), code=replacement in self.mail)
 
@@ -275,7 +275,7 @@ class DraftMarks:
     def _without_prompt_text(self, run: Run) -> Run:
         """Remove and note names that a writer copied from its prompt."""
         shown = without_prompt_text(run.text, self.quotes, self.copied)
-        return run if shown == run.text else replace(run, text=shown)
+        return run.with_text(shown)
 
     def _read(self, run: Run, *, quoted: bool) -> list[Inline]:
         quotes = _quoted_offsets(run.text)
@@ -292,10 +292,10 @@ class DraftMarks:
             opened = len(match[0]) - len(match[0].lstrip(OPENING))
             closed = len(match[0]) - len(match[0].rstrip(CLOSING))
             preceding = run.text[last : match.start() + max(0, opened - closed)]
-            pieces.append(replace(run, text=preceding if known else preceding.rstrip(" ")))
+            pieces.append(run.with_text(preceding if known else preceding.rstrip(" ")))
             pieces += [CitationMark(tuple(dict.fromkeys(known)))] if known else []
             last = match.end() - max(0, closed - opened)
-        return [*pieces, replace(run, text=run.text[last:])]
+        return [*pieces, run.with_text(run.text[last:])]
 
 
 def _quoted_offsets(text: str) -> set[int]:
@@ -445,5 +445,5 @@ class ReportMarks:
             else:
                 pieces = re.split(r"(?<!\\)\[([0-9]{1,3})\]", inline.text)
                 for index, piece in enumerate(pieces):
-                    changed.append(CitationMark(number=int(piece)) if index % 2 else replace(inline, text=piece))
+                    changed.append(CitationMark(number=int(piece)) if index % 2 else inline.with_text(piece))
         return changed

@@ -47,6 +47,10 @@ class Run:
     code: bool = False
     link: str | None = None
 
+    def with_text(self, text: str) -> "Run":
+        """Return a run of the same style with another text."""
+        return self if text == self.text else Run(text, self.bold, self.italic, self.code, self.link)
+
 
 @dataclass(frozen=True, slots=True)
 class CitationMark:
@@ -206,11 +210,11 @@ class _Builder:
 
     def _leaf(self, node: SyntaxTreeNode, *, quoted: bool, one_line: bool = False) -> list[Inline]:
         tokens = [token for child in node.children if child.token for token in child.token.children or []]
-        runs = (replace(run, text=run.text.replace("\n", " ")) if one_line else run for run in self._runs(tokens))
+        runs = (run.with_text(run.text.replace("\n", " ")) if one_line else run for run in self._runs(tokens))
         inlines = tidy(runs)
         for change in self._passes:
             inlines = tidy(change(inlines, quoted))
-        return [replace(inline, text=inline.text.translate(PLAIN_BRACKETS))
+        return [inline.with_text(inline.text.translate(PLAIN_BRACKETS))
                 if isinstance(inline, Run) and not inline.text.isascii() else inline
                 for inline in inlines]  # fmt: skip
 
@@ -254,7 +258,7 @@ def tidy(inlines: Iterable[Inline]) -> list[Inline]:
     tidied = _merge(part for inline in _merge(inlines) for part in _split_edges(inline))
     for index, strip in ((0, str.lstrip), (-1, str.rstrip)):
         while tidied and isinstance(edge := tidied[index], Run) and (text := strip(edge.text)) != edge.text:
-            tidied[index : index + 1 or None] = [replace(edge, text=text)] if text else []
+            tidied[index : index + 1 or None] = [edge.with_text(text)] if text else []
     return tidied
 
 
@@ -265,11 +269,12 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
         if style is None:
             merged += group
             continue
-        run = Run("".join(run.text for run in group if isinstance(run, Run)), *style)
+        bold, italic, code, link = style
+        text = "".join([run.text for run in group if isinstance(run, Run)])
         # Who copies a command from a report gets what the page has.
-        text = run.text.replace("\n", " ") if run.code else BREAKS.sub("\n", BLANKS.sub(" ", run.text))
+        text = text.replace("\n", " ") if code else BREAKS.sub("\n", BLANKS.sub(" ", text))
         if text:
-            merged.append(replace(run, text=text))
+            merged.append(Run(text, bold, italic, code, link))
     return merged
 
 
@@ -283,7 +288,7 @@ def _split_edges(inline: Inline) -> Iterator[Inline]:
         yield inline
     elif core := inline.text.strip():
         leading, _, trailing = inline.text.partition(core)
-        yield from (Run(leading * (not inline.code)), replace(inline, text=core), Run(trailing * (not inline.code)))
+        yield from (Run(leading * (not inline.code)), inline.with_text(core), Run(trailing * (not inline.code)))
     else:
         yield Run(inline.text)
 
@@ -313,7 +318,7 @@ def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[
                 stripped = piece.lstrip(" \n")
                 parts.append((piece[: len(piece) - len(stripped)] or _take_blank(parts[-1][1]), []))
                 piece, ended = stripped, False
-            parts[-1][1].append(replace(inline, text=piece))
+            parts[-1][1].append(inline.with_text(piece))
             ended = ended or offset + stop in ends
         offset += len(inline.text)
     return [
@@ -325,7 +330,7 @@ def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[
 def _without_stops(inline: Inline) -> Inline:
     """Return an inline in which no full stop within code, as in `toast.`, can end a sentence."""
     if isinstance(inline, Run) and inline.code:
-        return replace(inline, text=STOPS.sub("x", inline.text))
+        return inline.with_text(STOPS.sub("x", inline.text))
     return inline
 
 
@@ -347,7 +352,7 @@ def _take_blank(inlines: list[Inline]) -> str:
     stripped = last.text.rstrip(" \n") if isinstance(last, Run) else ""
     if isinstance(last, CitationMark) or stripped == last.text:
         return ""
-    inlines[-1] = replace(last, text=stripped)
+    inlines[-1] = last.with_text(stripped)
     return last.text[len(stripped) :]
 
 
@@ -385,7 +390,7 @@ def paragraph(*inlines: Inline | str) -> Block:
     """Make a paragraph of one sentence; strings are plain runs."""
     runs = (Run(inline) if isinstance(inline, str) else inline for inline in inlines)
     clean = (
-        replace(inline, text=clean_characters(inline.text).replace("\n", " ")) if isinstance(inline, Run) else inline
+        inline.with_text(clean_characters(inline.text).replace("\n", " ")) if isinstance(inline, Run) else inline
         for inline in runs
     )
     return Block("paragraph", (Sentence(tuple(tidy(clean))),))

@@ -417,8 +417,8 @@ def _cite(runs: Sequence[Inline], evidence_ids: tuple[str, ...]) -> tuple[Inline
         return tuple(runs)
     stem = last.text.rstrip().rstrip(".!?")
     end = last.text.rstrip()[len(stem) :]
-    final = [replace(last, text=end)] if end else []
-    return (*first, replace(last, text=stem.rstrip()), Run(" "), CitationMark(evidence_ids), *final)
+    final = [last.with_text(end)] if end else []
+    return (*first, last.with_text(stem.rstrip()), Run(" "), CitationMark(evidence_ids), *final)
 
 
 def _cite_more(inlines: tuple[Inline, ...], evidence_ids: tuple[str, ...]) -> tuple[Inline, ...]:

@@ -141,8 +141,10 @@ def benched(root: Path) -> Iterator[Bench]:
         "PYTHONPATH": str(root_folder),
     }
     give_port(made.home)
-    yield made
-    made.stop_server()
+    try:
+        yield made
+    finally:
+        made.stop_server()
 
 
 def page(number: int, topic: str) -> str:

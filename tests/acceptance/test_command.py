@@ -87,9 +87,9 @@ def test_a_run_from_nothing_gives_a_report_that_can_be_read_audited_and_deleted(
     report = json.loads((folder / "report.json").read_text())
     assert (report["research_id"], report["outcome"], bool(report["citations"])) == ("first", "completed", True)
 
-    again = bench.run("run", QUESTION, "--corpus", "manual", "--id", "first", "--json", "--out", "again")
+    again = bench.ask("run", QUESTION, "--corpus", "manual", "--id", "first", "--json", "--out", "again")
     document = only_document(again.stdout)
-    assert (again.returncode, document["outcome"]) == (0, "completed")
+    assert (again.exit_code, document["outcome"]) == (0, "completed")
     assert (bench.work / document["paths"]["html"]).is_file()
     other = bench.ask("run", "Something else?", "--corpus", "manual", "--id", "first", "--json")
     assert (other.exit_code, other.stdout) == (2, "")

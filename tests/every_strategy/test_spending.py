@@ -1,12 +1,13 @@
 """What is spent of a limit of costs: never more, and nearly all of it where a run says that it was reached."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.caps import RECORDED, spend
 from contracts.resolved import ModelPrice
 from contracts.vocabulary import Tier
+from tests.drawn import draws
 from workflows.run.research_run import DONE_WITHOUT_MODEL
 
 PAGES = 40
@@ -61,7 +62,7 @@ async def test_agents_for_whom_a_budget_is_too_small_together_work_one_after_ano
     assert run.by_model
 
 
-@settings(max_examples=6)
+@draws(4)
 @given(st.floats(0.02, 0.6), SIZES, COSTS, st.sampled_from(["supervisor", "orchestrator"]))
 async def test_no_run_spends_more_than_its_limit(cap, sizes, price, strategy) -> None:
     """Whatever calls cost and however large they turn out: measured prompts and bounded answers keep it, to the cent."""

@@ -5,6 +5,7 @@ different queries find different pages.
 """
 
 import random
+from functools import cache
 from typing import Final
 
 from tests.fakes.web_world import Site, page
@@ -66,6 +67,7 @@ def _texts(count: int, paragraphs: int, seed: int) -> list[tuple[str, str]]:
     return [_text(number, FAMILIES[number // each], paragraphs, seed) for number in range(count)]
 
 
+@cache
 def _text(number: int, family: str, paragraphs: int, seed: int) -> tuple[str, str]:
     chance = random.Random(f"{seed}/{number}")
     title = f"{chance.choice(PLACES)} notebook {number + 1}"

@@ -46,7 +46,7 @@ class TokenBook:
     kept: set[str] = field(default_factory=set)
 
     def tokens(self, text: str) -> int:
-        other = 0 if text.isascii() else sum(not character.isascii() for character in text)
+        other = len(text) - len(text.encode("ascii", "ignore"))
         return int((len(text) - other) / self.characters_per_token + other * self.tokens_per_other)
 
     def of_request(self, request: ModelRequest) -> int:

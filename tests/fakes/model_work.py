@@ -104,6 +104,7 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
     wanted = stems_of(question_of(prompt))
     limit = re.search(r"at most (\d+) findings", prompt)
     sources = sources_of(prompt)
+    gaps = gaps_asked_about(prompt)
     findings = []
     for source_id, quality, text in sources:
         found = [match.group() for part in re.split(r"\n\s*\n", text) for match in SENTENCE.finditer(part)]
@@ -117,7 +118,7 @@ def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, Any]:
                 "quotes": [{"source_id": source_id, "quote": quote}],
                 "answers": [answered_by(asked, quote, len(findings))],
                 "category": "general",
-                "answers_gaps": gaps_asked_about(prompt),
+                "answers_gaps": gaps,
             }
             for quote in ranked[:2]
         ]

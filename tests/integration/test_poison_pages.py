@@ -46,11 +46,13 @@ class Results:
 @asynccontextmanager
 async def reader_of(server: WebServer) -> AsyncIterator[WebReader]:
     egress = Egress("test", allow_hosts=hosts_and_ports([server.host]))
-    async with SubprocessPool(
-        CHILDREN, cpu_seconds=CPU_SECONDS, wall_factor=WALL_SECONDS / CPU_SECONDS, memory_bytes=MEMORY_BYTES
-    ) as pool:
-        yield WebReader(egress, pool, Robots(egress, "durable-research"))
-    await egress.close()
+    try:
+        async with SubprocessPool(
+            CHILDREN, cpu_seconds=CPU_SECONDS, wall_factor=WALL_SECONDS / CPU_SECONDS, memory_bytes=MEMORY_BYTES
+        ) as pool:
+            yield WebReader(egress, pool, Robots(egress, "durable-research"))
+    finally:
+        await egress.close()
 
 
 @contextmanager

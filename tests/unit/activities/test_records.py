@@ -82,11 +82,13 @@ async def test_a_run_with_a_model_names_the_documents_that_fit_its_question(tmp_
     """They come with the resolution, so each role that chooses searches has them; rules search by words and need none."""
     corpus = MemoryCorpus({"vacuum.md": "# Vacuum\n\nIt freezes.", "locks.md": "# Locks\n\nThey wait."})
     world = model_world(tmp_path, "http://127.0.0.1:9", corpus)
-    for engine, closest in (("model", ["Vacuum [vacuum.md]"]), ("extractive", [])):
-        asked = prepare(query="When does a vacuum freeze rows?", engine=engine)
-        prepared = await Records(world).call("prepare_research", asked)
-        assert prepared.resolved.corpus.overview.closest == closest
-    await world.close()
+    try:
+        for engine, closest in (("model", ["Vacuum [vacuum.md]"]), ("extractive", [])):
+            asked = prepare(query="When does a vacuum freeze rows?", engine=engine)
+            prepared = await Records(world).call("prepare_research", asked)
+            assert prepared.resolved.corpus.overview.closest == closest
+    finally:
+        await world.close()
 
 
 async def test_a_preview_counts_what_is_indexed(tmp_path: Path) -> None:

@@ -63,20 +63,24 @@ async def test_an_agent_gets_its_task_and_nothing_else(tmp_path: Path) -> None:
     """No word of question, plan, guidance or another task is in what it, or a model for it, is given (S3-009, S3-010)."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
-        run = await run_of(world, system_prompt="quokka prompt", metadata={"tasks": TASKS, "note": "quokka metadata"})
-        run.state.resolved = run.resolved.model_copy(
-            update={
-                "query": "the quokka question",
-                "context": [Turn(question="quokka", answer="quokka")],
-                "audience": "quokka keepers",
-                "region": "quokka land",
-                "sections": ["Quokka"],
-            }
-        )
-        run.state.plan = run.state.plan.model_copy(update={"brief": "a quokka plan"})
-        run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
-        results = await run.spawn(errands(*TASKS))
-        await world.close()
+        try:
+            run = await run_of(
+                world, system_prompt="quokka prompt", metadata={"tasks": TASKS, "note": "quokka metadata"}
+            )
+            run.state.resolved = run.resolved.model_copy(
+                update={
+                    "query": "the quokka question",
+                    "context": [Turn(question="quokka", answer="quokka")],
+                    "audience": "quokka keepers",
+                    "region": "quokka land",
+                    "sections": ["Quokka"],
+                }
+            )
+            run.state.plan = run.state.plan.model_copy(update={"brief": "a quokka plan"})
+            run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
+            results = await run.spawn(errands(*TASKS))
+        finally:
+            await world.close()
     for request, task in zip(run.host.agents, TASKS, strict=True):
         text = request.model_dump_json()
         assert "quokka" not in text.casefold()
@@ -93,10 +97,12 @@ async def test_an_agent_knows_how_large_calls_are_and_reports_it_to_its_run(tmp_
     """What is reserved for a call of an agent follows the calls of its run, and the other way round."""
     async with MessagesApi() as api:
         world = model_world(tmp_path, api.base_url)
-        run = await run_of(world)
-        run.state.call_sizes = {"planner": CallSizes(calls=2, input_share=0.3, output_share=0.5)}
-        results = await run.spawn(errands(TASKS[0]))
-        await world.close()
+        try:
+            run = await run_of(world)
+            run.state.call_sizes = {"planner": CallSizes(calls=2, input_share=0.3, output_share=0.5)}
+            results = await run.spawn(errands(TASKS[0]))
+        finally:
+            await world.close()
     assert run.host.agents[0].call_sizes == {"planner": run.state.call_sizes["planner"]}
     assert run.state.call_sizes.keys() == {"planner", "analyzer"}
     assert run.state.call_sizes["analyzer"].calls == 1

@@ -62,10 +62,12 @@ def _declared() -> Iterator[None]:
 async def growing(folder: Path, **fields: Any) -> AsyncIterator[tuple[ResearchRun, World]]:
     """A run with a live report that has done nothing yet, and its outline."""
     world = World(folder)
-    run = ResearchRun(await begin(world, strategy="growing", **fields), Inbox(), world.host())
-    run.state.plan = run.state.plan.model_copy(update={"outline": OUTLINE})
-    yield run, world
-    await world.close()
+    try:
+        run = ResearchRun(await begin(world, strategy="growing", **fields), Inbox(), world.host())
+        run.state.plan = run.state.plan.model_copy(update={"outline": OUTLINE})
+        yield run, world
+    finally:
+        await world.close()
 
 
 async def draft_of(world: World, **bodies: str) -> ReportDraft:
@@ -143,11 +145,13 @@ async def test_of_the_earlier_texts_the_newest_forty_are_named(tmp_path: Path) -
 async def test_the_report_of_another_strategy_takes_a_text_as_it_is(tmp_path: Path) -> None:
     """No step, no event, no names of earlier texts."""
     world = World(tmp_path)
-    run = ResearchRun(await begin(world), Inbox(), world.host())
-    draft = await draft_of(world, Answer="Text.")
-    await take_draft(run, draft)
+    try:
+        run = ResearchRun(await begin(world), Inbox(), world.host())
+        draft = await draft_of(world, Answer="Text.")
+        await take_draft(run, draft)
+    finally:
+        await world.close()
     assert (run.state.draft, run.state.revisions, updates_in(run)) == (draft, [], [])
-    await world.close()
 
 
 async def test_a_text_that_cannot_be_divided_leaves_the_report_as_it_is(tmp_path: Path) -> None:

@@ -48,8 +48,10 @@ async def run_at(
     """A run that has just begun, in a world whose models all have one window at the endpoint."""
     async with api:
         world = model_world(folder, api.base_url, None, window, tokens)
-        yield ResearchRun(await begin(world, strategy="asking", **fields), Inbox(), world.host()), world
-        await world.close()
+        try:
+            yield ResearchRun(await begin(world, strategy="asking", **fields), Inbox(), world.host()), world
+        finally:
+            await world.close()
 
 
 async def refine(run: ResearchRun, world: World) -> RefinerAnswer:

@@ -7,7 +7,7 @@ from pathlib import Path
 from unittest.mock import AsyncMock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts.evidence import SectionRef
@@ -35,6 +35,7 @@ from contracts.vocabulary import (
     StopReason,
     ThinkMode,
 )
+from tests.drawn import draws
 from tests.every_strategy.joined import undisturbed
 from tests.fakes import model_work, states
 from tests.fakes.corpus import MemoryCorpus
@@ -106,7 +107,7 @@ WORLDS = st.builds(RandomWorld, st.integers(0, 10**9), trouble=st.sampled_from([
 THINK = st.sampled_from(list(ThinkMode))
 POLICY = st.sampled_from(list(GatePolicy))
 ITERATIONS = st.integers(1, 4)
-BOUNDED = settings(max_examples=25, deadline=None)
+BOUNDED = draws(25)
 
 
 def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> ResearchState:

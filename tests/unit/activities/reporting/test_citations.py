@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.reporting.audit import audit
@@ -21,6 +21,7 @@ from contracts.addresses import digest
 from contracts.evidence import Evidence
 from contracts.outcome import Citation
 from contracts.request import Output
+from tests.drawn import draws
 from tests.fakes.killers import HereCalls
 from tests.unit.activities.reporting.page import link_targets
 from tests.unit.activities.reporting.sample import SAMPLE, make_resolved, make_source, rendered, store_of
@@ -80,7 +81,7 @@ SCRAPS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@draws(100)
 @given(st.lists(st.one_of(GROUPS, SCRAPS), max_size=40).map("".join))
 def test_numbers_are_a_bijection_for_every_draft(draft: str) -> None:
     """Numbers and sources are one to one, a report reads back its own alone; later renderings keep them (X-7)."""

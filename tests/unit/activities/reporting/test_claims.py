@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.reporting.claims import MAX_BEFORE, CountedClaim, ParsedClaim, count_verdicts, find_claims
@@ -14,6 +14,7 @@ from activities.reporting.references import DraftMarks, KnownAddresses, number_c
 from activities.reporting.tree import WrittenText, parse, sentences, write
 from contracts.checking import VerificationSummary
 from contracts.evidence import CheckMethod, Evidence, Verdict
+from tests.drawn import draws
 from tests.unit.activities.reporting.sample import SAMPLE, rendered
 
 RULE, PROBLEM = SAMPLE.quote(SAMPLE.rule), SAMPLE.quote(SAMPLE.problem)
@@ -259,7 +260,7 @@ SIGNS = ["\n\n", "\n", "> ", "- ", "1. ", "`x` ", "**", "| a |\n|---|\n| ", "```
 WORDS = ["The dam is safe. ", "word ", "e.g. ", "🐘 ", "é", "? ", f"[{A}]", f"[{B}], [{C}] "]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@draws(100)
 @given(st.lists(st.sampled_from(SIGNS + WORDS), max_size=40).map("".join))
 def test_every_number_is_in_exactly_one_claim(draft: str) -> None:
     """Places are exact, claims do not overlap, together they have every citation, and rendering changes no id."""

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from activities.reporting.tree import (
@@ -17,6 +17,7 @@ from activities.reporting.tree import (
     parse_plain_text,
     write,
 )
+from tests.drawn import draws
 
 SCRAPS = """* ** _ ` `` [ ] ( ) < > & \\ ! | \n \n\n # ## - + 1. 12) > a b. Word É === --- ~~~ ``` |---| [1] &#91; &amp; ~ = : $
 { } % ; ? @ / , ' " 0 <a> <!-- ev-1""".split(" ")
@@ -41,7 +42,7 @@ def data(blocks: Blocks) -> list[Any]:
     ]
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@draws(100)
 @given(DRAFTS)
 def test_what_is_written_is_read_as_it_was(draft: str) -> None:
     """Parsing, writing and parsing again gives the same words in the same blocks, and the same Markdown."""

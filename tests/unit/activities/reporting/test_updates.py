@@ -4,7 +4,7 @@ import re
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -32,6 +32,7 @@ from activities.reporting.updates import (
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import Operation, OperationKind, ReportUpdate
+from tests.drawn import draws
 
 OUTLINE = ["What it is", "How *it* works & why", "Limits"]
 EMPTY = empty_report("What is vacuum?", OUTLINE)
@@ -249,7 +250,7 @@ def citations_of(body: str, but: set[int]) -> list[str]:
     return [key for number, each in elements if number not in but for key in cited_evidence((each,))]
 
 
-@settings(max_examples=150, deadline=None)
+@draws(60)
 @given(REPORTS, OPERATIONS, st.sampled_from([200, 800]))
 def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
     report: LiveText, operations: list[Operation], most: int
@@ -274,7 +275,7 @@ def test_any_update_is_refused_or_leaves_a_whole_report_within_the_bound(
         apply_update(new, update, most)
 
 
-@settings(max_examples=80, deadline=None)
+@draws(30)
 @given(REPORTS, REPORTS, st.sampled_from([200, 800]))
 def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
     before: LiveText, target: LiveText, most: int
@@ -290,7 +291,7 @@ def test_any_new_text_is_reached_by_whole_reports_within_the_bound(
     assert report == target or (unreached and most < BOUND)
 
 
-@settings(max_examples=60, deadline=None)
+@draws(30)
 @given(REPORTS, REPORTS)
 def test_what_is_counted_is_the_difference_of_the_whole_texts(before: LiveText, target: LiveText) -> None:
     """What goes and what comes explains the lengths without markers, and nothing is counted where nothing else differs
@@ -339,7 +340,7 @@ def test_an_update_of_a_long_report_costs_little_processor_time() -> None:
     assert min(spent) < 0.03
 
 
-@settings(max_examples=80, deadline=None)
+@draws(30)
 @given(REPORTS, st.sets(st.integers(1, 6)), st.sampled_from([200, 800]))
 def test_withdrawn_passages_leave_by_whole_reports_within_the_bound(
     report: LiveText, numbers: set[int], most: int
@@ -367,7 +368,7 @@ def test_withdrawn_passages_leave_by_whole_reports_within_the_bound(
 OTHER_OUTLINES = st.lists(st.sampled_from([*OUTLINE, "Prices", "History"]), min_size=1, max_size=5, unique=True)
 
 
-@settings(max_examples=80, deadline=None)
+@draws(30)
 @given(REPORTS, OTHER_OUTLINES, st.sampled_from([200, 800]))
 def test_a_report_gets_other_headings_by_whole_reports_within_the_bound(
     report: LiveText, outline: list[str], most: int

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from activities.roles.grounding import RoleWork
@@ -17,6 +17,7 @@ from contracts.roles import ANALYZER, RoleSpec
 from contracts.tool_turns import ToolTurnInput, Transcript, TurnAnswer, TurnResult, check_tools
 from contracts.tools import ANSWER_CHARACTERS, MAX_CALLS, ToolAnswer
 from contracts.vocabulary import EngineKind
+from tests.drawn import draws
 from tests.fakes.conversation import refuse
 from tests.toy.asker import ASKER, LOOK_UP, AskerInput, answer
 from tests.unit.activities.scripted import common
@@ -178,7 +179,7 @@ def test_a_message_of_a_person_counts_in_the_middle_of_a_conversation() -> None:
     assert json.dumps(sent(following(second, guidance=[early, late]), stored)).count("Look at freezing too.") == 1
 
 
-@settings(max_examples=20)
+@draws(20)
 @given(
     st.lists(
         st.lists(st.text(alphabet="ab \n<漢ω\u0301", max_size=400), min_size=1, max_size=6), min_size=1, max_size=5

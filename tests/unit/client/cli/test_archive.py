@@ -247,11 +247,13 @@ async def test_the_report_of_a_run_names_what_is_archived(home: Path, *, writabl
     async with MessagesApi() as api:
         corpus = MemoryCorpus({f"page-{number}.md": text for number, text in enumerate(TEXTS)})
         world = model_world(home, api.base_url, corpus, tokens=tokens)
-        world.archive = RecordArchive(None, home)
-        trial = await begin_trial(world, "supervisor", depth="extended", limits=limits)
-        await trial.conduct()
-        report = await trial.document()
-        await world.close()
+        try:
+            world.archive = RecordArchive(None, home)
+            trial = await begin_trial(world, "supervisor", depth="extended", limits=limits)
+            await trial.conduct()
+            report = await trial.document()
+        finally:
+            await world.close()
     hashes = [f"sha256:{name}" for name in records(home / "archive")] if writable else []
     assert report["fidelity"]["dropped_content_ids"]
     assert sorted(report["fidelity"]["content_archive_hashes"]) == sorted(hashes)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from contracts.outcome import Usage
@@ -26,6 +26,7 @@ from providers.models.answers import (
     turn_of,
 )
 from providers.models.chat import ChatReply
+from tests.drawn import draws
 
 PLAN = {"research_brief": "b", "sub_queries": [{"query": "q"}]}
 PLAN_TEXT = json.dumps(PLAN)
@@ -138,7 +139,7 @@ PIECES = some.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@draws(200)
 @given(
     text=some.one_of(some.text(), some.lists(PIECES, max_size=30).map("".join)),
     stop=some.sampled_from(["end_turn", "tool_use", None, "max_tokens", "new_reason"]),

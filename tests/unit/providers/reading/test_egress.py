@@ -137,8 +137,10 @@ async def test_a_step_that_takes_too_long_has_a_reason(server: WebServer) -> Non
     """A server that accepts and says nothing costs the time of one step (S0-126)."""
     server.pages["/"] = endless(b"", b"", 0.01)
     egress = Egress("test", allow_hosts=hosts_and_ports([server.host]), timeouts=STEP_TIMEOUTS | {"read": 0.05})
-    assert await kind_of(egress.fetch(server.url(), POLICY)) == "timeout"
-    await egress.close()
+    try:
+        assert await kind_of(egress.fetch(server.url(), POLICY)) == "timeout"
+    finally:
+        await egress.close()
 
 
 async def hang_up(writer: asyncio.StreamWriter) -> None:

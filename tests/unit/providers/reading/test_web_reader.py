@@ -32,10 +32,12 @@ async def reader_of(*servers: WebServer, visit: Visit | None = None) -> AsyncIte
     """A reader that may ask these servers, under both names of this machine."""
     hosts = hosts_and_ports(f"{name}:{server.port}" for server in servers for name in (HERE, THERE))
     egress = Egress("test", allow_hosts=hosts)
-    async with SubprocessPool(1) as pool:
-        options = {} if visit is None else {"visit": visit}
-        yield WebReader(egress, pool, Robots(egress, "durable-research"), **options)
-    await egress.close()
+    try:
+        async with SubprocessPool(1) as pool:
+            options = {} if visit is None else {"visit": visit}
+            yield WebReader(egress, pool, Robots(egress, "durable-research"), **options)
+    finally:
+        await egress.close()
 
 
 @pytest.fixture

@@ -83,24 +83,26 @@ async def test_a_prefix_removes_its_keys_and_no_other(store: SharedStore) -> Non
 async def test_a_file_that_is_busy_or_full(tmp_path: Path) -> None:
     """A writer that never ends is an outage and a full disk `StorageFull`; nothing is lost, and both heal."""
     store = SqliteSharedStore(tmp_path / "shared.sqlite3", durable=True, busy_timeout_seconds=BRIEFLY)
-    assert await store.swap("k", None, b"1")
-    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-        with pytest.raises(SharedStateUnavailable) as raised:
-            await store.swap("k", b"1", b"2")
-        assert raised.value.retry_after == 1.0
-        assert await value_of(store, "k") == b"1"
-        waiting = asyncio.create_task(store.swap("k", b"1", b"2"))
-        await asyncio.sleep(BRIEFLY / 5)
-        writer.execute("ROLLBACK")
-    assert await waiting
-    await store._run(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
-    with pytest.raises(StorageFull):
-        await store.swap("more", None, b"x" * 50_000)
-    assert await value_of(store, "k") == b"2"
-    await store._run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
-    assert await store.swap("more", None, b"x" * 50_000)
-    await store.close()
+    try:
+        assert await store.swap("k", None, b"1")
+        with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as writer:
+            writer.execute("BEGIN IMMEDIATE")
+            with pytest.raises(SharedStateUnavailable) as raised:
+                await store.swap("k", b"1", b"2")
+            assert raised.value.retry_after == 1.0
+            assert await value_of(store, "k") == b"1"
+            waiting = asyncio.create_task(store.swap("k", b"1", b"2"))
+            await asyncio.sleep(BRIEFLY / 5)
+            writer.execute("ROLLBACK")
+        assert await waiting
+        await store._run(lambda connection: connection.execute("PRAGMA max_page_count = 1"))
+        with pytest.raises(StorageFull):
+            await store.swap("more", None, b"x" * 50_000)
+        assert await value_of(store, "k") == b"2"
+        await store._run(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
+        assert await store.swap("more", None, b"x" * 50_000)
+    finally:
+        await store.close()
 
 
 async def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
@@ -108,25 +110,31 @@ async def test_a_file_that_is_no_store_is_named(tmp_path: Path) -> None:
     (tmp_path / "shared.sqlite3").write_bytes(b"no database" * 100)
     for path in (tmp_path / "shared.sqlite3", tmp_path / "shared.sqlite3" / "below" / "shared.sqlite3"):
         store = SqliteSharedStore(path, durable=True)
-        with pytest.raises(NotConfigured, match=r"cannot be (used|stored)"):
-            await store.get("k")
-        await store.close()
+        try:
+            with pytest.raises(NotConfigured, match=r"cannot be (used|stored)"):
+                await store.get("k")
+        finally:
+            await store.close()
 
 
 async def test_removed_values_leave_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the owner's file nor its log contains removed or expired values; nobody else may read them."""
     monkeypatch.setattr(sqlite_store, "PRUNE_INTERVAL_SECONDS", 0.0)
     store = SqliteSharedStore(tmp_path / "data" / "shared.sqlite3", durable=False)
-    for number in range(50):
-        await store.swap(f"calls/one/{number}", None, b"a question of a person " * 100, 600.0 if number % 2 else 0.001)
-    await until_gone(store, "calls/one/48")
-    await store.swap("other", None, b"1")
-    assert await store.remove("calls/one/") == 25
-    files = list(store.path.parent.iterdir())
-    assert {path.name for path in files} >= {"shared.sqlite3", "shared.sqlite3-wal"}
-    assert not any(path.stat().st_mode & 0o077 for path in files)
-    assert not any(b"a question of a person" in path.read_bytes() for path in files)
-    await store.close()
+    try:
+        for number in range(50):
+            await store.swap(
+                f"calls/one/{number}", None, b"a question of a person " * 100, 600.0 if number % 2 else 0.001
+            )
+        await until_gone(store, "calls/one/48")
+        await store.swap("other", None, b"1")
+        assert await store.remove("calls/one/") == 25
+        files = list(store.path.parent.iterdir())
+        assert {path.name for path in files} >= {"shared.sqlite3", "shared.sqlite3-wal"}
+        assert not any(path.stat().st_mode & 0o077 for path in files)
+        assert not any(b"a question of a person" in path.read_bytes() for path in files)
+    finally:
+        await store.close()
 
 
 async def test_keys_of_others_stay(valkey: ValkeyServer) -> None:
@@ -134,10 +142,12 @@ async def test_keys_of_others_stay(valkey: ValkeyServer) -> None:
     await valkey.tell("SET", "theirs", "1")
     await valkey.tell("LPUSH", "research:k", "x")
     store = RedisSharedStore(valkey.url, answer_seconds=SOON)
-    assert await value_of(store, "k") is None
-    assert await store.swap("k", None, b"1")
-    assert await store.remove("") == 1
-    await store.close()
+    try:
+        assert await value_of(store, "k") is None
+        assert await store.swap("k", None, b"1")
+        assert await store.remove("") == 1
+    finally:
+        await store.close()
     assert await valkey.tell("KEYS", "*") == [b"theirs"]
 
 
@@ -166,28 +176,30 @@ def test_a_refusal_of_any_version_is_named_with_its_remedy(error: Exception, mes
 async def test_servers_in_trouble_are_outages(valkey: ValkeyServer) -> None:
     """A server that is full, read-only, gone, protected or silent raises in time, and a healed one works again."""
     store = RedisSharedStore(valkey.url, answer_seconds=0.5)
-    assert await store.swap("k", None, b"1")
-    await valkey.tell("CONFIG", "SET", "maxmemory", "1")
-    with pytest.raises(SharedStateUnavailable, match="is full: raise its maxmemory"):
-        await store.swap("full", None, b"x" * 1_000)
-    await valkey.tell("CONFIG", "SET", "maxmemory", "0")
-    await valkey.tell("REPLICAOF", "127.0.0.1", free_port())
-    with pytest.raises(SharedStateUnavailable, match=r"is a replica.*name the primary"):
-        await store.swap("k", b"1", b"2")
-    await valkey.tell("REPLICAOF", "NO", "ONE")
-    valkey.pause()
     try:
-        async with asyncio.timeout(SOON):  # one after another they would take minutes
-            outcomes = await asyncio.gather(*(store.get("k") for _ in range(100)), return_exceptions=True)
+        assert await store.swap("k", None, b"1")
+        await valkey.tell("CONFIG", "SET", "maxmemory", "1")
+        with pytest.raises(SharedStateUnavailable, match="is full: raise its maxmemory"):
+            await store.swap("full", None, b"x" * 1_000)
+        await valkey.tell("CONFIG", "SET", "maxmemory", "0")
+        await valkey.tell("REPLICAOF", "127.0.0.1", free_port())
+        with pytest.raises(SharedStateUnavailable, match=r"is a replica.*name the primary"):
+            await store.swap("k", b"1", b"2")
+        await valkey.tell("REPLICAOF", "NO", "ONE")
+        valkey.pause()
+        try:
+            async with asyncio.timeout(SOON):  # one after another they would take minutes
+                outcomes = await asyncio.gather(*(store.get("k") for _ in range(100)), return_exceptions=True)
+        finally:
+            valkey.resume()
+        assert {type(each) for each in outcomes} == {SharedStateUnavailable}
+        async with asyncio.timeout(SOON):
+            while any(isinstance(each, Exception) for each in await asyncio.gather(
+                *(store.get("k") for _ in range(100)), return_exceptions=True
+            )):  # fmt: skip
+                await asyncio.sleep(BRIEFLY)
     finally:
-        valkey.resume()
-    assert {type(each) for each in outcomes} == {SharedStateUnavailable}
-    async with asyncio.timeout(SOON):
-        while any(isinstance(each, Exception) for each in await asyncio.gather(
-            *(store.get("k") for _ in range(100)), return_exceptions=True
-        )):  # fmt: skip
-            await asyncio.sleep(BRIEFLY)
-    await store.close()
+        await store.close()
     with pytest.raises(NotConfigured, match="REDIS_URL") as misspelled:
         RedisSharedStore(f"redis://:{PASSWORD}@localhost:99999/0")
     assert PASSWORD not in repr(misspelled.value)
