@@ -33,8 +33,10 @@ from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import load_strategy
 
-CAPS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.7, 1.0, 2.0, 3.0, 5.0)
-STRATEGIES: Final = ("supervisor", "orchestrator", "reflective")
+CAPS: Final = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.85, 1.0, 2.0, 5.0)
+STRATEGIES: Final = ("supervisor", "reflective", "orchestrator", "living", "recursive")
+DEAR: Final = {2.0: 5.0, 5.0: 10.0}
+"""Limit → factor of prices: with the usual ones the made-up questions end before they cost so much."""
 RECORDED: Final = recorded_sizes()
 OTHER_ROLES: Final = ((2_000, 300),)
 """For roles of which no call was recorded in any run."""
@@ -223,6 +225,10 @@ def _cost(by_name: Mapping[str, ModelPrice], model: str, usage: Usage) -> float 
     return None if price is None else usage.max_usd(price)
 
 
+def _dearer(price: ModelPrice, factor: float) -> ModelPrice:
+    return ModelPrice(input=factor * price.input, output=factor * price.output)
+
+
 async def main() -> None:
     """Measure and print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -237,7 +243,8 @@ async def main() -> None:
         for recorded in RECORDED if given.recorded is None else (given.recorded,):
             sizes = RECORDED[recorded]
             for cap in CAPS:
-                run = await spend(cap, strategy, sizes, **fields)
+                prices = {tier: _dearer(price, DEAR.get(cap, 1.0)) for tier, price in PRICES.items()}
+                run = await spend(cap, strategy, sizes, prices, **fields)
                 bill, said = run.bill, "yes" if run.says_limit else f"no ({run.reason.value})"
                 print(
                     f"| {strategy} | {recorded} | {cap} | {run.share:.1%} | {said} "

@@ -102,7 +102,8 @@ async def measure(
         steps, agents = [*steps, *of_agent], [*agents, *below]
     description = await handle.describe()
     size = description.raw_description.workflow_execution_info.history_size_bytes
-    usage = (await handle.result()).usage
+    result = await handle.result()  # of a handle without a type, as JSON
+    usage = ResearchResult.model_validate(result).usage
     used = (float(usage.model_calls), float(usage.tokens), usage.known_cost_usd)
     estimated = (0.0, 0.0, 0.0)
     if likely is not None:

@@ -96,6 +96,7 @@ class StopReason(StrEnum):
     BUDGET_TOKENS = "budget_tokens", "the token limit was reached"
     BUDGET_CALLS = "budget_calls", "the limit of model calls was reached"
     BUDGET_COST = "budget_cost", "the cost limit was reached"
+    BUDGET_REST = "budget_rest", "what was left of the cost limit was too little for the next step"
     NO_EVIDENCE = "no_evidence", "no passage was found that answers the question"
     NO_PROVIDERS = "no_providers", "no model or no search provider was available"
     PROVIDER_OUTAGE = "provider_outage", "a service that the run needs did not answer"
@@ -126,6 +127,7 @@ LIMITS: Final = (
     StopReason.BUDGET_TOKENS,
     StopReason.BUDGET_CALLS,
     StopReason.BUDGET_COST,
+    StopReason.BUDGET_REST,
     StopReason.PROVIDER_OUTAGE,
 )
 """The run was cut short, but not by a person."""

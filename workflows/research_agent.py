@@ -16,6 +16,7 @@ from workflows.driver import Driver
 from workflows.messages import StateQueries
 from workflows.phases.analysis import analyze_without_model
 from workflows.rules.agents import scoped_state, task_result
+from workflows.rules.endings import stop_reason_of
 from workflows.rules.sub_queries import skip_unfinished
 from workflows.run.calls import call_options, defects_of, is_cancelled, reason_of
 from workflows.run.context import Hooks
@@ -98,14 +99,14 @@ class AgentDriver:
             run.clock.cancel_alarm()
         run.inbox.closing = True
         run.inbox.clear()
-        skip_unfinished(run.state, why_stopped(reason))
+        skip_unfinished(run.state, why_stopped(_cause(run.state, reason)))
         summary, problem = await self._conclude(run, strategy, reason)
         run.note("run.finished", problem or summary or reason.value, outcome=reason.value)
         return self.result(reason, summary, problem)
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
         """Return its summary, made within the reserved time, and the reason for an incomplete result."""
-        problem = "" if reason in NATURAL_STOPS else why_stopped(reason)
+        problem = "" if reason in NATURAL_STOPS else why_stopped(_cause(run.state, reason))
         try:
             async with run.time_limit(run.clock.remaining_seconds()):
                 if reason not in NATURAL_STOPS:
@@ -119,3 +120,8 @@ class AgentDriver:
         self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
         node = self._strategy.describe_node(self.state) if self._strategy else None
         return task_result(self.state, reason, summary, problem, node)
+
+
+def _cause(state: ResearchState, reason: StopReason) -> StopReason:
+    """Return the reason for the end of work as people are shown it: a limit that is not spent was not reached."""
+    return reason if reason in NATURAL_STOPS else stop_reason_of(state, reason)

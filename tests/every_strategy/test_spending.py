@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from benchmarks.caps import RECORDED, spend
 from contracts.resolved import ModelPrice
-from contracts.vocabulary import Tier
+from contracts.vocabulary import Outcome, StopReason, Tier
 from tests.drawn import draws
 from workflows.run.research_run import DONE_WITHOUT_MODEL
 
@@ -38,6 +38,14 @@ async def test_a_run_that_says_that_its_limit_was_reached_has_spent_it(strategy:
     run = await spend(cap, strategy, recorded, pages=PAGES, verify=verify)
     assert run.says_limit
     assert 0.85 <= run.share <= 1
+
+
+async def test_a_run_that_has_left_much_of_its_limit_says_that_the_rest_was_too_little() -> None:
+    """After a first report that costs half a dollar with its analyses, another iteration does not fit."""
+    run = await spend(0.5, "supervisor", RECORDED["living"], pages=PAGES, verify="light")
+    assert run.share < 0.85
+    assert run.reason is StopReason.BUDGET_REST
+    assert run.outcome is Outcome.PARTIAL
 
 
 async def test_a_prompt_that_may_not_fit_is_measured_before_its_call_is_refused() -> None:

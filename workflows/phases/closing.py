@@ -95,9 +95,10 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         request = RenderRequest(**run_ids(run), change=change)
         return await run.host.execute(activities.RENDER_REPORT, request, options)
 
-    skip_unfinished(state, why_stopped(reason))
+    cause = reason if reason in NATURAL_STOPS else stop_reason_of(state, reason)
+    skip_unfinished(state, why_stopped(cause))
     if reason not in NATURAL_STOPS:
-        text = f"ending early: {reason.text}"
+        text = f"ending early: {cause.text}"
         run.note("status", text, level="warning", ends=reason.value)
         await _write_from_results_so_far(run, reason, writer)
     await _check_draft(run, reason)

@@ -56,9 +56,12 @@ LIMIT_NAMES: Final = {
     StopReason.BUDGET_TOKENS: "max_tokens",
     StopReason.BUDGET_CALLS: "max_model_calls",
     StopReason.BUDGET_COST: "max_cost_usd",
+    StopReason.BUDGET_REST: "max_cost_usd",
     StopReason.MAX_ITERATIONS: "max_iterations",
 }
 """Limits that a resumed run would hit again at once, because earlier usage still counts."""
+REACHED: Final = 0.85
+"""Least share of a limit of costs that a run has spent when it says that the limit was reached."""
 
 
 def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outcome:
@@ -144,7 +147,13 @@ def result_without_work(state: ResearchState, reason: StopReason, ended_at: str)
 
 
 def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
-    """Return the stop reason; a natural end without findings becomes `no_evidence` or `provider_outage`."""
+    """Return the stop reason; a natural end without findings becomes `no_evidence` or `provider_outage`.
+
+    A limit of costs counts as reached once `REACHED` of it is spent; before, what is left is too little.
+    """
+    limit = state.resolution.limits.max_cost_usd
+    if reason is StopReason.BUDGET_COST and limit and state.usage.known_cost_usd < REACHED * limit:
+        return StopReason.BUDGET_REST
     if not state.findings and not is_direct(state) and reason in NATURAL_STOPS:
         outage = state.failed_branches or lost_sources(state)
         return StopReason.PROVIDER_OUTAGE if outage else StopReason.NO_EVIDENCE

@@ -555,8 +555,8 @@ class ResearchRun(RunContext):
             if role.name == SUMMARIZER.name:  # the call it is for has its own reservation, and is made without it
                 raise refused or CallRefused(StopReason.BUDGET_TOKENS)
             if refused is not None and (not choices or not reservations.under_way):
-                why = f"{refused.reason.text} ({refused.words})"
-                self.note("budget.exhausted", f"no further model call: {why}", reason=refused.reason.value)
+                text = f"no further model call: it does not fit into what is left ({refused.words})"
+                self.note("budget.exhausted", text, reason=refused.reason.value)
                 raise refused
             changes = reservations.changes
             await self.host.wait_until(

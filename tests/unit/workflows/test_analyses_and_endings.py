@@ -11,6 +11,7 @@ from activities.assessment.source_assessment import best_quality
 from contracts import failures
 from contracts.evidence import DocumentRef, Evidence, SectionRef, Source, SourceAssessment
 from contracts.gaps import SettledGap
+from contracts.outcome import Usage
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzerResult, ProposedGap, QualityUpdate
 from contracts.state import ResearchState
@@ -398,6 +399,21 @@ def test_an_outage_is_not_an_empty_answer() -> None:
     ):
         reason = stop_reason_of(made, StopReason.NO_OPEN_GAPS)
         assert (reason, outcome_of(QUESTION, made, reason)) == (StopReason.PROVIDER_OUTAGE, Outcome.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("spent", "reason"), [(1.7, StopReason.BUDGET_COST), (1.69, StopReason.BUDGET_REST), (2.0, StopReason.BUDGET_COST)]
+)
+def test_a_limit_of_costs_is_reached_once_it_is_spent(spent: float, reason: StopReason) -> None:
+    """With less than 85 % of it spent the run says that the rest was too little, and names the same remedy."""
+    limits = states.resolved().limits.model_copy(update={"max_cost_usd": 2.0})
+    made = answered_state(resolved=states.resolved(limits=limits), usage=Usage(model_calls=9, cost_usd=spent))
+    assert stop_reason_of(made, StopReason.BUDGET_COST) is reason
+    assert outcome_of(QUESTION, made, reason) is Outcome.PARTIAL
+    assert "limits.max_cost_usd=N" in advice_of(made, Outcome.PARTIAL, reason)
+    said = "too little for the next step" if reason is StopReason.BUDGET_REST else "cost limit was reached"
+    assert said in limitations_of(QUESTION, made, reason)[0]
+    assert stop_reason_of(made, StopReason.BUDGET_TOKENS) is StopReason.BUDGET_TOKENS
 
 
 def test_passages_are_completed_whatever_is_not_answered() -> None:

@@ -1,5 +1,6 @@
 """The strategy `reflective`, driven by the real driver over real activities, without a server."""
 
+import asyncio
 import re
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,11 +15,15 @@ from contracts.reflective_roles import StepKind
 from contracts.request import Turn
 from contracts.state import ResearchState
 from contracts.vocabulary import Confidence, GapStatus, NodeKind, NodeStatus, Outcome, SourceStatus, StopReason
-from tests.every_strategy.joined import Trial, begun, resume, trial_of, undisturbed
+from tests.every_strategy.joined import Trial, begun, resume, trial_of, undisturbed, world_of
 from tests.fakes import model_work, reflective_work, states
+from tests.fakes.host import TimedHost
 from tests.fakes.model_work import element
-from workflows.run.inbox import Reply
+from tests.fakes.world import begin
+from workflows.driver import Driver
+from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
+from workflows.strategies import load_strategy
 from workflows.strategies.reflective.reflective_strategy import (
     ReflectivePosition,
     UnitKind,
@@ -538,3 +543,27 @@ async def test_rules_reflect_where_a_call_is_left_to_read(most: int, by_rules: b
     assert ("reflector: done without the model (budget_calls)" in state.degraded) is by_rules
     assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
     assert len(trial.api.requests) <= most
+
+
+async def test_background_searches_are_proposed_while_the_route_is_chosen(tmp_path: Path) -> None:
+    """Both calls take ten seconds, and together no more."""
+    slow = {"classify_question": 10.0, "investigate_background": 10.0}
+    async with world_of(tmp_path, "model") as (world, _):
+        state = await begin(world, strategy="reflective", depth="medium", gates={"approve": "none"})
+        host = TimedHost(world.host().implementations, lambda activity, _: slow.get(activity, 0.0))
+        start = host.now()
+        run = ResearchRun(state, Inbox(), host)
+        conducted = asyncio.ensure_future(Driver(run, load_strategy("reflective")).conduct())
+        await host.pass_time(conducted)
+        await conducted
+    assert sorted(name for name, _ in host.calls if name in slow) == sorted(slow)
+    assert 10 <= (host.now() - start).total_seconds() < 20
+    assert ReflectivePosition.read(state).background_queries
+
+
+async def test_nothing_is_proposed_to_search_before_the_plan_is_approved(tmp_path: Path) -> None:
+    """Nobody knows yet whether anything will be searched."""
+    async with begun(tmp_path, "reflective", "model", gates={"approve": "plan"}) as trial:
+        await trial.asked()
+        assert "coordinator" in [call.role for call in trial.api.calls]
+        assert "investigator" not in [call.role for call in trial.api.calls]

@@ -46,7 +46,7 @@ from workflows.phases.writing import write_draft
 from workflows.rules.duplicates import Identities, hits_to_protect, protected_ids
 from workflows.rules.gaps import give_up_gap
 from workflows.rules.sub_queries import assign_readings, pass_over_unread, queries_to_analyze, reading_nodes
-from workflows.run.host import run_parallel
+from workflows.run.host import beside, run_parallel
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
@@ -116,6 +116,8 @@ class ReflectivePosition(UnitPosition):
     """The coordinator's summary of earlier turns and instructions."""
     assumption: Text = ""
     """The note to readers about an ambiguous question."""
+    background_queries: list[str] = []
+    """Proposed while the route is chosen; empty if they are still to be asked for."""
     background: list[SearchHit] = []
     feedback: str = ""
     """Reason for adjusting the plan; empty for the first plan."""
@@ -272,7 +274,9 @@ async def _coordinate(run: ResearchRun) -> None:
         return
     may_answer = resolved.mode is Mode.AUTO and resolved.engine is EngineKind.MODEL
     may_answer = may_answer and not resolved.protected_sources
-    output = await run.ask(COORDINATOR, "classify", ClassifyInput(may_answer=may_answer))
+    classify = partial(run.ask, COORDINATOR, "classify", ClassifyInput(may_answer=may_answer))
+    is_early = resolved.engine is EngineKind.MODEL and not run.state.needs_approval
+    output = await (beside(run.host, classify, partial(_propose_background, run)) if is_early else classify())
     position.route = output.route if resolved.mode is Mode.AUTO else resolved.mode
     # The choice of limits is the mode of a short route, else the recommended depth, else the depth by complexity.
     recommended = Depth(output.recommended_depth)
@@ -589,13 +593,21 @@ def _reads_left(state: ResearchState, step: PlanNode, limit: int) -> int:
     return max(0, limit - len(read))
 
 
+async def _propose_background(run: ResearchRun) -> None:
+    """Have background searches proposed. Raises `Interrupted`."""
+    output = await run.ask(INVESTIGATOR, "background", InvestigateInput(most_queries=BACKGROUND_QUERIES))
+    ReflectivePosition.of(run.state).background_queries = output.queries
+
+
 async def investigate(run: ResearchRun) -> None:
     """Make a few background searches in parallel; their first hits become unfetched sources, for the planner.
 
     Raises `Interrupted`.
     """
-    output = await run.ask(INVESTIGATOR, "background", InvestigateInput(most_queries=BACKGROUND_QUERIES))
-    nodes = [PlanNode(id=sub_query_id(text), text=text) for text in output.queries]
+    position = ReflectivePosition.of(run.state)
+    if not position.background_queries:
+        await _propose_background(run)
+    nodes = [PlanNode(id=sub_query_id(text), text=text) for text in position.background_queries]
     number = run.decide(AgentRole.GATHERER, "search_background", "", {"queries": len(nodes)})
     searching = Searching(run, nodes)
     searches = [partial(searching.search, node) for node in nodes]
@@ -611,7 +623,7 @@ async def investigate(run: ResearchRun) -> None:
             if not run.is_excluded(hit) and canonical_url(hit.url) not in hits:
                 hits[canonical_url(hit.url)] = hit
                 run.state.sources.setdefault(source_id(hit.url), Source.of_hit(hit, [node.id]))
-    ReflectivePosition.of(run.state).background = list(hits.values())
+    position.background = list(hits.values())
     run.decided(number, {"titles": len(hits)})
 
 
@@ -659,17 +671,9 @@ def with_new_steps(plan: Plan, brief: str, fresh: Sequence[PlanNode]) -> Plan:
 
 def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[PlanNode]:
     """Return the searches of a step as its child nodes."""
-    return [
-        PlanNode(
-            id=sub_query_id(text),
-            parent=step.id,
-            depth=1,
-            text=text,
-            expected_contribution=step.expected_contribution,
-            iteration=iteration,
-        )
-        for text in queries
-    ]
+    purpose, place = step.expected_contribution, {"parent": step.id, "depth": 1, "iteration": iteration}
+    fields = [{"id": sub_query_id(text), "text": text, "expected_contribution": purpose, **place} for text in queries]
+    return [PlanNode.model_validate(each) for each in fields]
 
 
 # --- results of a step ---------------------------------------------------------------------------------------------
