@@ -100,7 +100,7 @@ format: setup
 
 # Four processes also on two cores: tests of whole processes wait for a restart, a lease or a heartbeat most of the time.
 # By file, and acceptance tests one by one (tests/conftest.py); unit tests come last and fill the gaps.
-# Types are checked beside them: that takes one core for a minute. What is wrong with them is said at the end.
+# Types are checked beside them: that takes a quarter of a minute. What is wrong with them is said at the end.
 test: style
 	@echo 'Tests, and types beside them'
 	@untyped=$$(mktemp); $(BIN)/mypy --no-error-summary >"$$untyped" 2>&1 & types=$$!; \

@@ -18,8 +18,8 @@ OURS = re.compile(
 )
 """Variables that would change what the code under test does; proxies would catch calls to loopback servers."""
 
-ONE_BY_ONE = "tests/acceptance/"
-"""Where tests start and kill whole processes."""
+ONE_BY_ONE = ("tests/acceptance/", "tests/unit/workflows/")
+"""Tests that go to any process: those of whole processes are long, and those that come last share nothing."""
 
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.register_profile("exploring", deadline=None, max_examples=500)
@@ -38,7 +38,7 @@ def pytest_configure() -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Have one process run a whole file, so that no two of them prepare the same.
 
-    Acceptance tests go one by one: they are long and share nothing between processes.
+    Long tests go one by one, and so do the last ones, so that no process is without work while another has a long file.
     """
     from xdist.scheduler import LoadScopeScheduling
 

@@ -304,14 +304,14 @@ async def started(folder: Path, port: int, password: str | None) -> AsyncIterato
     finally:
         if process.returncode is None:
             process.terminate()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await process.communicate()
 
 
 async def answering(port: int, password: str | None) -> dict[str, str]:
     """The configuration that a server says it has, as soon as it answers."""
     with Redis(port=port, password=password, decode_responses=True, retry=Retry(NoBackoff(), 0)) as client:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while True:
                 try:
                     return dict(client.config_get("*"))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from workers.dev_server import ServerDescription, ServerFiles, describe_server
 
-SOON = 20.0
+SOON = 60.0
 _ports = itertools.count(20_000 + 1_000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")))
 """Ports below the range from which the kernel takes those of connections, a thousand for each process of the suite."""
 

@@ -110,7 +110,7 @@ async def test_a_stop_reaches_the_agents_and_the_report_is_written_from_what_the
     assert [agent.status for agent in after.agents] == [AgentStatus.CUT_OFF] * 3
     assert ended == [WorkflowExecutionStatus.COMPLETED] * 3
     assert [call.role for call in api.calls].count("analyzer") == 3
-    assert took < 15
+    assert took < 60  # the calls of a model that are under way would take ten minutes
 
 
 async def test_a_cancelled_run_pays_for_nothing_more_and_leaves_no_agent_behind(client: Client, tmp_path: Path) -> None:

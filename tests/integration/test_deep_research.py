@@ -134,7 +134,7 @@ async def test_an_unusable_request_ends_the_run_at_once(
             workflow, args=arguments, id=f"r-{uuid.uuid4().hex[:8]}", task_queue=names.WORKFLOWS_QUEUE
         )
         with pytest.raises(WorkflowFailureError) as failed:
-            await asyncio.wait_for(handle.result(), 20)
+            await asyncio.wait_for(handle.result(), 60)
     assert isinstance(failed.value.cause, ApplicationError)
     assert line in failed.value.cause.message
     assert "secret" not in failed.value.cause.message

@@ -100,7 +100,7 @@ async def listeners(pid: int) -> list[tuple[str, int]]:
 
 def ask(port: int, method: str, place: str, headers: dict[str, str], host: str = "127.0.0.1") -> int:
     """Return the status of an answer; 0 for none that HTTP knows."""
-    connection = http.client.HTTPConnection(host, port, timeout=10)
+    connection = http.client.HTTPConnection(host, port, timeout=60)
     try:
         connection.request(method, place, START if method == "POST" else None, headers)
         return connection.getresponse().status
@@ -186,7 +186,7 @@ async def test_the_web_ui_is_at_an_address_that_no_page_can_guess(shared: Shared
     host, _, port = server.ui_address.rpartition(":")
     assert server.ui_url == f"http://{server.ui_address}"
     assert host not in {"", "127.0.0.1"}
-    async with asyncio.timeout(20):  # the UI itself finds the server within a second or two
+    async with asyncio.timeout(60):  # the UI itself finds the server within a second or two
         while await asyncio.to_thread(ask, int(port), "GET", "/api/v1/namespaces/default/workflows", {}, host) != 200:
             await asyncio.sleep(0.1)
     assert await asyncio.to_thread(ask, int(port), "GET", "/namespaces/default/workflows", {}, host) == 200

@@ -33,7 +33,7 @@ async def client(server: Server) -> ResearchClient:
     namespace = f"handle-{uuid.uuid4().hex[:8]}"
     temporal = await Client.connect(server.address, namespace=namespace, data_converter=DATA_CONVERTER)
     await ensure_namespace(temporal, timedelta(days=1))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await is_known(temporal):
             await asyncio.sleep(0.05)
     return ResearchClient(temporal)
@@ -58,7 +58,7 @@ async def test_a_run_of_another_version_says_what_continues_it(client: ResearchC
     queue = names.WORKFLOWS_QUEUE
     async with build_worker("workflows", client.temporal, PoolContents(workflows=[Earlier]), grace=timedelta()):
         run = await client.temporal.start_workflow(NAME, id="run-1", task_queue=queue)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while [event async for event in run.fetch_history_events()][
                 -1
             ].event_type != EventType.EVENT_TYPE_TIMER_STARTED:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.integration
 CHILDREN = 2
 CPU_SECONDS, WALL_SECONDS = 2.0, 8.0
 MEMORY_BYTES = 1_000_000_000
-FETCHING_SECONDS = 5.0
+FETCHING_SECONDS = 30.0
 """For what is no child's work: making the document, sending and receiving it, on a machine that others use too."""
 LONGEST_TURN = CPU_SECONDS / 2
 """Processor seconds that the loop may use without a pause; with what parses foreign documents in it, it would use as many

@@ -74,7 +74,7 @@ async def failure_of(client: Client, name: str, argument: Any) -> ApplicationErr
         name, argument, id=f"r-{uuid.uuid4().hex[:8]}", task_queue=names.WORKFLOWS_QUEUE
     )
     with pytest.raises(WorkflowFailureError) as failed:
-        await asyncio.wait_for(handle.result(), 30)
+        await asyncio.wait_for(handle.result(), 60)
     assert isinstance(failed.value.cause, ApplicationError)
     return failed.value.cause
 
@@ -129,7 +129,7 @@ async def test_a_path_is_no_research_id(client: Client, tmp_path: Path) -> None:
             names.DEEP_RESEARCH, {"query": "x"}, id=f"../{uuid.uuid4().hex}", task_queue=names.WORKFLOWS_QUEUE
         )
         with pytest.raises(WorkflowFailureError) as failed:
-            await asyncio.wait_for(handle.result(), 30)
+            await asyncio.wait_for(handle.result(), 60)
     assert isinstance(failed.value.cause, ApplicationError)
     assert failed.value.cause.type == StopReason.INVALID_INPUT.value
     assert failed.value.cause.message.startswith("research_id: must be")
@@ -146,7 +146,7 @@ async def test_an_entry_waits_for_workers_until_its_deadline(client: Client, tmp
         )
         scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while not (
                     calls := [one async for one in handle.fetch_history_events() if one.event_type == scheduled]
                 ):

@@ -261,7 +261,7 @@ async def test_work_that_swallows_a_cancellation_holds_no_call_up() -> None:
             except asyncio.CancelledError:
                 cancelled += 1
 
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         async with running(stubborn()):
             await asyncio.sleep(0)
     assert cancelled == 2

@@ -236,7 +236,7 @@ async def test_a_stream_ends_with_its_run_though_the_workers_are_gone(monkeypatc
     monkeypatch.setattr(handles.asyncio, "sleep", AsyncMock())
     run = Run(logged(*LOG), by_look=8, result=ended())
     lines = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for event in run.agent_events(pause_seconds=0):
             lines.append(line_of(event))
             if len(lines) == 4:  # from here on nobody answers

@@ -366,5 +366,5 @@ async def test_the_first_error_of_a_section_ends_the_other_calls(
         remarks = [GateIssue(code="review", message="shorter")]
         calls = revise_sections(run, remarks) if work == "revise" else _write_by_sections(run, sections, [])
         with pytest.raises(Interrupted):
-            await asyncio.wait_for(calls, 5)
+            await asyncio.wait_for(calls, 60)
     assert ended == [f"{work}-section-{number}" for number in (2, 3)]

@@ -72,7 +72,7 @@ def test_language_of_the_page_is_the_language_of_the_report(language: str, state
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_hostile_draft_is_harmless(name: str) -> None:
     """No hostile draft brings a link, an address, a tag or an attribute of its own into any form of the report."""
     result = rendered(f"# T\n\nBefore [{SAMPLE.rule.id}].\n\n{HOSTILE[name]}\n\nAfter [{SAMPLE.forced.id}].\n")

@@ -141,7 +141,7 @@ ODD_ADDRESSES = {
 
 
 @pytest.mark.parametrize("name", HOSTILE | SPELLINGS)
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_no_words_of_a_page_are_a_link(name: str) -> None:
     """Title, authors, quotation, heading, reason, gap, limit and decision bring no link, image or tag of their own."""
     words = (HOSTILE | SPELLINGS)[name].replace("\ud800", "")[:600]

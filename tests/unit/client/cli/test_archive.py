@@ -89,7 +89,7 @@ async def sweep_until_empty(home: Path) -> None:
         content, archive = ObstoreContentStore(home / "content"), RecordArchive(None, home)
         swept = retention.Retention(sessions, content, shared.calls, None, archive, sole=True)
         task = asyncio.create_task(retention.sweep_periodically(swept, settings.retention_days, shared.store))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while stored(home):
                 await asyncio.sleep(0.01)
         task.cancel()

@@ -106,7 +106,7 @@ async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: py
     silent = Mock(question=AsyncMock(return_value=QUESTION), status=asyncio.Event().wait)
     context = AsyncMock()
     context.running_client.return_value = Mock(handle=Mock(return_value=silent))
-    row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat()), ""), 10)
+    row = await asyncio.wait_for(watch._unstored_row(context, ServerRun("r-1", "running", BEGUN.isoformat()), ""), 60)
     assert row is not None
     assert (row.status, row.query) == ("running", QUESTION)
     assert row.reason == "no worker answers: whether it is queued is unknown"

@@ -191,5 +191,5 @@ async def test_a_person_is_asked_in_place(keyboard: int, waiting: Waiting, typed
     against = [Objection(kind=waiting.objected, query="All?", text="too much")] if waiting.objected else []
     handle.shown = PLAN.model_copy(update={"questions": waiting.questions, "objections": against})
     os.write(keyboard, (typed * (1 + handle.refused)).encode())
-    await asyncio.wait_for(ask_here(handle, waiting), 10)  # type: ignore[arg-type]
+    await asyncio.wait_for(ask_here(handle, waiting), 60)  # type: ignore[arg-type]
     assert handle.sent == [sent]

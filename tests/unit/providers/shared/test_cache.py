@@ -109,10 +109,10 @@ async def test_a_killed_worker_blocks_no_longer_than_its_lease() -> None:
     """A lease is renewed while a call runs, and runs out when its owner was killed."""
     service, store = Service(), MemorySharedStore()
     service.gate.clear()
-    living = asyncio.create_task(ask(Cache(store, lease_seconds=0.2, renew_seconds=0.02), service))
+    living = asyncio.create_task(ask(Cache(store, lease_seconds=1.0, renew_seconds=0.02), service))
     await service.asked.wait()
     waiting = asyncio.create_task(ask(Cache(store), service))
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(1.2)
     assert service.calls == 1
     (lease,) = store._entries
     await store.remove(lease)
