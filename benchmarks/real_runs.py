@@ -165,7 +165,7 @@ class _Ratios:
     def __init__(self, made: Mapping[tuple[str, str], Mapping[str, Any]], runs: Sequence[RealRun]) -> None:
         pairs = [(run, made[run.strategy, run.depth]) for run in runs]
         self.calls = _typical(run.calls / _calls(fake) for run, fake in pairs)
-        self._seconds = _typical(run.seconds / fake["seconds"] for run, fake in pairs)
+        self._seconds = _typical(run.seconds / fake["seconds"] for run, fake in pairs if run.in_a_row)
         self._input: dict[str, float] = {}
         self._output: dict[str, float] = {}
         names = {name for run in runs for name in run.roles}
@@ -196,7 +196,7 @@ class _Ratios:
         for name, (calls, tokens_in, tokens_out) in fake["roles"].items():
             count = calls if calls <= 1 else calls * factor
             ratio = self._input.get(name, self._other_input)
-            if 0 < self._counts.get(name, 0) < count:
+            if 0 < self._counts.get(name, 0) < count and name not in (ANALYZER.name, *READERS):
                 ratio = max(1.0, ratio * self._counts[name] / count)  # more calls share the same findings
             roles[name] = [count, tokens_in * ratio, self._output.get(name, tokens_out)]
         return {**fake, "roles": roles | self._closing, "seconds": fake["seconds"] * self._seconds}

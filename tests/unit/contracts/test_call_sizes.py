@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 from activities.roles.prompt_rendering import prompt_of, render_role
 from contracts import roles, supervisor_roles
 from contracts.addresses import digest
-from contracts.call_sizes import CallSizes, claims_per_call, expected_call, likely_output, worst_call, worst_output
+from contracts.call_sizes import (
+    CallSizes,
+    claims_per_call,
+    expected_call,
+    likely_output,
+    likely_updates,
+    worst_call,
+    worst_output,
+)
 from contracts.evidence import DocumentRef, Evidence, Gap, SectionRef
-from contracts.outcome import GateIssue, Guidance
+from contracts.outcome import GateIssue, Guidance, Usage
 from contracts.plan import PlanNode
 from contracts.report_updates import REPORTER, UpdateInput
 from contracts.request import Turn
@@ -195,3 +203,20 @@ def test_the_number_of_findings_follows_what_is_shown(characters: int, expected:
     wanted = [SectionRef(source_id="src-1", start=0, end=characters)]
     request = roles.AnalyzeInput(sub_query=PlanNode(id="sq-1", text="which settings"), sources=[page], wanted=wanted)
     assert request.finding_limit == expected
+
+
+def test_a_long_answer_of_a_reader_reserves_nothing_for_later_updates_that_reasoning_does_for_all() -> None:
+    """What each role wrote beyond its expected length is reserved for a role without calls: the least of it."""
+    roles_seen = (roles.ANALYZER, supervisor_roles.REFINER)
+
+    def reserved(*excess: int) -> int:
+        seen = {
+            role.name: CallSizes().with_call(
+                role, Usage(input_tokens=9_000), 5_000, Usage(output_tokens=role.expected_output_tokens + more), None
+            )
+            for role, more in zip(roles_seen, excess, strict=True)
+        }
+        return likely_updates(seen, 8_000).output_tokens
+
+    assert reserved(5_000, 0) == reserved(0, 0)
+    assert reserved(5_000, 4_000) >= reserved(0, 0) + 3 * 4_000
