@@ -103,7 +103,7 @@ class ReadingActivities:
             raw=raw,
             text=text,
             sections=hit.sections if hit.content_hash in (None, text.hash) else [],
-            warnings=[_line(warning, TITLE_CHARACTERS) for warning in document.warnings[:MAX_WARNINGS]],
+            warnings=[_note(warning) for warning in document.warnings[:MAX_WARNINGS]],
             reader=_line(document.reader, LABEL_CHARACTERS),
             validators=document.validators,
             links=document.links[:MAX_LINKS],
@@ -122,6 +122,12 @@ class ReadingActivities:
             cached=document.cached,
             entry=await self.notebooks.write(entry),
         )
+
+
+def _note(warning: str) -> str:
+    """Return a warning of a reader; one that is not a short clean line becomes one, and is no message any more."""
+    line = _line(warning, TITLE_CHARACTERS)
+    return warning if line == warning else line
 
 
 def _line(text: str | None, limit: int) -> str:

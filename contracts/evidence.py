@@ -306,7 +306,7 @@ class ReadDetails(SourceDetails):
     raw: DocumentRef | None = None
     text: DocumentRef | None = None
     sections: list[SectionHint] = []
-    warnings: list[str] = []
+    warnings: list[Text] = []
     """Parts of the original that are missing in the text, or whose reading is uncertain; one short line each."""
     reader: str = ""
     """Version of the readers that made the text; empty in runs of earlier versions."""

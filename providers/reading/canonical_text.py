@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any, Final, TypeAlias
 
 from contracts.addresses import normalize, truncate_marks
+from contracts.sentences import Message, Text
 
 INVISIBLE: Final = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -88,7 +89,7 @@ class DocumentFacts:
     published_at: str | None = None
     pages: list[int] = field(default_factory=list)
     """Offset in the text at which each page or slide begins; empty if there are none."""
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Text] = field(default_factory=list)
     """Missing or shortened parts: one short line each, without page text."""
     reader: str = READERS
     links: list[str] = field(default_factory=list)
@@ -197,7 +198,7 @@ def _extraction(writer: "_Writer", media_type: str, facts: DocumentFacts) -> Ext
 
 def cut_warning(text: str) -> str:
     """Return the warning about a long document of which only this text is read."""
-    return f"the text is long: only its first {len(text):,} characters are read"
+    return Message("text_cut", count=len(text))
 
 
 def clean(text: str) -> str:

@@ -53,13 +53,14 @@ DROPPED: Final = frozenset(
 )
 """Elements of which nothing is written: navigation, what is no text, readings of ideographs, and deleted text."""
 PARTS: Final = {
-    "footer": "footers", "dialog": "dialogs", "button": "buttons",
-    **dict.fromkeys(("select", "textarea", "datalist"), "form fields"),
+    "footer": Message("part_footers"), "dialog": Message("part_dialogs"), "button": Message("part_buttons"),
+    **dict.fromkeys(("select", "textarea", "datalist"), Message("part_form_fields")),
 }  # fmt: skip
 """Name of a part that is not read, by its element; all others are navigation."""
 COUNTED: Final = "x-counted"  # name of elements that are taken out of a page
 PERHAPS_HIDDEN: Final = etree.XPath(".//*[@hidden or @style]")
-BESIDE: Final = "text beside the main part"
+BESIDE: Final = Message("part_beside")
+NAVIGATION_PART: Final = Message("part_navigation")
 UNCOUNTED: Final = (DROPPED - {*PARTS, "nav", "menu"}) | {"annotation", "annotation-xml"}
 """Elements without words of the page."""
 LISTS: Final = frozenset(("ol", "ul"))
@@ -307,7 +308,7 @@ class _Writer:
         is_button = tag == "button" and not _is_content_button(element)
         if tag in DROPPED or is_button or (may_be_dropped and role in NAVIGATION_ROLES):
             if tag not in UNCOUNTED:
-                self._dropped.append((PARTS.get(tag, "navigation"), element))
+                self._dropped.append((PARTS.get(tag, NAVIGATION_PART), element))
             return 0, 0
         if (
             role in BOOK_MARKS
@@ -327,7 +328,7 @@ class _Writer:
             is_navigation = mostly_links or (is_label and not has_sentence("".join(self._parts[start:])))
         if may_be_dropped and is_navigation:
             del self._parts[start:]
-            self._dropped[dropped:] = [("navigation", element)]
+            self._dropped[dropped:] = [(NAVIGATION_PART, element)]
             while self._links and self._links[-1][0] >= start:
                 self._links.pop()
             self._main_elements = [main for main in self._main_elements if main[0] < start]

@@ -2,42 +2,47 @@
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from io import BytesIO
 from typing import Any, Final
 from zipfile import ZipFile
 
 from lxml import etree  # type: ignore[import-untyped]
 
+from contracts.sentences import Message
 from providers.reading.canonical_text import count_words
 from providers.reading.document_kinds import OPEN_DOCUMENTS, DocumentKind
 
 MIN_SHARE: Final = 0.97
 """Share of the words below which a document says what is missing."""
-UNCALCULATED: Final = "formulas that no program has calculated"
-OTHER: Final = "other text"
-PARTS: Final = {
+UNCALCULATED: Final = Message("part_formulas")
+OTHER: Final = Message("part_other")
+FOOTNOTES: Final = Message("part_footnotes")
+COMMENTS: Final = Message("part_comments")
+CHARTS: Final = Message("part_charts")
+PARTS: Final[Mapping[DocumentKind, Mapping[str, str]]] = {
     DocumentKind.DOCX: {
         r"word/(document\d*|header\d*|footer\d*|diagrams/data\d*)\.xml": "",
-        r"word/footnotes\.xml": "footnotes",
-        r"word/endnotes\.xml": "endnotes",
-        r"word/comments\.xml": "comments",
-        r"word/charts/chart\d*\.xml": "charts",
+        r"word/footnotes\.xml": FOOTNOTES,
+        r"word/endnotes\.xml": Message("part_endnotes"),
+        r"word/comments\.xml": COMMENTS,
+        r"word/charts/chart\d*\.xml": CHARTS,
     },
     DocumentKind.PPTX: {
         r"ppt/(slides/\w+|notesSlides/\w+|diagrams/data\d*)\.xml": "",
-        r"ppt/comments/\w+\.xml": "comments",
-        r"ppt/charts/chart\d*\.xml": "charts",
+        r"ppt/comments/\w+\.xml": COMMENTS,
+        r"ppt/charts/chart\d*\.xml": CHARTS,
     },
     DocumentKind.XLSX: {
-        r"xl/(comments|threadedComments/\w+)\d*\.xml": "comments",
-        r"xl/charts/chart\d*\.xml": "charts",
-        r"xl/drawings/drawing\d*\.xml": "text boxes",
+        r"xl/(comments|threadedComments/\w+)\d*\.xml": COMMENTS,
+        r"xl/charts/chart\d*\.xml": CHARTS,
+        r"xl/drawings/drawing\d*\.xml": Message("part_text_boxes"),
         r"xl/worksheets/\w+\.xml": UNCALCULATED,
     },
-    **{kind: {r"content\.xml": "", r"Object[^/]*/content\.xml": "charts"} for kind in OPEN_DOCUMENTS},
+    **{kind: {r"content\.xml": "", r"Object[^/]*/content\.xml": CHARTS} for kind in OPEN_DOCUMENTS},
 }
 """Names of the parts of an archive, and what of them is not read; empty for those that are."""
-UNREAD_ELEMENTS: Final = {"note-body": "footnotes", "annotation": "comments"}
+UNREAD_ELEMENTS: Final = {"note-body": FOOTNOTES, "annotation": COMMENTS}
 """Elements of OpenDocument within the text that are not read."""
 SKIPPED: Final = frozenset(
     "Fallback del moveFrom instrText delText tracked-changes note-citation automatic-styles sequence-decls".split()
@@ -74,8 +79,13 @@ def words_left_out(text: str, visible: int, counts: Counter[str]) -> str:
     counts = counts + Counter({OTHER: other})
     if missing <= (1 - MIN_SHARE) * total:
         return ""
-    kinds = ", ".join(f"{what} ({count:,})" for what, count in counts.most_common() if count)
-    return f"{1 - missing / total:.0%} of the words are read; not read: {kinds}"
+    return words_read(1 - missing / total, counts)
+
+
+def words_read(share: float, counts: Counter[str]) -> Message:
+    """Return a warning with the share of words that are read, and how many of each other kind are not."""
+    parts = [Message("part_words", part=what, count=count) for what, count in counts.most_common() if count]
+    return Message("words_read", share=f"{share:.0%}", parts=parts)
 
 
 def _uncalculated(raw: bytes) -> int:

@@ -18,8 +18,7 @@ from typing import Final
 
 from markdown_it import MarkdownIt
 
-from contracts.sentences import Message
-from contracts.texts import plural
+from contracts.sentences import Message, counted
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import DocumentFacts, clean, stated_facts
 from providers.reading.character_sets import decode_declared
@@ -54,7 +53,9 @@ def read_mail(raw: bytes, plain_text: MarkdownIt) -> tuple[str, DocumentFacts]:
     facts = stated_facts(
         _header(message, "Subject"), [parseaddr(_header(message, "From"))[0]], _header(message, "Date")
     )
-    warnings = [f"{plural(reader.attachments, 'attachment')} not read"] if reader.attachments else []
+    warnings = list[str]()
+    if reader.attachments:
+        warnings.append(Message("attachments_unread", attachments=counted("attachment", reader.attachments)))
     return html, replace(facts, warnings=warnings, links=reader.links)
 
 

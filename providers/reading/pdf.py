@@ -17,11 +17,10 @@ import liteparse
 import pdf_oxide
 import pypdfium2  # type: ignore[import-untyped]
 
-from contracts.sentences import Message
-from contracts.texts import plural
+from contracts.sentences import Message, counted
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Block, DocumentFacts, Page, Paragraph, stated_facts
-from providers.reading.left_out import MIN_SHARE
+from providers.reading.left_out import MIN_SHARE, words_read
 from providers.reading.pdf_blocks import HYPHENS, Hyphens, RunningHeads, page_blocks, usual_height
 from providers.reading.pdf_words import PageWords, Word, read_words, typed_words
 
@@ -32,7 +31,9 @@ DIFFERENCE: Final = 0.02
 BETTER_BY: Final = 0.4
 """How much more of its own words must be known for the second engine's reading of a page to replace the first one's."""
 KNOWN_LENGTH: Final = 3  # letters of a word that tells words from parts of them
-REPEATED: Final = "repeated page heads and feet"
+REPEATED: Final = Message("part_repeated")
+OUTSIDE: Final = Message("part_outside")
+INVISIBLE_LETTERS: Final = Message("part_invisible")
 SHOWN_PAGES: Final = 12  # in a warning
 MIN_WORDS: Final = 20  # of a page; with fewer one odd word is more than the share
 WORDS: Final = re.compile(r"[^\W_]+")
@@ -105,8 +106,8 @@ def _read_page(document: Any, number: int, doubts: Doubts) -> PageWords:
         doubts.unread.append(number)
         return PageWords()
     doubts.shown += len(words.shown)
-    doubts.left_out["beyond the edge of a page"] += len(words.outside)
-    doubts.left_out["invisible letters"] += len(words.hidden)
+    doubts.left_out[OUTSIDE] += len(words.outside)
+    doubts.left_out[INVISIBLE_LETTERS] += len(words.hidden)
     if words.is_picture:
         doubts.pictures.append(number)
     if len(words.unnamed) > max(1, DIFFERENCE * len(words.shown)):
@@ -183,21 +184,20 @@ def page_warnings(doubts: Doubts) -> list[str]:
     """Return the warnings: pages that are not read or read with doubt, and words that are left out, by kind."""
     differing_pages = [number for number, words in doubts.words.items() if words and number not in doubts.unnamed]
     pages = {
-        "could not be read": doubts.unread,
-        "without words, perhaps scanned": doubts.pictures,
-        "with letters that the file does not name, read as other signs": doubts.unnamed,
+        "pages_unread": doubts.unread,
+        "pages_without_words": doubts.pictures,
+        "pages_unnamed_letters": doubts.unnamed,
+        "pages_uncertain": differing_pages,
     }
-    warnings = [
-        f"{plural(len(numbers), 'page')} {what}: {_numbers(numbers)}" for what, numbers in pages.items() if numbers
+    warnings: list[str] = [
+        Message(name, pages=counted("page", len(numbers)), numbers=_numbers(numbers))
+        for name, numbers in pages.items()
+        if numbers
     ]
-    if differing_pages:
-        shown = f"{plural(len(differing_pages), 'page')}, where two readers differ: {_numbers(differing_pages)}"
-        warnings.append(f"reading uncertain on {shown}")
     missing = doubts.left_out.total()
     read = doubts.shown - doubts.left_out[REPEATED]
     if missing > (1 - MIN_SHARE) * (read + missing):
-        kinds = ", ".join(f"{what} ({count:,})" for what, count in doubts.left_out.most_common() if count)
-        warnings.append(f"{read / (read + missing):.0%} of the words are read; not read: {kinds}")
+        warnings.append(words_read(read / (read + missing), doubts.left_out))
     return warnings
 
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from contracts.addresses import canonical_url
 from contracts.evidence import DocumentRef, Validators
 from contracts.names import CORPUS_SCHEME
-from contracts.sentences import Message
+from contracts.sentences import AS_DATA, Message
 from providers.domains import ANYWHERE, Domains
 from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
 from providers.interfaces import ContentStore, Corpora, ExtractedDocument
@@ -164,7 +164,7 @@ class PageCodec:
     async def encode(self, value: ExtractedDocument) -> str:
         """Return JSON that refers to the stored bytes and text."""
         assert value.stored is not None
-        facts = DOCUMENT.dump_python(value, mode="json", exclude={"raw", "text", "stored"})
+        facts = DOCUMENT.dump_python(value, mode="json", exclude={"raw", "text", "stored"}, context=AS_DATA)
         return CACHED.dump_json((*value.stored, facts)).decode()
 
     async def decode(self, text: str) -> ExtractedDocument:

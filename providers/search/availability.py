@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
+from contracts.sentences import Message
 from providers.certificates import trusted_certificates
 from providers.interfaces import SearchProvider
 from providers.search.declarations import BY_MODEL, SearchDeclaration, declared_names, search_declaration
 
 PROBE_SECONDS: Final = 3.0
-MODEL_MISSING: Final = (
-    "needs a model endpoint that searches the web: set ANTHROPIC_API_KEY and RESEARCH_MODEL, without ANTHROPIC_BASE_URL"
+MODEL_MISSING: Final = Message(
+    "provider_model_missing", key="ANTHROPIC_API_KEY", model="RESEARCH_MODEL", address="ANTHROPIC_BASE_URL"
 )
 ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a search engine of your own"
 
@@ -38,8 +39,9 @@ def provider_choices(
         if provider.name == BY_MODEL:
             variables, available, reason = model or {}, model is not None and not others, MODEL_MISSING
             if model is not None:
-                searcher = f"not needed: {others[0]}" if others else "the model's endpoint"
-                reason = f"{searcher} searches the web"
+                reason = "the model's endpoint searches the web"
+                if others:
+                    reason = Message("provider_not_needed", name=others[0])
         address = (variables.get(provider.address_variable) or provider.address).replace("{language}.", "")
         choice = ProviderChoice(
             name=provider.name,
@@ -129,17 +131,17 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
     try:
         host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]
     except ValueError:
-        return "its address is not valid"
+        return Message("provider_invalid_address")
     tls = trusted_certificates() if parts.scheme == "https" else None
     try:
         async with asyncio.timeout(seconds):
             _, writer = await asyncio.open_connection(host, port, ssl=tls)
     except TimeoutError:
-        return f"{host} gave no answer in {seconds:g} s: check the network"
+        return Message("provider_silent", host=host or "", seconds=f"{seconds:g}")
     except ssl.SSLError:
-        return f"{host} has no certificate that is trusted, or does not speak TLS at port {port}"
+        return Message("provider_untrusted", host=host or "", port=str(port))
     except OSError as error:
         reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "unknown host"
-        return f"{host} is not reachable at port {port} ({reason}): check the network"
+        return Message("provider_unreachable", host=host or "", port=str(port), reason=reason)
     writer.transport.abort()
     return None

@@ -17,6 +17,7 @@ from pydantic import ConfigDict
 
 from contracts.base import StrictContract
 from contracts.request import SourceType
+from contracts.sentences import Message
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
 from providers.service_calls import ensure_confidential, ensure_key
@@ -104,10 +105,10 @@ class SearchDeclaration:
         """Return the reason why it cannot be used with these variables, or None; their values are not shown."""
         missing = [variable for variable in self.required_variables if not values.get(variable)]
         if missing:
-            return f"set {' and '.join(missing)}"
+            return Message("provider_unset", variables=" and ".join(missing))
         key, address = values.get(self.key_variable), values.get(self.address_variable) or self.address
         if not address.startswith(("https://", "http://")):
-            return f"{self.address_variable} must begin with https:// or http://"
+            return Message("provider_scheme", variable=self.address_variable)
         try:
             parts = urlsplit(address)
             usable = bool(parts.hostname) and parts.port != 0
@@ -118,7 +119,7 @@ class SearchDeclaration:
             usable = False
         except NotConfigured as error:
             return str(error)
-        return None if usable else f"{self.address_variable} is no usable address"
+        return None if usable else Message("provider_address", variable=self.address_variable)
 
     def open(self, client: httpx2.AsyncClient, values: Mapping[str, str]) -> SearchProvider:
         """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""

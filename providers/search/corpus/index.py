@@ -20,7 +20,7 @@ from pydantic import Base64UrlBytes
 from contracts.addresses import digest
 from contracts.base import Contract
 from contracts.resolved import CorpusOverview, CorpusSnapshot, SkippedFile
-from contracts.sentences import from_data, to_data
+from contracts.sentences import AS_DATA, from_data, to_data
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.extractive.blocks import is_index
 from providers.interfaces import NO_DOCUMENT
@@ -207,10 +207,11 @@ class IndexReader:
     def warnings(self) -> list[tuple[str, str]]:
         """Return path and warning of each document of which words are missing or uncertain, by path."""
         rows = self._database.execute(
-            "SELECT files.path, warning.value FROM files, json_each(document, '$.facts.warnings') AS warning"
+            "SELECT files.path, warning.value, warning.type"
+            " FROM files, json_each(document, '$.facts.warnings') AS warning"
             " WHERE document NOT NULL ORDER BY files.path"  # `json_each` has a column of that name, too
         )
-        return [(path, warning) for path, warning in rows]
+        return [(path, from_data(json.loads(value)) if kind == "object" else value) for path, value, kind in rows]
 
     def document(self, path: str) -> tuple[IndexedDocument, str] | None:
         """Return a document and its text; None if there is none."""
@@ -302,7 +303,7 @@ class IndexWriter(IndexReader):
                 if isinstance(result, SkippedFile):
                     self._add(result.path, file.size, file.mtime_ns, result.kind, _written(result.reason))
                     continue
-                document = result.document.model_dump_json()
+                document = result.document.model_dump_json(context=AS_DATA)
                 added = self._add(file.address, file.size, file.mtime_ns, "", "", document, result.packed_text)
                 self._database.executemany(
                     "INSERT INTO chunks (rowid, section, start, stop, keys) VALUES (?, ?, ?, ?, ?)",
