@@ -17,8 +17,8 @@ from pydantic import TypeAdapter
 from activities.reporting.claims import ParsedClaim
 from activities.reporting.inputs import JudgedClaim, RenderMaterial, ReportInputs, gather_inputs, show_passage
 from activities.reporting.references import REMOVED, KnownAddresses, addresses_of, find_addresses
-from activities.reporting.render import compose_document, compose_html
-from activities.reporting.report_text import compose_text
+from activities.reporting.render import write_document, write_html
+from activities.reporting.report_tree import build_report, write_markdown
 from activities.roles.claim_checking import UNUSABLE_REASONS
 from activities.roles.grounding import evidence_at
 from activities.verifying.material import NOT_REACHED, QUOTE_BREAK
@@ -343,9 +343,10 @@ class _Comparison:
         try:
             inputs = self._gather_inputs()
             self._check_work(inputs.state)
-            text = compose_text(inputs)
-            html = compose_html(inputs, text)
-            document = json.loads(compose_document(inputs, text, html))
+            tree = build_report(inputs)
+            written = write_markdown(tree)
+            html = write_html(tree)
+            document = json.loads(write_document(tree, written, html))
         except (ValueError, LookupError, ProviderError) as error:
             self._problem("not_renderable", "report", f"it cannot be rendered again: {type(error).__name__}")
             return
@@ -361,7 +362,7 @@ class _Comparison:
             if report[name] != document[name]:
                 path = _first_difference(report[name], document[name], name)
                 self._problem("field_differs", path, "it does not follow from the rest of the report")
-        rendered = _by_section(text.written.text)
+        rendered = _by_section(written.text)
         reported = _by_section(self._report.report.markdown)
         for name in dict.fromkeys((*rendered, *reported)):
             self._count("sections of the text")

@@ -19,10 +19,10 @@ from temporalio import activity
 
 from activities.failures import RECORDS, attempt
 from activities.records import changed_state
-from activities.reporting.inputs import JudgedClaim, RenderMaterial, ReportInputs, gather_inputs, text_around
+from activities.reporting.inputs import JudgedClaim, RenderMaterial, ReportInputs, gather_inputs
 from activities.reporting.references import KnownAddresses, without_markers
-from activities.reporting.report_text import RenderedText, compose_text, describe_quality, pages_of
-from activities.reporting.tree import CitationMark, Sentence, clean_characters, sentences
+from activities.reporting.report_tree import ReportTree, build_report, write_markdown
+from activities.reporting.tree import WrittenText, clean_characters, sentences
 from activities.roles.grounding import load_texts
 from contracts import activities
 from contracts.addresses import digest
@@ -45,7 +45,6 @@ from contracts.sentences import AS_DATA
 from contracts.state import ResearchState
 from contracts.state_changes import pack_json
 from contracts.strategies import usage_by_share
-from contracts.texts import shorten
 from contracts.tokens import ContentEntry, share_tokens
 from contracts.vocabulary import Confidence, NodeStatus, ReportKind
 from providers.errors import InvalidCall
@@ -81,13 +80,14 @@ def render(material: RenderMaterial) -> RenderedForms:
     Raises `ContentMissing`, `ContentCorrupt`, `InvalidCall`.
     """
     inputs = gather_inputs(material)
-    report = compose_text(inputs)
-    html = compose_html(inputs, report)
+    report = build_report(inputs)
+    written = write_markdown(report)
+    html = write_html(report)
     draft = material.state.draft
     return RenderedForms(
-        markdown=report.written.text,
+        markdown=written.text,
         html=html,
-        document=compose_document(inputs, report, html, material.previous),
+        document=write_document(report, written, html, material.previous),
         summary=inputs.show(without_markers(draft.summary))[:2_000] if draft else "",
         citations=inputs.citations,
         verification=inputs.checked,
@@ -170,44 +170,21 @@ class ReportingActivities:
 
 
 # --- report.html ------------------------------------------------------------------------------------------------------
-def compose_html(inputs: ReportInputs, report: RenderedText) -> str:
-    """Render `report.html`."""
-    checks: defaultdict[Sentence, JudgedClaim | None] = defaultdict(lambda: None)
-    by_passage: defaultdict[str, list[JudgedClaim]] = defaultdict(list)
-    for claim in inputs.claims:
-        checks |= dict.fromkeys(claim.claim.sentences, claim)
-        by_passage[next(iter(claim.claim.evidence_ids), "")].append(claim)
-    anchors: dict[tuple[Sentence, int], str] = {}
-    anchors_by_evidence: defaultdict[str, list[str]] = defaultdict(list)
-    for sentence in sentences(report.body):
-        for index, inline in enumerate(sentence.inlines):
-            if isinstance(inline, CitationMark) and not inline.sign:
-                anchor = anchors[sentence, index] = f"cite-{len(anchors) + 1}"
-                for key in inline.evidence_ids:
-                    anchors_by_evidence[key].append(anchor)
-    headings = [block for block in report.body if block.kind == "heading" and block.level == 2]
-    language = inputs.messages.language
+def write_html(report: ReportTree) -> str:
+    """Write a report as `report.html`."""
+    language = report.inputs.messages.language
     template, style, style_hash = _load_template()
     page: str = template.render(
-        inputs=inputs,
         report=report,
-        corpus=inputs.resolved.corpus,
+        inputs=report.inputs,
+        say=report.inputs.messages,
+        corpus=report.inputs.resolved.corpus,
         language=language if re.fullmatch(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8}){0,3}", language) else "en",
-        sections={block: f"section-{number}" for number, block in enumerate(headings, start=1)},
-        checks=checks,
-        by_passage=by_passage,
-        anchors=anchors,
-        places=anchors_by_evidence,
+        counts=Counter(claim.judged.verdict.value for claim in report.inputs.claims),
         signs=VERDICT_SIGNS,
-        counts=Counter(claim.judged.verdict.value for claim in inputs.claims),
-        say=inputs.messages,
         rel="noopener noreferrer nofollow ugc",
         style=style,
         style_hash=style_hash,
-        pages_of=pages_of,
-        quality_words=describe_quality,
-        shorten=shorten,
-        words_around=text_around,
     )
     return page + "\n"
 
@@ -228,12 +205,14 @@ def _finalize(value: object) -> object:
 
 
 # --- report.json ------------------------------------------------------------------------------------------------------
-def compose_document(inputs: ReportInputs, report: RenderedText, html: str, previous: str | None = None) -> str:
+def write_document(report: ReportTree, written: WrittenText, html: str, previous: str | None = None) -> str:
     """Return `report.json` as stored (`contracts.report`): indented UTF-8, with the digest of the page `html`.
 
     Raises `InvalidCall` for an unreadable report `previous`.
     """
-    state, markdown = inputs.state, report.written.text
+    inputs = report.inputs
+    state = inputs.state
+    markdown = written.text
     confidences = Counter(finding.confidence for finding in state.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
     opposed: defaultdict[str, list[str]] = defaultdict(list)
@@ -270,7 +249,7 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
             for passage in inputs.passages.values()
         ],
         "findings": [_dump(finding) | {"contradicts": opposed[finding.id]} for finding in state.findings],
-        "claims": [_claim(item, report) for item in inputs.claims],
+        "claims": [_claim(item, written) for item in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
         ],
@@ -295,9 +274,9 @@ def compose_document(inputs: ReportInputs, report: RenderedText, html: str, prev
             raise InvalidCall("the stored report before the refresh is malformed")
         changes = compare_reports(earlier, full_report, state.refresh.lost if state.refresh else None)
         full_report = full_report.model_copy(update={"changes": changes})
-    written = full_report.model_dump(mode="json", context=AS_DATA)
-    written |= {key: _without_addresses(written[key], inputs.registry) for key in written.keys() - EXEMPT_PARTS}
-    document, messages = take_messages(written)
+    fields = full_report.model_dump(mode="json", context=AS_DATA)
+    fields |= {key: _without_addresses(fields[key], inputs.registry) for key in fields.keys() - EXEMPT_PARTS}
+    document, messages = take_messages(fields)
     document["messages"] = messages
     return to_json(document, indent=1).decode() + "\n"
 
@@ -335,11 +314,11 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     }
 
 
-def _claim(item: JudgedClaim, report: RenderedText) -> dict[str, Any]:
-    claim, (start, end) = item.claim, item.claim.span(report.written)
+def _claim(item: JudgedClaim, written: WrittenText) -> dict[str, Any]:
+    claim, (start, end) = item.claim, item.claim.span(written)
     return {
         "id": claim.id,
-        "text": report.written.text[start:end],
+        "text": written.text[start:end],
         "start": start,
         "end": end,
         "citation_numbers": claim.numbers,

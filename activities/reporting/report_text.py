@@ -1,13 +1,12 @@
-"""The report as Markdown: text with numbers, sources, and the facts on method and limits that every form has."""
+"""What a report says about itself: its notice, what stays open, and the facts on method and limits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from activities.reporting.inputs import DOUBTFUL, CitedSource, JudgedClaim, ReportInputs
+from activities.reporting.inputs import DOUBTFUL, JudgedClaim, ReportInputs
 from activities.reporting.report_messages import ReportMessages
-from activities.reporting.tree import Block, Blocks, Inline, Run, WrittenText, heading, paragraph, write
 from contracts.agents import NodeSummary, collect_nodes
 from contracts.checking import CorrectionAction
 from contracts.evidence import OWN_DOCUMENTS, CheckMethod, Finding, Gap, Source, Verdict
@@ -49,50 +48,13 @@ class Fact:
     """A command to type, shown after the sentence."""
 
 
-@dataclass(frozen=True)
-class RenderedText:
-    """The finished text and its parts."""
-
-    written: WrittenText
-    body: Blocks
-    """The text between title and sources."""
-    notice: tuple[str, str] | None
-    """Label and sentence of the notice under the title, for an incomplete or unchecked report."""
-    checking: str
-    """A sentence on how far its citations were checked."""
-    facts: list[Fact]
-    sections: list[Fact]
-    """The sections after the text that its strategy declares: a heading, and either a list or a sentence."""
-
-
-def compose_text(inputs: ReportInputs) -> RenderedText:
-    """Compose the text of a report."""
-    say = inputs.messages
-    body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=_end_reason(inputs))}"),)
-    notice, facts = _notice(inputs), report_facts(inputs)
-    checking = describe_checking(inputs.claims, say)
-    top = [heading(1, inputs.title)]
-    if notice:
-        see = say("see_method", method=say("method"))
-        top.append(Block("quote", parts=((paragraph(Run(f"{notice[0]}:", bold=True), f" {notice[1]} {see}"),),)))
-    tail, sections = [], open_sections(inputs)
-    for section in sections:
-        first = (paragraph(inputs.show(section.value)),) if section.value else ()
-        tail += [heading(2, section.label), *first, *_list_blocks(inputs, section.items)]
-    if inputs.cited:
-        tail.append(heading(2, say("sources")))
-        tail.append(Block("list", parts=tuple((_source_line(inputs, item),) for item in inputs.cited)))
-    tail += [heading(2, say("method")), paragraph(checking)]
-    tail.append(Block("list", parts=tuple(_fact_item(inputs, fact) for fact in facts)))
-    return RenderedText(write([*top, *body, *tail]), body, notice, checking, facts, sections)
-
-
-def _notice(inputs: ReportInputs) -> tuple[str, str] | None:
+def notice_of(inputs: ReportInputs) -> tuple[str, str] | None:
+    """Return label and sentence of the notice under the title; None for a complete and checked report."""
     say, outcome = inputs.messages, inputs.ending.outcome
     left_open, warned = _undecided(inputs), inputs.checked.warning
     marked = "" if warned else _marked(inputs)
     if outcome is not Outcome.COMPLETED:
-        reasons = [_end_reason(inputs), *([_shortfall(inputs)] if warned else [])]
+        reasons = [end_reason(inputs), *([_shortfall(inputs)] if warned else [])]
         text = ". ".join(dict.fromkeys(reasons)) + "."
         return say.name("outcome", outcome), " ".join(filter(None, [text, marked, left_open]))
     if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
@@ -128,7 +90,7 @@ def _undecided(inputs: ReportInputs) -> str:
     return inputs.messages("left_open", all=len(cited), undecided=undecided, unchecked=unchecked)
 
 
-def _end_reason(inputs: ReportInputs) -> str:
+def end_reason(inputs: ReportInputs) -> str:
     """Return why the run ended as it did; failures take precedence over how the work stopped."""
     state, ending, say = inputs.state, inputs.ending, inputs.messages
     if state.ending != ending:
@@ -145,35 +107,6 @@ def _shortfall(inputs: ReportInputs) -> str:
     """Return a sentence on how many statements are unsupported."""
     count, cited = inputs.checked.shortfall
     return inputs.messages("not_borne_out", count=count, all=cited)
-
-
-def _source_line(inputs: ReportInputs, item: CitedSource) -> Block:
-    source, say = item.source, inputs.messages
-    unique = dict.fromkeys(passage.evidence.heading for passage in item.passages)
-    headings = [inputs.show(name) for name in unique if name and name.casefold() != source.title.casefold()]
-    more = len(headings) - 3
-    section = "; ".join(headings[:3] + [say("and_more", count=more)] * (more > 0))
-    pages = pages_of(source, (passage.evidence.page for passage in item.passages), say)
-    location = f" § {section}" * bool(section) + f" · {pages}" * bool(pages)
-    if any(passage.evidence.uncertain for passage in item.passages):
-        location += f" · {say('reading_uncertain')}"
-    quality = inputs.show(describe_quality(source, say))
-    read = say("read_on", day=say.day(source.retrieved_at))
-    description = f"{inputs.show(source.title) or say('untitled')}{location} · {quality} · {read} · "
-    link = inputs.registry.link_of(source.url)
-    address = Run(link or source.url, link=link, code=link is None)
-    label: list[Inline | str] = [] if item.mark.link else [item.mark, " "]
-    return paragraph(*label, description, address)
-
-
-def _fact_item(inputs: ReportInputs, fact: Fact) -> Blocks:
-    inlines: list[Inline | str] = [Run(f"{fact.label}:", bold=True), f" {inputs.show(fact.value)}"]
-    inlines += [" ", Run(fact.command, code=True)] if fact.command else []
-    return (paragraph(*inlines), *_list_blocks(inputs, fact.items))
-
-
-def _list_blocks(inputs: ReportInputs, items: Sequence[str]) -> Blocks:
-    return (Block("list", parts=tuple((paragraph(inputs.show(item)),) for item in items)),) if items else ()
 
 
 # --- what stays open ------------------------------------------------------------------------------------------------
@@ -284,7 +217,7 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 # --- how the work went -----------------------------------------------------------------------------------------------
 def _outcome(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
-    ending, reasons = inputs.ending, [_end_reason(inputs)]
+    ending, reasons = inputs.ending, [end_reason(inputs)]
     if ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
         covered = Completeness.FULL if ending.is_answered else ending.completeness
         reasons.append(say.name("complete", covered.value))
