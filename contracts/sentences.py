@@ -278,6 +278,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "provider_unreachable": "{host} is not reachable at port {port} ({reason}): check the network",
     "provider_model_missing": "needs a model endpoint that searches the web: set {key} and {model}, without {address}",
     "provider_not_needed": "not needed: {name} searches the web",
+    "listed": "{first}, {rest}",
 }
 """Sentences in English by id. A sentence that ends with a full stop begins with a capital letter when it is shown."""
 SENTENCE: Final = "sentence"

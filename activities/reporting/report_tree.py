@@ -44,7 +44,7 @@ MAX_HEADINGS: Final = 3
 
 
 @dataclass(frozen=True)
-class SourceEntry:
+class ListedSource:
     """A source as reports show it."""
 
     name: str
@@ -60,12 +60,12 @@ class SourceEntry:
     """Its citation; None if it is not cited."""
     location: str = ""
     """Headings and pages of its cited passages."""
-    passages: list["PassageEntry"] = field(default_factory=list)
+    passages: list["ListedPassage"] = field(default_factory=list)
     """Its cited passages."""
 
 
 @dataclass(frozen=True)
-class PassageEntry:
+class ListedPassage:
     """A passage with its place, the text around it, and what was found out about the statements that cite it."""
 
     evidence_id: str
@@ -77,14 +77,14 @@ class PassageEntry:
     before: str
     quote: str
     after: str
-    checks: list["CheckEntry"] = field(default_factory=list)
+    checks: list["ListedCheck"] = field(default_factory=list)
     """Of the statements that cite it first."""
     anchors: list[str] = field(default_factory=list)
     """Of its citations in the text."""
 
 
 @dataclass(frozen=True)
-class CheckEntry:
+class ListedCheck:
     """The verdict on a statement, with its further passages."""
 
     index: int
@@ -96,7 +96,7 @@ class CheckEntry:
     """Empty for one that is word for word its passage."""
     reason: str
     is_cited: bool
-    proofs: list[PassageEntry]
+    proofs: list[ListedPassage]
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class ReportTree:
     """Label and sentence of the notice under the title, for an incomplete or unchecked report."""
     sections: list[Fact]
     """The sections after the text that its strategy declares: a heading, and either a list or a sentence."""
-    sources: list[SourceEntry]
+    sources: list[ListedSource]
     """Cited sources by number."""
-    also_read: list[SourceEntry]
-    loose: list[CheckEntry]
+    also_read: list[ListedSource]
+    loose: list[ListedCheck]
     """Statements that cite nothing."""
     checking: str
     """A sentence on how far its citations were checked."""
@@ -131,7 +131,7 @@ def build_report(inputs: ReportInputs) -> ReportTree:
     say = inputs.messages
     body = inputs.body or (paragraph(f"{say('no_draft')} {say('no_draft_why', reason=end_reason(inputs))}"),)
     checks: dict[Sentence, JudgedClaim] = {}
-    by_passage: defaultdict[str, list[CheckEntry]] = defaultdict(list)
+    by_passage: defaultdict[str, list[ListedCheck]] = defaultdict(list)
     for claim in inputs.claims:
         checks |= dict.fromkeys(claim.claim.sentences, claim)
         by_passage[next(iter(claim.claim.evidence_ids), "")].append(_check(inputs, claim))
@@ -166,13 +166,13 @@ def _shown(inputs: ReportInputs, facts: Iterable[Fact]) -> list[Fact]:
     ]
 
 
-def _source(inputs: ReportInputs, source: Source) -> SourceEntry:
+def _source(inputs: ReportInputs, source: Source) -> ListedSource:
     say = inputs.messages
     written_by = inputs.show(", ".join(source.authors) or source.publisher or "")
     published = say("published_on", day=say.day(source.published_at)) if source.published_at else ""
     quality = inputs.show(describe_quality(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
-    return SourceEntry(
+    return ListedSource(
         name=inputs.show(source.title) or say("untitled"),
         address=source.url,
         link=inputs.registry.link_of(source.url),
@@ -185,9 +185,9 @@ def _source(inputs: ReportInputs, source: Source) -> SourceEntry:
 def _cited_source(
     inputs: ReportInputs,
     item: CitedSource,
-    checks: Mapping[str, list[CheckEntry]],
+    checks: Mapping[str, list[ListedCheck]],
     anchors: Mapping[str, list[str]],
-) -> SourceEntry:
+) -> ListedSource:
     passages = [
         replace(
             _passage(inputs, passage),
@@ -213,7 +213,7 @@ def _location(inputs: ReportInputs, item: CitedSource) -> str:
     return location
 
 
-def _passage(inputs: ReportInputs, passage: QuotedPassage) -> PassageEntry:
+def _passage(inputs: ReportInputs, passage: QuotedPassage) -> ListedPassage:
     evidence, say = passage.evidence, inputs.messages
     source = inputs.state.sources[evidence.source_id]
     place = []
@@ -222,7 +222,7 @@ def _passage(inputs: ReportInputs, passage: QuotedPassage) -> PassageEntry:
     if pages := pages_of(source, [evidence.page], say):
         place.append(pages)
     before, after = text_around(passage.text, evidence.start, evidence.end, CONTEXT_CHARACTERS)
-    return PassageEntry(
+    return ListedPassage(
         evidence_id=evidence.id,
         name=inputs.show(source.title) or say("untitled"),
         place=place,
@@ -233,10 +233,10 @@ def _passage(inputs: ReportInputs, passage: QuotedPassage) -> PassageEntry:
     )
 
 
-def _check(inputs: ReportInputs, claim: JudgedClaim) -> CheckEntry:
+def _check(inputs: ReportInputs, claim: JudgedClaim) -> ListedCheck:
     judged, say = claim.judged, inputs.messages
     is_verbatim = judged.method == CheckMethod.VERBATIM
-    return CheckEntry(
+    return ListedCheck(
         index=claim.index,
         verdict=judged.verdict.value,
         title=f"{VERDICT_SIGNS[judged.verdict]} {say.name('judged', judged.verdict)}",
@@ -271,7 +271,7 @@ def write_markdown(report: ReportTree) -> WrittenText:
     return write(blocks)
 
 
-def _source_line(source: SourceEntry) -> Block:
+def _source_line(source: ListedSource) -> Block:
     description = f"{source.name}{source.location} · {source.quality} · {source.read} · "
     address = Run(source.link or source.address, link=source.link, code=source.link is None)
     label: list[Inline | str] = [] if source.mark is None or source.mark.link else [source.mark, " "]

@@ -85,7 +85,10 @@ def words_left_out(text: str, visible: int, counts: Counter[str]) -> str:
 def words_read(share: float, counts: Counter[str]) -> Message:
     """Return a warning with the share of words that are read, and how many of each other kind are not."""
     parts = [Message("part_words", part=what, count=count) for what, count in counts.most_common() if count]
-    return Message("words_read", share=f"{share:.0%}", parts=parts)
+    listed: str = parts.pop() if parts else ""
+    for part in reversed(parts):
+        listed = Message("listed", first=part, rest=listed)
+    return Message("words_read", share=f"{share:.0%}", parts=listed)
 
 
 def _uncalculated(raw: bytes) -> int:

@@ -1,14 +1,17 @@
 """The activity that renders a report, and the report as data."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from temporalio.exceptions import ApplicationError
 from temporalio.testing import ActivityEnvironment
 
-from activities.reporting.inputs import RenderMaterial, cut_passages
-from activities.reporting.render import ReportingActivities, render
+from activities.reporting.inputs import RenderMaterial, cut_passages, gather_inputs
+from activities.reporting.render import ReportingActivities, render, write_html
+from activities.reporting.report_text import Fact
+from activities.reporting.report_tree import build_report, write_markdown
 from contracts import failures
 from contracts.addresses import digest
 from contracts.messages import RenderedReport, RenderRequest
@@ -33,6 +36,22 @@ from tests.unit.activities.reporting.sample import (
     store_of,
 )
 from tests.unit.activities.scripted import MemoryStore
+
+
+def test_the_forms_are_walks_over_one_tree() -> None:
+    """What the tree of a report has is in both texts, and neither renderer looks anywhere else for it."""
+    state = SAMPLE.state()
+    inputs = gather_inputs(
+        RenderMaterial(state=state, draft=SAMPLE.draft, texts=SAMPLE.texts, skipped=SKIPPED, product_version="0.1.0")
+    )
+    tree = build_report(inputs)
+    fact = Fact("A label", "a sentence", ["an item"])
+    source = replace(tree.sources[0], name="Another title")
+    changed = replace(tree, facts=[fact], sources=[source, *tree.sources[1:]], checking="How it was checked.")
+    for text in (write_markdown(changed).text, write_html(changed)):
+        for words in ("A label", "a sentence", "an item", "Another title", "How it was checked."):
+            assert words in text
+        assert tree.facts[0].value not in text
 
 
 async def list_skipped(corpus: str) -> list[SkippedFile]:
