@@ -59,6 +59,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "corpus": ("corpus", "Add, list, inspect or remove folders of documents."),
         "archive": ("stored", "List, show, restore or verify content that models were not shown."),
         "serve": ("serve", "Run server and workers on this machine until stopped."),
+        "mcp": ("assistants", "Serve tools for an assistant, which starts this command itself."),
         "worker": ("serve", "Run worker pools against a cluster until stopped."),
         "doctor": ("doctor", "Report what is configured, reachable or missing; try one read or search."),
         "delete": ("stored", "Remove runs: session, journal of calls, history and documents."),

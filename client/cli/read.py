@@ -47,7 +47,7 @@ async def report(
     if as_json and not metadata:
         raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
     run = await context.find(run_id)
-    documents = await _load_documents(context, run)
+    documents = await load_documents(context, run)
     data, fidelity = documents.get(form), fidelity_in(documents)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
@@ -73,7 +73,7 @@ async def report(
 async def open_report(context: CommandContext, run_id: RunId = "last") -> None:
     """Open the report of a run in the browser, and print its path."""
     run = await context.find(run_id)
-    paths = write_report(context.settings.home / "opened" / run.research_id, await _load_documents(context, run))
+    paths = write_report(context.settings.home / "opened" / run.research_id, await load_documents(context, run))
     path = paths.get("html") or paths["md"]
     print_result(str(path))
     with files_of_user():  # the browser's downloads belong to the person
@@ -132,7 +132,7 @@ async def decisions(context: CommandContext, run_id: RunId = "last", *, as_json:
         print_progress(f"{plural(state.decisions_dropped, 'later decision')} did not fit into the log")
 
 
-async def _load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
+async def load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
     """Load the forms of a report, or a marked draft. Raises `CommandError` with the remedy."""
     research_id, result = run.research_id, await run.result()
     documents = {} if result is None else await context.report_documents(result)

@@ -1,6 +1,11 @@
 """`serve` and `worker`: processes that execute runs."""
 
+import asyncio
 import logging
+import os
+import signal
+import time
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -10,6 +15,7 @@ import structlog
 from temporalio.service import RPCError
 from typer import Option
 
+from client.cli.assistants import DEFAULT_PORT, listen, serve_tools
 from client.cli.context import NO_SERVER, RUNNING, list_runs
 from client.cli.corpus import SET_HOME
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
@@ -30,6 +36,10 @@ from workers.telemetry import LogFormat, configure_logging
 
 DRAIN_TIME: Final = timedelta(seconds=10)
 """Short, because a person waits at the terminal; calls cut off are retried by the next worker."""
+
+IDLE_CHECK_SECONDS: Final = 30.0
+
+_tasks: set["asyncio.Task[None]"] = set()  # the event loop has only weak references
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,10 +90,21 @@ async def worker(
 
 
 @commands.command("serve")
-async def serve(options: ServeOptions) -> None:
+async def serve(
+    options: ServeOptions,
+    *,
+    mcp: Annotated[bool, Option("--mcp/--no-mcp", help="serve tools for assistants on the loopback interface")] = True,
+    mcp_port: Annotated[
+        int | None, Option(min=0, max=65_535, help=f"their port [{DEFAULT_PORT} or a free one]; 0: a free one")
+    ] = None,
+    idle_minutes: Annotated[
+        float | None, Option(metavar="N", min=0, help="end after N minutes without an open run [never]")
+    ] = None,
+) -> None:
     """Run the server and all pools on this machine until stopped, and print their addresses.
 
     Updates the indexes of known corpora first. After a folder has changed, restart it or run `research corpus add`.
+    Assistants find their tools at the address that ends with /mcp.
 
     research start "…" --corpus manual       (in another terminal)
     """
@@ -95,18 +116,45 @@ async def serve(options: ServeOptions) -> None:
     ready = 'ready: research start "…" --corpus NAME in another terminal; Ctrl-C drains and stops'
     process = replace(options.process(), drain=DRAIN_TIME, ui=True)
     try:
-        await run(settings, choose_pools(None), process, partial(_announce, settings, ready, log_format))
+        async with AsyncExitStack() as stack:
+            tools = await stack.enter_async_context(serve_tools(settings, listen(mcp_port))) if mcp else ""
+            announce = partial(_announce, settings, ready, log_format, tools=tools, idle_minutes=idle_minutes)
+            await run(settings, choose_pools(None), process, announce)
     finally:
         detach_server(settings.home)
 
 
-async def _announce(settings: Settings, ready: str, log_format: LogFormat, process: WorkerProcess) -> None:
+async def _end_when_idle(client: ResearchClient, minutes: float) -> None:
+    """Stop this process, as SIGTERM does, once no run has been open for a time."""
+    since = time.monotonic()
+    while time.monotonic() - since < 60 * minutes:
+        await asyncio.sleep(min(IDLE_CHECK_SECONDS, 60 * minutes))
+        try:
+            runs = await list_runs(client)
+        except RPCError:  # the server is restarting
+            continue
+        if any(server_run.status == RUNNING for server_run in runs):
+            since = time.monotonic()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+async def _announce(
+    settings: Settings,
+    ready: str,
+    log_format: LogFormat,
+    process: WorkerProcess,
+    *,
+    tools: str = "",
+    idle_minutes: float | None = None,
+) -> None:
     """Log a warning for anything with other settings; print model and addresses, which a JSON log has as events."""
     sessions = RecordSessionStore(open_records(settings.content_url, settings.home, SESSIONS))
     try:
         notices = await other_settings(settings, ResearchClient(process.connection.client), sessions)
     except (RPCError, ProviderError, ValueError) as error:  # ValueError: a session of another version
         notices = [f"could not check for workers and runs with other settings: {error}"]
+    if idle_minutes is not None:
+        _tasks.add(asyncio.create_task(_end_when_idle(ResearchClient(process.connection.client), idle_minutes)))
     for notice in notices:
         logger.warning("worker.notice", text=notice)
     if log_format != "console":
@@ -119,6 +167,7 @@ async def _announce(settings: Settings, ready: str, log_format: LogFormat, proce
         "web UI": process.connection.ui_url,
         "health": process.health and f"http://{process.health}/healthz",
         "metrics": process.metrics and f"http://{process.metrics}/metrics",
+        "tools": tools,
     }
     for name, address in addresses.items():
         if address:

@@ -39,7 +39,7 @@ LABELS: Final = ("outline", "questions", "assumptions")
 commands = Commands()
 
 
-async def _running(context: CommandContext, run_id: str) -> ResearchHandle:
+async def running_handle(context: CommandContext, run_id: str) -> ResearchHandle:
     """Return the handle of a run in progress, starting the dev server again if it is down. Raises `CommandError`."""
     run = await context.find(run_id)
     name = run.research_id
@@ -75,7 +75,7 @@ async def plan(
         run = await context.find(run_id)
         print_plan(build_plan(run.stored_state()) if run.open is None else await run.open.plan(), run.research_id)
         return
-    handle = await _running(context, run_id)
+    handle = await running_handle(context, run_id)
     current = await handle.plan()
     current_text = plan_as_text(current, handle.research_id)
     text = await edit_text(current_text) if edit else _read_text(set_file)
@@ -99,7 +99,7 @@ async def approve(
 
     research approve 7k3f --version 2
     """
-    handle = await _running(context, run_id)
+    handle = await running_handle(context, run_id)
     newest = version or (await handle.plan()).version
     print_result(await handle.approve_plan(newest, phrase, **({"overrule": True} if overrule else {})))
     print_hint(f"research watch {handle.research_id}")
@@ -111,7 +111,7 @@ async def reject(context: CommandContext, run_id: RunId = "last") -> None:
 
     A new version of an approved plan is dropped, and the run continues with the approved one.
     """
-    handle = await _running(context, run_id)
+    handle = await running_handle(context, run_id)
     is_first = (await handle.plan()).approved_version is None
     print_result(await handle.reject_plan())
     change = f"to change the plan: research resume {handle.research_id}"
@@ -130,7 +130,7 @@ async def answer(
 
     research answer 7k3f "the programming language" "since 2020"
     """
-    print_result(await (await _running(context, run_id)).answer(answers))
+    print_result(await (await running_handle(context, run_id)).answer(answers))
 
 
 @commands.command("steer")
@@ -145,13 +145,13 @@ async def steer(
     """
     if not text.strip():
         raise CommandError(f'the text is empty: research steer {run_id} "Look at …"')
-    print_result(await (await _running(context, run_id)).steer(text) or "noted for the next phase")
+    print_result(await (await running_handle(context, run_id)).steer(text) or "noted for the next phase")
 
 
 @commands.command("stop")
 async def stop(context: CommandContext, run_id: RunId = "last") -> None:
     """Write the report of a run now, from the findings so far."""
-    handle = await _running(context, run_id)
+    handle = await running_handle(context, run_id)
     print_result(await handle.stop_and_report() or "the report is being written from the findings so far")
     print_hint(f"research watch {handle.research_id}")
 

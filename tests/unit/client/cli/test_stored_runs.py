@@ -16,7 +16,7 @@ from client.cli.context import CommandContext, RunInfo, ServerRun, open_context
 from client.cli.options import RunOptions
 from client.cli.output import CommandError
 from client.cli.preflight import RequestedRun
-from client.cli.read import _load_documents
+from client.cli.read import load_documents
 from client.cli.run import RunCommand, check_request, follow_up_options, request_again, require_resumable
 from client.client_errors import NoWorker
 from contracts.addresses import digest
@@ -141,14 +141,14 @@ async def test_a_run_whose_server_restarts_is_not_interrupted() -> None:
     context = AsyncMock(server_away="")
     context.find.return_value = RunInfo("r-1", stored(status=RunStatus.RUNNING))
     context.load_run.return_value = waiting
-    assert await talk._running(context, "r-1") is waiting.handle
+    assert await talk.running_handle(context, "r-1") is waiting.handle
     context.client_of_runs.assert_awaited_once()
     context.client_of_runs.return_value = None
     with pytest.raises(CommandError, match="the run r-1 is interrupted"):  # there never was a server
-        await talk._running(context, "r-1")
+        await talk.running_handle(context, "r-1")
     context.server_away = "the server does not answer"
     with pytest.raises(CommandError, match=r"^the server does not answer: send it again when the server answers$"):
-        await talk._running(context, "r-1")
+        await talk.running_handle(context, "r-1")
 
 
 def test_a_cluster_that_is_away_leaves_the_stored_runs(home: Path) -> None:
@@ -189,7 +189,7 @@ def test_of_a_running_run_the_newest_text_is_printed(home: Path) -> None:
 
     async def print_it() -> bytes:
         async with open_context(Flags()) as context:
-            return (await _load_documents(context, run))["md"]
+            return (await load_documents(context, run))["md"]
 
     assert asyncio.run(print_it()).endswith(b"not checked.\n\nnew")
     handle.report.return_value = states.draft(document=away)

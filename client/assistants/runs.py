@@ -1,0 +1,303 @@
+"""Runs for an assistant: started, observed and read through server and stores; nothing is remembered."""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+from client.assistants.answers import PAGE_BYTES, Asked, ReportPage, RunState, StartedRun, pages_of
+from client.cli.context import CommandContext, RunInfo, Stores, new_id
+from client.cli.options import RunOptions
+from client.cli.output import CommandError
+from client.cli.preflight import build_request, is_gone
+from client.cli.read import load_documents
+from client.cli.reports import VERDICT_LABELS
+from client.cli.run import follow_up_options
+from client.cli.talk import plan_lines, tree_lines
+from client.cli.watch import find_status
+from client.client_errors import ClientError
+from client.handle import ResearchClient
+from client.run_results import reasons_of
+from client.view.words import elapsed_at, ending_text, engine_text, event_lines, local_time, printable, usage_text
+from contracts.names import WORKFLOWS_QUEUE
+from contracts.outcome import Event, Mark, ResearchResult, ResearchStatus
+from contracts.plan import Waiting, WaitKind
+from contracts.presets import highest_limits
+from contracts.report import VERDICT_SIGNS
+from contracts.request import Depth
+from contracts.resolved import ResolvedResearch
+from contracts.strategies import list_selectable
+from workers.settings.loading import Settings
+
+Part = Literal["report", "sources", "verdicts"]
+
+DEPTHS: Final = (Depth.LIGHT, Depth.MEDIUM, Depth.EXTENDED)
+POLL_SECONDS: Final = 1.0
+NEWS: Final = 6
+"""Events that a state shows."""
+MAX_EVENT_PAGES: Final = 4
+MARKS: Final = {Mark.WAITING: "[ ]", Mark.RUNNING: "[>]", Mark.DONE: "[x]", Mark.FAILED: "[!]"}
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Configuration and stores of the process that serves assistants."""
+
+    settings: Settings
+    stores: Stores
+    start_workers: Callable[[], Awaitable[None]] | None = None
+    """Starts a server with workers on this machine; None if they belong to this process or to a cluster."""
+
+    def context(self) -> CommandContext:
+        """Return a new context: a server that has moved since the last call is found."""
+        return CommandContext(self.settings, self.stores)
+
+    def highest_cap(self) -> float | None:
+        """Return the highest cost, in US dollars, at which runs of this configuration end; None without a cap."""
+        limits = [self.settings.preset(strategy.name, depth) for strategy in list_selectable() for depth in DEPTHS]
+        return highest_limits(limits).max_cost_usd
+
+    async def client(self, context: CommandContext) -> ResearchClient:
+        """Connect to a server with workers, and start both if needed and possible. Raises `CommandError`."""
+        client = await context.client_if_running()
+        if self.start_workers is not None and (client is None or not await _has_workers(client)):
+            await self.start_workers()
+            return await context.connect()
+        return client or await context.running_client()
+
+
+async def _has_workers(client: ResearchClient) -> bool:
+    return not all(map(is_gone, await client.polled_by(WORKFLOWS_QUEUE)))
+
+
+# --- starting ------------------------------------------------------------------------------------------------------
+async def start_run(desk: Desk, values: Mapping[str, Any], max_cost_usd: float | None) -> StartedRun:
+    """Start a run and return at once. Raises `CommandError`, `ClientError`, also for a cap above the operator's."""
+    if not str(values["query"]).strip():
+        raise CommandError("the question is empty: write it in full sentences")
+    request, context, research_id = build_request(values), desk.context(), new_id()
+    if request.corpus is not None and not desk.settings.uses_cluster:
+        known = sorted(await (await context.stores.corpora()).searchable())
+        if request.corpus not in known:
+            raise CommandError(f"there is no corpus {request.corpus}; known: {', '.join(known) or 'none'}")
+    client = await desk.client(context)
+    resolved = await client.preview(request, research_id)
+    cap = highest_limits([resolved.limits, *resolved.choices.values()]).max_cost_usd
+    if max_cost_usd is not None:
+        if cap is not None and max_cost_usd > cap:
+            raise CommandError(
+                f"max_cost_usd: the operator allows at most {cap:.2f} US dollars: name less, or leave it out"
+            )
+        request = build_request({**values, "limits": {"max_cost_usd": max_cost_usd}})
+        resolved = await client.preview(request, research_id)
+    await client.start(request, research_id)
+    return _started(resolved, research_id, cap if max_cost_usd is None else max_cost_usd)
+
+
+async def follow_up(desk: Desk, research_id: str, values: Mapping[str, Any], max_cost_usd: float | None) -> StartedRun:
+    """Start a run that considers the sources of an earlier one first; strategy and searches are those of that one."""
+    earlier = await desk.context().find(research_id)
+    options = follow_up_options(RunOptions(), str(values["query"]), earlier)
+    inherited = options.values() | {"follow_up_of": earlier.research_id}
+    return await start_run(desk, inherited | dict(values), max_cost_usd)
+
+
+def _started(resolved: ResolvedResearch, research_id: str, cap: float | None) -> StartedRun:
+    estimate = resolved.estimate
+    waits = resolved.gates.requires_approval and not resolved.approval_waived
+    later = " It asks the user before it searches." if waits or resolved.gates.clarifies else ""
+    return StartedRun(
+        research_id=research_id,
+        question=resolved.query,
+        strategy=resolved.strategy,
+        searches=_searches(resolved),
+        engine=engine_text(resolved),
+        egress=resolved.egress,
+        estimate="" if estimate is None else estimate.words(),
+        likely_usd=0.0 if estimate is None else estimate.likely_usd,
+        likely_minutes=0.0 if estimate is None else estimate.likely_minutes,
+        max_cost_usd=cap,
+        advice=resolved.advice,
+        next=f'call research_status with research_id "{research_id}": it waits for news.{later}',
+    )
+
+
+def _searches(resolved: ResolvedResearch) -> str:
+    providers = ", ".join(choice.name for choice in resolved.providers if choice.available and choice.name != "corpus")
+    corpus = [f"the corpus {resolved.corpus.name}"] if resolved.corpus is not None else []
+    return " and ".join([*corpus, *([f"the web ({providers})"] if resolved.web else [])]) or "nothing"
+
+
+# --- observing -----------------------------------------------------------------------------------------------------
+async def observe(desk: Desk, research_id: str, seen: str | None, seconds: float) -> RunState:
+    """Return the state of a run once it differs from `seen`, waits for a person or is over, at the latest in time.
+
+    Without `seen` any change since the call counts. Raises `CommandError`, `ClientError`.
+    """
+    end, context = time.monotonic() + seconds, desk.context()
+    run = await context.find(research_id)
+    if not run.running and await run.result() is None:
+        await desk.client(context)  # an open run goes on with the server
+        run = await context.load_run(run.research_id)
+    while True:
+        status, note = await find_status(context, run)
+        state = _seen(status)
+        seen = seen or state
+        if note or seen != state or status.waiting or status.outcome is not None or time.monotonic() >= end:
+            return await _state_of(context, run, status, note)
+        await asyncio.sleep(min(POLL_SECONDS, max(0.0, end - time.monotonic())))
+
+
+def _seen(status: ResearchStatus) -> str:
+    """Return a mark of the state, which differs after each step that is worth telling."""
+    done = sum(unit.mark in (Mark.DONE, Mark.FAILED) for unit in status.progress.units)
+    agents = sum(1 for top in status.agents for _, agent in top.walk() if agent.ended_at)
+    return f"{status.status.value}-{status.phase or 'none'}-{status.iteration}-{done}-{agents}"
+
+
+async def _state_of(context: CommandContext, run: RunInfo, status: ResearchStatus, note: str) -> RunState:
+    """Return a state with its news, its open question and the next call."""
+    over, result = status.outcome is not None, None
+    if over:
+        newest = await context.load_run(run.research_id)
+        result = await newest.result() or (await newest.handle.result() if newest.handle else None)
+    asked = None if over else await _asked(run, status.waiting)
+    news = [] if over else await _news(run)
+    units = [f"{MARKS[unit.mark]} {unit.label} {unit.detail}".rstrip() for unit in status.progress.units]
+    now = datetime.now(tz=UTC)
+    return RunState(
+        research_id=run.research_id,
+        question=status.query,
+        status=status.status.value,
+        phase=status.phase or "",
+        iteration=status.iteration,
+        work=[] if over else units,
+        sources=status.counts.sources,
+        findings=status.counts.findings,
+        open_gaps=status.counts.gaps_open,
+        seconds=round(elapsed_at(status, now)),
+        cost=usage_text(status),
+        news=news,
+        asked=asked,
+        outcome=status.outcome.value if status.outcome is not None else None,
+        summary=_summary(result) if over else note,
+        seen=_seen(status),
+        next=_next(run.research_id, status, result, note),
+    )
+
+
+async def _asked(run: RunInfo, waiting: Waiting | None) -> Asked | None:
+    """Return the open question to a person, with the plan to approve."""
+    if waiting is None or run.open is None:
+        return None
+    plan = await run.open.plan() if waiting.kind is WaitKind.APPROVAL else None
+    return Asked(
+        awaited=waiting.describe(),
+        until=local_time(waiting.expires_at),
+        questions=waiting.questions,
+        plan=[] if plan is None else plan_lines(plan, tree_lines(plan.nodes)),
+        plan_version=waiting.plan_version,
+        phrase=waiting.phrase,
+        objections=[] if plan is None else [item.line() for item in plan.objections if not item.overruled],
+    )
+
+
+async def _news(run: RunInfo) -> list[str]:
+    """Return the lines of the newest events; none if no worker answers."""
+    events, cursor = list[Event](), 0
+    try:
+        for _ in range(MAX_EVENT_PAGES):
+            page = await run.open.events(cursor) if run.open is not None else None
+            if page is None or not page.events:
+                break
+            events, cursor = page.events, page.next
+    except ClientError:
+        return []
+    return event_lines(events)[-NEWS:]
+
+
+def _summary(result: ResearchResult | None) -> str:
+    if result is None:
+        return ""
+    return "\n".join(filter(None, [ending_text(result), result.summary, *reasons_of(result)]))
+
+
+def _next(research_id: str, status: ResearchStatus, result: ResearchResult | None, note: str) -> str:
+    """Return what an assistant should do."""
+    named = f'research_id "{research_id}"'
+    if status.outcome is not None:
+        advice = f"; {result.advice}" if result is not None and result.advice else ""
+        if result is not None and result.report:
+            return f"call read_report with {named}{advice}"
+        return f"tell the user why there is no report{advice}"
+    if note:
+        return f"tell the user: {note}"
+    if status.waiting is None:
+        return f'call research_status with {named} and seen "{_seen(status)}"'
+    if status.waiting.kind is WaitKind.CLARIFICATION:
+        return f"ask the user these questions, then call answer_questions with {named}"
+    version = status.waiting.plan_version
+    return f"show the plan to the user; after a yes call approve_plan with {named} and version {version}, else steer"
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+async def read_page(desk: Desk, research_id: str, part: Part, number: int, size: int | None = PAGE_BYTES) -> ReportPage:
+    """Return a page of a report, of its sources or of its verdicts; `size` in bytes, None for all on one page.
+
+    Raises `CommandError`, `ClientError`.
+    """
+    context = desk.context()
+    run = await context.find(research_id)
+    documents, result = await load_documents(context, run), await run.result()
+    report = json.loads(documents["json"]) if "json" in documents else {}
+    if part == "report":
+        content = documents["md"].decode()
+    elif not report:
+        raise CommandError("only a finished report has sources and verdicts: call research_status")
+    else:
+        content = "\n".join(_source_lines(report) if part == "sources" else _verdict_lines(report)) or "none"
+    pages = [content] if size is None else pages_of(content, size)
+    if number > len(pages):
+        raise CommandError(f"the {part} of {run.research_id} has {len(pages)} pages: there is no page {number}")
+    more = f'page {number + 1} of part "{part}"' if number < len(pages) else ""
+    others = [f'part "{name}"' for name in ("report", "sources", "verdicts") if name != part] if report else []
+    return ReportPage(
+        research_id=run.research_id,
+        part=part,
+        page=number,
+        pages=len(pages),
+        outcome=result.outcome.value if result is not None else "draft",
+        verdicts=result.verification.verdict_counts if result is not None else {},
+        content=pages[number - 1],
+        next=f"read_report also has {', '.join(filter(None, [more, *others]))}" if more or others else "this is all",
+    )
+
+
+def _source_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return a line for each cited source: number, title, address, when it was read, and its id for `fetch`."""
+    sources = {source["id"]: source for source in report["sources"]}
+    lines = []
+    for citation in sorted(report["citations"], key=lambda citation: int(citation["number"])):
+        source = sources.get(citation["source_id"])
+        if source is not None:
+            read = f", read {source['retrieved_at'][:10]}" if source.get("retrieved_at") else ""
+            quality = f", {source['quality']} quality" if source.get("quality") else ""
+            title, address = printable(source["title"]), printable(source["url"])
+            named = f"; fetch: research://{report['research_id']}/sources/{source['id']}"
+            lines.append(f"[{citation['number']}] {title} {address}{read}{quality}{named}")
+    return lines
+
+
+def _verdict_lines(report: Mapping[str, Any]) -> list[str]:
+    """Return each claim with its verdict and the reason, those that are not supported first."""
+    claims = sorted(report["claims"], key=lambda claim: claim["verdict"] == "supported")
+    lines = []
+    for claim in claims:
+        verdict = claim["verdict"] or "unverified"
+        label = VERDICT_LABELS.get(verdict, verdict.replace("_", " "))
+        reason = f" — {printable(claim['reason'])}" if claim.get("reason") and verdict != "supported" else ""
+        lines.append(f"{VERDICT_SIGNS.get(verdict, '–')} {label}: {printable(claim['text'])}{reason}")
+    return lines

@@ -1,0 +1,225 @@
+"""The server of the protocol: tools and resources, and one line with a remedy for whatever fails."""
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, Final, Literal
+
+import structlog
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, UnexpectedToolError
+from mcp.types import CallToolResult, InputRequiredResult, Resource, TextContent, ToolAnnotations
+from pydantic import Field, ValidationError
+
+from client.assistants.answers import Fetched, Found, Page, Reaction, Reply, Started, State
+from client.assistants.library import SCHEME, Library
+from client.assistants.runs import Desk, Part, follow_up, observe, read_page, start_run
+from client.cli.output import CommandError, explain
+from client.cli.talk import running_handle
+from client.client_errors import ClientError
+from client.handle import ResearchHandle
+from contracts.parse_request import error_lines
+from contracts.request import MAX_QUERY_CHARACTERS
+from contracts.strategies import list_selectable
+from contracts.texts import join_alternatives, shorten
+from providers.errors import ProviderError
+from workers.resolution_inputs import product_version
+
+WAIT_SECONDS: Final = 45
+"""Longest wait of one call; hosts cut a call at 60 s."""
+LISTED_RUNS: Final = 50
+
+INSTRUCTIONS: Final = (
+    "Deep research that goes on without you: start_research returns an id at once, research_status waits for news, "
+    "read_report reads the report page by page. A run takes minutes and outlives this conversation: with its id, any "
+    "conversation can go on. Every citation of a report leads to an archived passage; signs mark doubtful statements. "
+    "{cost} search and fetch cost nothing: use them first, they find what earlier runs have read."
+)
+
+Id = Annotated[str, Field(description="id of the run; `last` is the newest", min_length=1, max_length=128)]
+Question = Annotated[str, Field(description="the question, in full sentences", max_length=MAX_QUERY_CHARACTERS)]
+Cap = Annotated[float | None, Field(description="end the run at this cost in US dollars; only below the cap", ge=0)]
+Text = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+STRATEGY: Final = f"{join_alternatives([each.name for each in list_selectable()])}; default: supervisor"
+
+COMMAND: Final = re.compile("`research ([a-z]+)[^`]{0,200}`")
+TOOLS_OF_COMMANDS: Final = {
+    "list": "search, which finds finished runs",
+    "report": "read_report",
+    **dict.fromkeys(("status", "watch"), "research_status"),
+}
+"""What an assistant has in place of a command that a message names."""
+INVALID: Final = "invalid request:"
+
+logger = structlog.get_logger(__name__)
+
+
+class AssistantServer(MCPServer[Any]):
+    """The server whose failures are single lines, and whose resources are the reports of finished runs."""
+
+    def __init__(self, desk: Desk) -> None:
+        cap = desk.highest_cap()
+        ends = "no cap is set" if cap is None else f"a run ends at {cap:.2f} US dollars at most, which you cannot raise"
+        cost = f"Only start_research and ask_follow_up cost money, if a model is configured: {ends}."
+        instructions = INSTRUCTIONS.format(cost=cost)
+        super().__init__("research", "Deep research", instructions=instructions, version=product_version())
+        self._desk, self._library = desk, Library()
+        for tool, annotations in _tools(desk, self._library).items():
+            description = (inspect.getdoc(tool) or "").replace("{cost}", cost)
+            self.add_tool(tool, description=description, annotations=annotations)
+        self.resource(f"{SCHEME}{{research_id}}/report.md", mime_type="text/markdown")(self.report)
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool; a failure is a result with one line: the problem, then the remedy."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except UnexpectedToolError as error:
+            message = _explain(error.__cause__, name)
+        except ToolError as error:
+            cause = error.__cause__
+            message = "; ".join(error_lines(cause)) if isinstance(cause, ValidationError) else str(error)
+        return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
+
+    async def list_resources(self) -> list[Resource]:
+        """List the reports of the newest finished runs."""
+        sessions = await self._desk.stores.sessions.list()
+        finished = [session for session in sessions if session.status in ("completed", "partial")][:LISTED_RUNS]
+        return [
+            Resource(
+                uri=f"{SCHEME}{session.research_id}/report.md",
+                name=session.research_id,
+                title=shorten(session.query, 100),
+                description=f"report, {session.status}, {session.saved_at[:10]}",
+                mime_type="text/markdown",
+            )
+            for session in finished
+        ]
+
+    async def report(self, research_id: str) -> str:
+        """Read the whole report of a finished run."""
+        try:
+            page = await read_page(self._desk, research_id, "report", 1, size=None)
+        except (CommandError, ClientError, ProviderError) as error:
+            raise ResourceNotFoundError(_explain(error, "report")) from None
+        return page.content
+
+
+def _explain(error: BaseException | None, name: str) -> str:
+    """Return a failure in one line; an unforeseen one is logged."""
+    explained = explain(error) if isinstance(error, Exception) else None
+    if explained is None:
+        logger.error("assistants.failed", tool=name, exc_info=error)
+        return f"internal error ({type(error).__name__}): see the log of `research serve` or `research mcp`"
+    lines = [line.strip() for line in explained[0].splitlines() if line.strip()]
+    text = "; ".join(lines[1:] if lines[0] == INVALID and lines[1:] else lines)
+    return COMMAND.sub(lambda match: TOOLS_OF_COMMANDS.get(match[1], match[0]), text)
+
+
+def _tools(desk: Desk, library: Library) -> dict[Callable[..., Any], ToolAnnotations]:
+    """Return the tools with what they do to the world; their docstrings are what an assistant reads."""
+
+    async def start_research(
+        question: Question,
+        corpus: Annotated[str | None, Field(description="name of a collection of documents to search")] = None,
+        web: Annotated[bool | None, Field(description="search the web; default: only without a corpus")] = None,
+        strategy: Annotated[str | None, Field(description=STRATEGY, max_length=64)] = None,
+        depth: Annotated[Literal["light", "medium", "extended"] | None, Field(description="default: medium")] = None,
+        approval: Annotated[bool | None, Field(description="wait until the user has approved the plan")] = None,
+        max_cost_usd: Cap = None,
+    ) -> Started:
+        """Start a research run on a question; it returns at once with an id, an estimate and the cap on its cost.
+
+        {cost} Do not start a second run on the same question: call research_status with the id.
+        """
+        values = {"query": question, "corpus": corpus, "web": web, "strategy": strategy, "depth": depth}
+        gates = {} if approval is None else {"gates": {"approve": "plan" if approval else "none"}}
+        given = {name: value for name, value in values.items() if value is not None}
+        return (await start_run(desk, given | gates, max_cost_usd)).result()
+
+    async def ask_follow_up(research_id: Id, question: Question, max_cost_usd: Cap = None) -> Started:
+        """Start a run on a follow-up question; the sources of the earlier run are considered first.
+
+        Strategy, corpus and web are those of the earlier run. {cost}
+        """
+        return (await follow_up(desk, research_id, {"query": question}, max_cost_usd)).result()
+
+    async def research_status(
+        research_id: Id,
+        seen: Annotated[str | None, Field(description="`seen` of the last answer", max_length=200)] = None,
+        wait_seconds: Annotated[int, Field(description="longest wait for news", ge=0, le=WAIT_SECONDS)] = WAIT_SECONDS,
+    ) -> State:
+        """Wait for news of a run, at most 45 s, and return its state and what to call next. It costs nothing.
+
+        It answers at once if the run is over or waits for the user. Call it again until the run is over.
+        """
+        return (await observe(desk, research_id, seen, wait_seconds)).result()
+
+    async def read_report(
+        research_id: Id,
+        part: Annotated[
+            Part, Field(description="the text, the cited sources, or each claim with its verdict")
+        ] = "report",
+        page: Annotated[int, Field(description="pages have at most 20 kB", ge=1, le=100_000)] = 1,
+    ) -> Page:
+        """Read a page of a report; of a run that is going on, its draft. It costs nothing.
+
+        Numbers in brackets cite sources. Signs after statements are verdicts: ± partly supported, ✗ unsupported,
+        ≠ contradicted, ○ not decided, – not checked.
+        """
+        return (await read_page(desk, research_id, part, page)).result()
+
+    async def send(research_id: str, action: Callable[[ResearchHandle], Awaitable[str]], default: str = "") -> Reply:
+        context = desk.context()
+        await desk.client(context)
+        handle = await running_handle(context, research_id)
+        reply = await action(handle) or default
+        following = f'call research_status with research_id "{handle.research_id}"'
+        return Reply(research_id=handle.research_id, reply=reply, next=following)
+
+    async def approve_plan(
+        research_id: Id,
+        version: Annotated[int, Field(description="the version that the user has seen", ge=1)],
+        phrase: Annotated[str | None, Field(description="what the user wrote, if a phrase is required")] = None,
+    ) -> Reaction:
+        """Approve the plan of a run, only after the user has seen it and has agreed; the searches then begin."""
+        return (await send(research_id, lambda handle: handle.approve_plan(version, phrase))).result()
+
+    async def answer_questions(
+        research_id: Id,
+        answers: Annotated[
+            list[str], Field(description='one for each question, in order; "" skips one', max_length=20)
+        ],
+    ) -> Reaction:
+        """Pass on the user's answers to the open questions of a run or of its plan."""
+        return (await send(research_id, lambda handle: handle.answer(answers))).result()
+
+    async def steer(research_id: Id, text: Annotated[Text, Field(description="what the run should do")]) -> Reaction:
+        """Guide a running run, or say what should be different in a plan that waits: another version is made."""
+        return (await send(research_id, lambda handle: handle.steer(text), "noted for the next phase")).result()
+
+    async def stop(research_id: Id) -> Reaction:
+        """End the searches of a run: it writes its report from what it has found."""
+        return (
+            await send(research_id, lambda handle: handle.stop_and_report(), "the report is being written")
+        ).result()
+
+    async def search(query: Annotated[Text, Field(description="words to look for")]) -> Found:
+        """Find documents in the corpora, pages that runs have archived, and finished reports. It costs nothing.
+
+        It searches what is stored here, not the web. Pass an id to fetch.
+        """
+        return (await library.search(desk.context(), query)).result()
+
+    async def fetch(id: Annotated[Text, Field(description="id of a result of search")]) -> Fetched:  # noqa: A002
+        """Read a document that search has found. It costs nothing; long ones have pages, named in the metadata."""
+        return (await library.fetch(desk.context(), id)).result()
+
+    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    starts = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
+    changes = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
+    tools: dict[Callable[..., Any], ToolAnnotations] = {start_research: starts, ask_follow_up: starts}
+    tools |= {research_status: reads, read_report: reads, search: reads, fetch: reads}
+    return tools | {approve_plan: changes, answer_questions: changes, steer: changes, stop: changes}
