@@ -76,7 +76,7 @@ def configure_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for noisy in ("httpx2", "httpcore2", "asyncio", "temporalio.worker"):
+    for noisy in ("httpx2", "httpcore2", "asyncio", "temporalio.worker", "mcp", "uvicorn.error"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
     to_handler = structlog.stdlib.ProcessorFormatter.wrap_for_formatter
     structlog.configure(

@@ -116,7 +116,7 @@ class ReportPage(Answer):
         return f"({place})\n\n{self.content}\n\n({self.next})"
 
 
-class Reply(Answer):
+class MessageReply(Answer):
     """Reaction of a run to a message."""
 
     research_id: str
@@ -156,7 +156,7 @@ class Document(Answer):
 Started: TypeAlias = Annotated[CallToolResult, StartedRun]
 State: TypeAlias = Annotated[CallToolResult, RunState]
 Page: TypeAlias = Annotated[CallToolResult, ReportPage]
-Reaction: TypeAlias = Annotated[CallToolResult, Reply]
+Reaction: TypeAlias = Annotated[CallToolResult, MessageReply]
 Found: TypeAlias = Annotated[CallToolResult, Results]
 Fetched: TypeAlias = Annotated[CallToolResult, Document]
 

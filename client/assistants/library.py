@@ -37,7 +37,7 @@ logger = structlog.get_logger(__name__)
 
 
 @dataclass
-class Library:
+class DocumentLibrary:
     """Documents that an assistant can find and read.
 
     Texts of stored runs are indexed in memory as they are first searched; the index has no text, and is built again by
@@ -74,7 +74,7 @@ class Library:
                 continue
             found.append([Result(id=hit.url, title=hit.title or hit.url, url=hit.url) for hit in hits])
         found.append(await self._stored(context, query))
-        if failures and not any(found):
+        if failures and len(found) == 1 and not found[0]:  # no corpus could be searched, and nothing else was found
             raise failures[0]
         in_turn = chain.from_iterable(zip_longest(*found))
         return Results(results=[result for result in in_turn if result is not None][: 2 * RESULTS])

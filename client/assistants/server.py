@@ -11,8 +11,8 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, Un
 from mcp.types import CallToolResult, InputRequiredResult, Resource, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from client.assistants.answers import Fetched, Found, Page, Reaction, Reply, Started, State
-from client.assistants.library import SCHEME, Library
+from client.assistants.answers import Fetched, Found, MessageReply, Page, Reaction, Started, State
+from client.assistants.library import SCHEME, DocumentLibrary
 from client.assistants.runs import Desk, Part, follow_up, observe, read_page, start_run
 from client.cli.output import CommandError, explain
 from client.cli.talk import running_handle
@@ -64,7 +64,7 @@ class AssistantServer(MCPServer[Any]):
         cost = f"Only start_research and ask_follow_up cost money, if a model is configured: {ends}."
         instructions = INSTRUCTIONS.format(cost=cost)
         super().__init__("research", "Deep research", instructions=instructions, version=product_version())
-        self._desk, self._library = desk, Library()
+        self._desk, self._library = desk, DocumentLibrary()
         for tool, annotations in _tools(desk, self._library).items():
             description = (inspect.getdoc(tool) or "").replace("{cost}", cost)
             self.add_tool(tool, description=description, annotations=annotations)
@@ -118,7 +118,7 @@ def _explain(error: BaseException | None, name: str) -> str:
     return COMMAND.sub(lambda match: TOOLS_OF_COMMANDS.get(match[1], match[0]), text)
 
 
-def _tools(desk: Desk, library: Library) -> dict[Callable[..., Any], ToolAnnotations]:
+def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], ToolAnnotations]:
     """Return the tools with what they do to the world; their docstrings are what an assistant reads."""
 
     async def start_research(
@@ -171,13 +171,15 @@ def _tools(desk: Desk, library: Library) -> dict[Callable[..., Any], ToolAnnotat
         """
         return (await read_page(desk, research_id, part, page)).result()
 
-    async def send(research_id: str, action: Callable[[ResearchHandle], Awaitable[str]], default: str = "") -> Reply:
+    async def send(
+        research_id: str, action: Callable[[ResearchHandle], Awaitable[str]], default: str = ""
+    ) -> MessageReply:
         context = desk.context()
         await desk.client(context)
         handle = await running_handle(context, research_id)
         reply = await action(handle) or default
         following = f'call research_status with research_id "{handle.research_id}"'
-        return Reply(research_id=handle.research_id, reply=reply, next=following)
+        return MessageReply(research_id=handle.research_id, reply=reply, next=following)
 
     async def approve_plan(
         research_id: Id,

@@ -40,7 +40,7 @@ logger = structlog.get_logger("workers")
 class AssistantOptions:
     """Options of `mcp`."""
 
-    start: Annotated[bool, Option("--start/--no-start", help="start a server when it is needed and none runs")] = True
+    no_start: Annotated[bool, Option("--no-start", help="never start a server in the background")] = False
     model: ModelName = None
     model_url: ModelUrl = None
     config: ConfigFile = None
@@ -71,7 +71,7 @@ async def mcp(context: CommandContext, options: AssistantOptions) -> None:
 
     settings = context.settings
     configure_logging("console", logging.WARNING, secrets=settings.secrets())
-    starts = options.start and not settings.uses_cluster
+    starts = not options.no_start and not settings.uses_cluster
     desk = Desk(settings, context.stores, partial(_start_server, context, options) if starts else None)
     await AssistantServer(desk).run_stdio_async()
 
@@ -123,23 +123,24 @@ def listen(port: int | None) -> socket.socket:
 async def serve_tools(settings: Settings, listener: socket.socket) -> AsyncIterator[str]:
     """Serve the tools at the yielded address during the block; what they need is imported for the first connection."""
     listener.setblocking(False)
-    loop, called = asyncio.get_running_loop(), asyncio.Event()
-    loop.add_reader(listener, called.set)  # the first connection waits until its server is there
-    serving = asyncio.create_task(_serve_when(called, settings, listener))
+    serving = asyncio.create_task(_serve_from_first(settings, listener))
     try:
         yield "http://{}:{}/mcp".format(*listener.getsockname())
     finally:
         serving.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await serving
-        loop.remove_reader(listener)
         listener.close()
 
 
-async def _serve_when(called: asyncio.Event, settings: Settings, listener: socket.socket) -> None:
+async def _serve_from_first(settings: Settings, listener: socket.socket) -> None:
     """Serve from the first connection on, until cancelled."""
-    await called.wait()
-    asyncio.get_running_loop().remove_reader(listener)
+    loop, called = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(listener, called.set)  # the first connection waits until its server is there
+    try:
+        await called.wait()
+    finally:
+        loop.remove_reader(listener)
     from client.assistants.http import http_server  # noqa: PLC0415
     from client.assistants.runs import Desk  # noqa: PLC0415
 

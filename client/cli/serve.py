@@ -93,7 +93,7 @@ async def worker(
 async def serve(
     options: ServeOptions,
     *,
-    mcp: Annotated[bool, Option("--mcp/--no-mcp", help="serve tools for assistants on the loopback interface")] = True,
+    no_mcp: Annotated[bool, Option("--no-mcp", help="serve no tools for assistants")] = False,
     mcp_port: Annotated[
         int | None, Option(min=0, max=65_535, help=f"their port [{DEFAULT_PORT} or a free one]; 0: a free one")
     ] = None,
@@ -117,7 +117,7 @@ async def serve(
     process = replace(options.process(), drain=DRAIN_TIME, ui=True)
     try:
         async with AsyncExitStack() as stack:
-            tools = await stack.enter_async_context(serve_tools(settings, listen(mcp_port))) if mcp else ""
+            tools = await stack.enter_async_context(serve_tools(settings, listen(mcp_port))) if not no_mcp else ""
             announce = partial(_announce, settings, ready, log_format, tools=tools, idle_minutes=idle_minutes)
             await run(settings, choose_pools(None), process, announce)
     finally:

@@ -1,0 +1,182 @@
+"""Tools for assistants over both transports: real processes, the protocol's own client, and whatever is killed."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.shared.exceptions import MCPError
+
+from tests.acceptance.topology import PYTHON, Topology, topology
+from tests.integration.runs import QUESTION
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(180)]
+
+PROGRAM = str(Path(PYTHON).with_name("research"))
+LATENCY = 0.4
+SDK_LIBRARY = "cryptography/hazmat"
+"""Machine code that `serve` needs for the SDK alone: the maps of a process show whether it was imported."""
+
+
+@asynccontextmanager
+async def assistant(made: Topology, *words: str) -> AsyncIterator[Client]:
+    """A client that has started `research mcp`; its messages for people go to a file."""
+    parameters = StdioServerParameters(command=PROGRAM, args=["mcp", *words], env=made.environment(), cwd=made.home)
+    with (made.home / "assistant.log").open("a", encoding="utf-8") as log:
+        async with Client(stdio_client(parameters, errlog=log)) as client:
+            yield client
+
+
+async def ask(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The structured content of an answer; the text beside it says no less."""
+    answer = await client.call_tool(tool, arguments)
+    assert not answer.is_error, answer.content
+    assert answer.content[0].type == "text"
+    assert answer.structured_content is not None
+    return dict(answer.structured_content)
+
+
+async def wait_for_end(client: Client, research_id: str) -> dict[str, Any]:
+    """Do what each state says is next, until the run is over."""
+    seen = None
+    while True:
+        begun = time.monotonic()
+        state = await ask(client, "research_status", research_id=research_id, **({"seen": seen} if seen else {}))
+        assert time.monotonic() - begun < 50
+        if state["outcome"]:
+            assert "read_report" in state["next"]
+            return state
+        assert "research_status" in state["next"]
+        seen = state["seen"]
+
+
+async def test_a_run_outlives_the_client_that_gave_up_on_it(tmp_path: Path) -> None:
+    """Over standard input and output: a call is cut, the program ends, and another one goes on with the run's id.
+
+    The report is read in pages with sources and verdicts; search and fetch find it and the documents.
+    """
+    async with topology(tmp_path, LATENCY) as made:
+        await made.start_workers()
+        async with assistant(made, "--no-start") as client:
+            started = await ask(client, "start_research", question=QUESTION, corpus="documents", max_cost_usd=1.5)
+            assert (started["max_cost_usd"], started["strategy"]) == (1.5, "supervisor")
+            arguments = {"research_id": started["research_id"]}
+            with pytest.raises(MCPError):
+                await client.call_tool("research_status", arguments, read_timeout_seconds=0.001)
+        async with assistant(made, "--no-start") as client:
+            state = await wait_for_end(client, started["research_id"])
+            assert state["outcome"] == "completed"
+            parts = {}
+            for part in ("report", "sources", "verdicts"):
+                page = await ask(client, "read_report", research_id=started["research_id"], part=part)
+                assert len(page["content"].encode()) <= 20_000
+                parts[part] = page
+            assert QUESTION in parts["report"]["content"]
+            assert "corpus:documents/" in parts["sources"]["content"]
+            assert sum(parts["verdicts"]["verdicts"].values()) == len(parts["verdicts"]["content"].splitlines())
+            found = (await ask(client, "search", query=QUESTION))["results"]
+            addresses = [result["url"] for result in found]
+            report = f"research://{started['research_id']}/report.md"
+            assert report in addresses
+            assert "corpus:documents/vacuum.md" in addresses
+            texts = [(await ask(client, "fetch", id=result["id"]))["text"] for result in found]
+            assert all(texts)
+            resources = (await client.list_resources()).resources
+            assert [str(resource.uri) for resource in resources] == [report]
+            assert texts[addresses.index(report)].startswith(f"# {QUESTION}")
+        assert made.answered_twice() == []
+
+
+async def test_a_plan_is_shown_changed_and_approved_by_tools(tmp_path: Path) -> None:
+    """Nothing is searched before; what the user wants is passed on, and a version nobody has seen is refused."""
+    async with topology(tmp_path) as made:
+        await made.start_workers()
+        async with assistant(made, "--no-start") as client:
+            started = await ask(client, "start_research", question=QUESTION, corpus="documents", approval=True)
+            named = {"research_id": started["research_id"]}
+            state: dict[str, Any] = {"asked": None}
+            while state["asked"] is None:
+                state = await ask(client, "research_status", **named, wait_seconds=20)
+            assert state["asked"]["plan"]
+            assert "approve_plan" in state["next"]
+            version = state["asked"]["plan_version"]
+            refused = await client.call_tool("approve_plan", {**named, "version": version + 1})
+            assert refused.is_error
+            approved = await ask(client, "approve_plan", **named, version=version)
+            assert "research_status" in approved["next"]
+            assert (await wait_for_end(client, started["research_id"]))["outcome"] == "completed"
+
+
+async def test_tools_of_a_server_that_is_killed_and_started_again(tmp_path: Path) -> None:
+    """Over HTTP: the SDK is not imported before a client comes; the run goes on, and the same client with it.
+
+    A page of another origin and a name that leads here are refused.
+    """
+    async with topology(tmp_path, LATENCY) as made:
+        serving = await made.begin("serve", "--mcp-port", "0")
+        address = await printed(serving, "tools")
+        maps = Path(f"/proc/{serving.pid}/maps")
+        assert SDK_LIBRARY not in maps.read_text()
+        port = int(re.search(r":(\d+)/mcp$", address)[1])  # type: ignore[index]
+        async with httpx2.AsyncClient() as http:
+            for headers, status in (({"origin": "http://example.org"}, 403), ({"host": f"example.org:{port}"}, 421)):
+                sent = {"content-type": "application/json", "accept": "application/json, text/event-stream", **headers}
+                answer = await http.post(address, content=b"{}", headers=sent)
+                assert answer.status_code == status
+        assert SDK_LIBRARY in maps.read_text()
+        async with Client(address) as client:
+            started = await ask(client, "start_research", question=QUESTION, corpus="documents")
+            serving.send_signal(signal.SIGKILL)
+            await serving.communicate()
+            again = await made.begin("serve", "--mcp-port", str(port))
+            assert await printed(again, "tools") == address
+            assert (await wait_for_end(client, started["research_id"]))["outcome"] == "completed"
+        again.send_signal(signal.SIGTERM)
+        _, log = await again.communicate()
+        assert again.returncode == 0, log.decode()
+        assert b"Traceback" not in log
+        assert made.answered_twice() == []
+
+
+async def printed(process: asyncio.subprocess.Process, name: str) -> str:
+    """The address that `serve` prints under a name."""
+    assert process.stdout is not None
+    while True:
+        line = (await process.stdout.readline()).decode()
+        assert line, name
+        if line.startswith(f"{name} "):
+            return line.split()[-1]
+
+
+async def test_an_assistant_alone_has_a_server_started(tmp_path: Path) -> None:
+    """No server runs: the first run starts one in a session of its own, which goes on when the assistant ends."""
+    async with topology(tmp_path) as made:
+        async with assistant(made) as client:
+            started = await ask(client, "start_research", question=QUESTION, corpus="documents")
+        match = re.search(r"background as process (\d+)", (made.home / "assistant.log").read_text())
+        assert match is not None
+        try:
+            os.kill(int(match[1]), 0)
+            async with assistant(made) as client:
+                assert (await wait_for_end(client, started["research_id"]))["outcome"] == "completed"
+        finally:
+            os.kill(int(match[1]), signal.SIGKILL)
+
+
+async def test_a_server_ends_when_nothing_is_left_to_do(tmp_path: Path) -> None:
+    """As after SIGTERM, with code 0; its port is free, and `--no-mcp` has shown no tools."""
+    async with topology(tmp_path) as made:
+        serving = await made.begin("serve", "--no-mcp", "--idle-minutes", "0.02")
+        output, log = await asyncio.wait_for(serving.communicate(), 90)
+    assert serving.returncode == 0, log.decode()
+    assert b"metrics" in output
+    assert b"tools" not in output

@@ -1,0 +1,185 @@
+"""Tools for assistants without a server: what they say of themselves, bad input, pages, stored reports and documents."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.shared.exceptions import MCPError
+
+from client.assistants.answers import pages_of
+from client.assistants.runs import Desk
+from client.assistants.server import AssistantServer
+from client.cli.assistants import DEFAULT_PORT, listen
+from client.cli.context import open_context
+from contracts.outcome import ReportFiles, ResearchResult
+from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
+from tests.fakes import states
+from tests.fakes.corpus import MANUAL
+from tests.unit.client.cli.command_line import put_text, save_run
+from workers.process import PortUnusableError
+from workers.settings.loading import Flags
+
+PAGE = "https://example.org/heat"
+CAPPED = "[strategy.supervisor.medium]\nmax_cost_usd = 7.25\n"
+
+
+@pytest.fixture
+def configured(home: Path, tmp_path: Path) -> Path:
+    """A configuration with a corpus, one whose folder is gone, and a cap of the operator."""
+    documents = tmp_path / "manual"
+    documents.mkdir()
+    for name, text in MANUAL.items():
+        (documents / name).write_text(text, encoding="utf-8")
+    gone = f'[corpus.manual]\npath = "{documents}"\n\n[corpus.gone]\npath = "{tmp_path}/nowhere"\n\n'
+    file = tmp_path / "research.toml"
+    file.write_text(gone + CAPPED, encoding="utf-8")
+    return file
+
+
+@asynccontextmanager
+async def assistant(configuration: Path) -> AsyncIterator[Client]:
+    """A client of the tools in this process; there is no server, and none is started."""
+    async with open_context(Flags(config=configuration)) as context:
+        library = await context.stores.corpora()
+        await library.refresh("manual")
+        async with Client(AssistantServer(Desk(context.settings, context.stores))) as client:
+            yield client
+
+
+async def failure(client: Client, tool: str, **arguments: Any) -> str:
+    """The one line of a call that fails."""
+    answer = await client.call_tool(tool, arguments)
+    assert answer.is_error
+    (content,) = answer.content
+    assert content.type == "text"
+    assert "\n" not in content.text
+    assert "Traceback" not in content.text
+    assert "Error executing" not in content.text
+    return content.text
+
+
+async def test_tools_say_what_costs_money_and_have_schemas(configured: Path) -> None:
+    """The operator's cap is in the words for the assistant; every tool has a schema of its answer; two names are fixed."""
+    async with assistant(configured) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert "7.25 US dollars" in str(client.instructions)
+        paid = {name for name, tool in tools.items() if "7.25 US dollars at most" in str(tool.description)}
+        assert paid == {"start_research", "ask_follow_up"}
+        assert all(tool.output_schema and "properties" in tool.output_schema for tool in tools.values())
+        assert all(tool.description and "{" not in tool.description for tool in tools.values())
+        free = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
+        assert free == {"research_status", "read_report", "search", "fetch"}
+        assert list(tools["search"].input_schema["properties"]) == ["query"]
+        assert list(tools["fetch"].input_schema["properties"]) == ["id"]
+
+
+async def test_bad_input_is_one_line_with_a_remedy(configured: Path) -> None:
+    """Empty, huge, foreign and unknown values; nothing of three million characters comes back."""
+    async with assistant(configured) as client:
+        assert "the question is empty" in await failure(client, "start_research", question=" \n ")
+        for arguments in ({"question": "x" * 3_000_000}, {"question": "How?", "strategy": "y" * 3_000_000}):
+            assert len(await failure(client, "start_research", **arguments)) < 200
+        assert "known: gone, manual" in await failure(client, "start_research", question="How?", corpus="nowhere")
+        assert "choose supervisor" in await failure(client, "start_research", question="How?", strategy="magic")
+        assert "corpus" in await failure(client, "start_research", question="How?", corpus="../../etc")
+        assert "research serve" in await failure(client, "start_research", question="How?", corpus="manual")
+        for tool in ("research_status", "read_report", "stop"):
+            assert "../x" in await failure(client, tool, research_id="../x") or tool == "stop"
+        assert "research list" not in await failure(client, "read_report", research_id="../x")
+        assert "page" in await failure(client, "read_report", research_id="r", page=0)
+        for document in ("../x", "corpus:manual/../../etc/passwd", "research://../sources/src-1", "file:///etc/passwd"):
+            assert len(await failure(client, "fetch", id=document)) < 200
+        assert "unknown" in (await failure(client, "no_such_tool")).lower()
+        with pytest.raises(MCPError, match="no run"):
+            await client.read_resource("research://nope/report.md")
+
+
+def stored_run(home: Path, report: str, page: str) -> None:
+    """A finished run with a report and an archived page."""
+    source = states.source(PAGE).model_copy(
+        update={"id": "src-1", "title": "Pumps", "status": SourceStatus.FULL, "text": put_text(home, page)}
+    )
+    files = ReportFiles(markdown=put_text(home, report), html=put_text(home, ""), json_document=put_text(home, "{}"))
+    result = ResearchResult(
+        research_id="r-1",
+        outcome=Outcome.COMPLETED,
+        stop_reason=StopReason.NO_OPEN_GAPS,
+        report=report[:2_000],
+        files=files,
+    )
+    state = states.state(status=RunStatus.COMPLETED, result=result, sources={"src-1": source})
+    save_run(home, "r-1", state, closed=True)
+
+
+async def test_what_is_stored_is_found_and_read_in_pages(home: Path, configured: Path) -> None:
+    """Corpora, finished reports and archived pages, in the shape that hosts know; a removed run is found no more."""
+    report = "# How?\n\n" + "A sentence about quiet compressors.\n\n" * 2_000
+    page = "The inverter modulates its speed. " * 3_000
+    await asyncio.to_thread(stored_run, home, report, page)
+    async with assistant(configured) as client:
+        answer = await client.call_tool("search", {"query": "quiet compressors"})
+        assert answer.structured_content is not None
+        (found,) = answer.structured_content["results"]
+        assert set(found) == {"id", "title", "url"}
+        assert found["id"] == found["url"] == "research://r-1/report.md"
+        answer = await client.call_tool("search", {"query": "How does an inverter work?"})
+        assert answer.structured_content is not None
+        (archived,) = answer.structured_content["results"]
+        assert (archived["url"], archived["title"]) == (PAGE, "Pumps")
+        text, document = "", archived["id"]
+        while document:
+            answer = await client.call_tool("fetch", {"id": document})
+            assert answer.structured_content is not None
+            assert set(answer.structured_content) == {"id", "title", "text", "url", "metadata"}
+            text += answer.structured_content["text"] + " "
+            document = answer.structured_content["metadata"].get("next_id", "")
+        assert text.strip() == page.strip()
+        answer = await client.call_tool("search", {"query": "wraparound"})
+        assert answer.structured_content is not None
+        assert answer.structured_content["results"][0]["url"] == "corpus:manual/vacuum.md"
+        read, number, pages = "", 1, 2
+        while number <= pages:
+            answer = await client.call_tool("read_report", {"research_id": "r-1", "page": number})
+            assert answer.structured_content is not None
+            assert len(answer.structured_content["content"].encode()) <= 20_000
+            read += answer.structured_content["content"] + "\n\n"
+            number, pages = number + 1, answer.structured_content["pages"]
+        assert read.strip() == report.strip()
+        (home / "sessions" / "r-1.json").unlink()
+        answer = await client.call_tool("search", {"query": "quiet compressors"})
+        assert answer.structured_content == {"results": []}
+
+
+@pytest.mark.parametrize("sign", ["x", "ä", "語", "🙂"])
+def test_pages_are_cut_by_bytes_and_lose_nothing(sign: str) -> None:
+    """At paragraphs where there are some, else anywhere but within a sign."""
+    for text in (sign * 30_000, f"{sign * 50}\n\n" * 500, f"{sign * 9} " * 3_000):
+        pages = pages_of(text, 20_000)
+        assert len(pages) > 1
+        assert all(0 < len(page.encode()) <= 20_000 for page in pages)
+        assert "".join("".join(pages).split()) == "".join(text.split())
+
+
+def test_the_usual_port_is_taken_if_it_is_free_and_a_named_one_is_required() -> None:
+    """A second server gets a port of its own; a port that was named and is taken is an error with its remedy."""
+    with listen(None) as first, listen(None) as second:
+        assert {first.getsockname()[0], second.getsockname()[0]} == {"127.0.0.1"}
+        assert second.getsockname()[1] != DEFAULT_PORT
+        with pytest.raises(PortUnusableError, match="choose --mcp-port"):
+            listen(second.getsockname()[1])
+
+
+def test_the_sdk_is_imported_for_assistants_alone() -> None:
+    """`research run`, `serve` and workers cost no memory for a door that nobody uses."""
+    modules = "client.cli.run, client.cli.serve, client.cli.assistants, workers.composition, workers.pools"
+    check = f"import sys, {modules}; print(sorted({{'mcp', 'uvicorn', 'starlette'}} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", check], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[3]
+    )
+    assert done.stdout.strip() == "[]"
