@@ -90,7 +90,7 @@ async def test_a_report_that_its_sources_do_not_support_is_not_completed(
 
 
 async def test_the_review_runs_beside_the_check_and_sees_what_is_cited(tmp_path: Path) -> None:
-    """Neither is waited for by the other; the reviewer reads passages with their titles, and what is in doubt."""
+    """Neither is waited for by the other; the reviewer reads passages with their titles, and no guess of rules."""
     async with with_writer(tmp_path, "supervisor", "embroiders") as trial:
         reviewed, checked = asyncio.Event(), asyncio.Event()
         work, check = (trial.host.implementations[name] for name in ("review_report", "check_claims"))
@@ -110,7 +110,8 @@ async def test_the_review_runs_beside_the_check_and_sees_what_is_cited(tmp_path:
     (call,) = [request for request in trial.api.requests if request.role == "reviewer"]
     assert "(cited)" not in call.prompt
     assert re.search(r"ev-[0-9a-f]{10} \(The Autovacuum Daemon[^)]*\): \w+", call.prompt)
-    assert re.search(r"unsupported \[ev-[^]]*\]: .*Zyzzyva Incorporated confirmed.*“Zyzzyva” is named", call.prompt)
+    assert "Zyzzyva Incorporated confirmed" in call.prompt
+    assert "“Zyzzyva” is named" not in call.prompt
 
 
 async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:
@@ -219,6 +220,7 @@ async def test_sections_are_checked_while_the_frame_is_written(tmp_path: Path, n
         await asyncio.wait_for(trial.conduct(), 60)
     assert framed
     prompts = [request.prompt for request in trial.api.requests if request.role == "checker"]
-    asked = [(one.text, *one.passages) for prompt in prompts for one in checking_work.statements_of(prompt)]
+    # Two calls may show one control, each under an id of its own.
+    asked = [one.label for prompt in prompts for one in checking_work.statements_of(prompt)]
     assert len(asked) == len(set(asked)) > 0
     assert trial.state.verification.summary.verdict_counts["supported"] > 0

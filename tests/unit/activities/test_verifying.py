@@ -103,9 +103,19 @@ def test_a_control_is_a_statement_of_the_text_with_a_passage_about_something_els
     assert draw_controls(shared, material) == []
 
 
-@pytest.mark.parametrize(("between", "drawn"), [(" ", 0), ("." * 3_000, 1)])
+@pytest.mark.parametrize(
+    ("between", "drawn"),
+    [
+        (" ", 0),
+        (f" {'Nothing is said here. ' * 20}", 0),
+        (f" {'Nothing is said here. ' * 120}", 1),
+        (f" {'Nothing is said here. ' * 120}The store keeps pages in memory. ", 0),
+    ],
+)
 def test_no_control_has_a_passage_beside_one_that_the_statement_cites(between: str, drawn: int) -> None:
-    """A neighbour shares no word with it and is shown with the text around it, which says it."""
+    """A neighbour shares no word with it, and says it with the text around it or continues it; so may a far one that
+    is shown with text of the same words.
+    """
     text = f"{QUOTE}{between}Ferries leave the harbour at noon on weekdays."
     start = text.index("Ferries")
     own = Evidence(id="ev-1", source_id="src-2", start=0, end=len(QUOTE), quote_hash="")

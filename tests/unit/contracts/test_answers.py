@@ -1,5 +1,6 @@
 """Answers of roles: read leniently, and fitted to their requests; outlines of models and of people."""
 
+import json
 import random
 from typing import Any
 
@@ -19,9 +20,10 @@ from contracts.outlines import HEADING_CHARACTERS, MAX_HEADINGS, clean_heading, 
 from contracts.parse_request import error_lines
 from contracts.plan import PlanRevision, QuestionRound
 from contracts.request import Mode
-from contracts.roles import RoleAnswer, RoleInput
+from contracts.roles import RoleAnswer, RoleInput, SourceExtract
 from contracts.strategies import declared_roles
 from contracts.vocabulary import Action, Confidence, Phase, Severity
+from providers.models.answers import schema_text
 
 REFLECT = supervisor_roles.ReflectInput(phase=Phase.PLANNING, prompt="?", gate_valid=True, gate_score=9)
 COMPARE, RESEARCH = {"title": "Compare", "step_type": "analysis"}, {"title": "Research"}
@@ -110,6 +112,25 @@ def test_a_refinement_has_known_gaps_and_new_queries() -> None:
     assert answer.iteration_recommendation.priority_gaps == ["gap-2"]
     assert answer.report_improvements == ["a"]
     assert len(notes) == 1
+
+
+def test_what_a_run_cannot_do_is_not_asked_for() -> None:
+    """A refiner without an iteration left asks for no search, one without pages for no reading; a corrector never for
+    citations, which are tried without it.
+    """
+    page = SourceExtract(id="src-1")
+    asked = {
+        (remaining, bool(pages)): schema_text(
+            supervisor_roles.RefinerAnswer,
+            supervisor_roles.RefineInput(remaining_iterations=remaining, read_sources=pages).fields_left_out,
+        )
+        for remaining in (0, 1)
+        for pages in ([], [page])
+    }
+    assert {key for key, schema in asked.items() if "follow_up_queries" in schema} == {(1, False), (1, True)}
+    assert {key for key, schema in asked.items() if "read_further" in schema} == {(0, True), (1, True)}
+    actions = json.loads(schema_text(CorrectorAnswer))["$defs"]["ProposedCorrection"]["properties"]["action"]["enum"]
+    assert actions == ["keep", "split", "soften", "correct", "remove"]
 
 
 def test_a_gap_that_is_none_needs_no_query() -> None:

@@ -9,13 +9,16 @@ import pytest
 
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, Finding, ReportDraft
+from contracts.outcome import CallAccount
 from contracts.plan import Plan, PlanNode
+from contracts.roles import AnalyzerResult
 from contracts.state import ResearchState
 from contracts.vocabulary import Outcome, StopReason
 from tests.every_strategy.joined import Trial, undisturbed
-from tests.fakes import model_work, tool_work
+from tests.fakes import model_work, states, tool_work
 from tests.fakes.model_work import element
 from tests.fakes.tool_work import answered, called, offered
+from workflows.phases.agent_reading import describe_reading
 from workflows.strategies.living.turns import unwritten_notes
 
 Body = Mapping[str, Any]
@@ -231,8 +234,10 @@ def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:
     assert unwritten_notes(state.model_copy(update={"draft": written}), []) == {outline[1]: list(range(1, 10))}
 
 
+@pytest.mark.parametrize("ends", ["finish", "nothing"])
+@pytest.mark.parametrize("takes", ["some", "none"])
 async def test_notes_that_the_writer_leaves_out_for_good_are_not_asked_for_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: str, takes: str
 ) -> None:
     """The agent is told which, apart from those without room; nobody writes them at the end, and no limit is blamed."""
     sensible, omitted = model_work.update, list[str]()
@@ -243,16 +248,27 @@ async def test_notes_that_the_writer_leaves_out_for_good_are_not_asked_for_again
         if omitted or len(statements) < 2:
             return answer
         omitted.append(statements[0])
+        if takes == "none":
+            return {"operations": [], "omitted": list(range(1, len(statements) + 1))}
         first = answer["operations"][0]["text"].split("]. ")[0] + "]."
         rest = answer["operations"][0]["text"].removeprefix(first).strip()
         return {"operations": [{"kind": "append", "anchor": 0, "text": rest or first}], "omitted": [1]}
 
+    agent = tool_work.TOOL_WORK["living_agent"]
+
+    def ending(body: Body) -> list[dict[str, Any]]:
+        blocks = agent(body)
+        is_over = ends == "nothing" and any(block.get("name") == "finish" for block in blocks)
+        return [{"type": "text", "text": "I think."}] if is_over else blocks
+
+    monkeypatch.setitem(tool_work.TOOL_WORK, "living_agent", ending)
     monkeypatch.setattr(model_work, "update", update)
     trial, bodies = await run_of(tmp_path)
     assert omitted
     number = next(n for n, one in enumerate(trial.state.findings, start=1) if one.statement.startswith(omitted[0][:60]))
     told = [text.replace("\n", " ") for text in answered(bodies[-1])]
-    assert any(f"left out the notes {number} for good" in re.sub(r"\w\w¦ ?", "", text) for text in told)
+    reason = f"left out the notes {number} for good" if takes == "some" else "left out all of these notes"
+    assert any(reason in re.sub(r"\w\w¦ ?", "", text) for text in told)
     assert not any(f"No room was left for the notes {number}:" in text for text in told)
     assert trial.state.result.outcome is Outcome.COMPLETED
     assert not set(trial.state.findings[number - 1].evidence_ids) & set(trial.state.draft.evidence_ids)
@@ -281,3 +297,12 @@ async def test_two_readings_of_a_page_in_one_turn_list_their_own_notes(
         if "note 1: " in text or "its notes stand above" in text
     ]
     assert [numbers.count("1") for numbers in listed][:2] == [1, 0]
+
+
+def test_a_reading_lists_the_notes_that_it_made() -> None:
+    """Not those of another reading of the same page, nor what was known before."""
+    source = states.source("corpus:m/a")
+    findings = [states.finding(text, source_ids=[source.id]) for text in ("known", "of another", "its own")]
+    made = states.state(findings=findings, sources=states.sources(source))
+    result = AnalyzerResult(findings=[findings[0], findings[2]], account=CallAccount(engine=made.resolution.engine))
+    assert describe_reading(made, source, {findings[0].id}, result) == ["note 3: its own"]

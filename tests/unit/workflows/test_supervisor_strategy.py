@@ -654,14 +654,17 @@ async def test_a_section_that_a_reader_names_is_read_in_the_next_iteration(
     """
     parts = "\n\n".join(f"## Part {number}\n\n{'Vacuum and wraparound are old words. ' * 60}" for number in range(30))
     pages = {f"{name}.md": f"# Page {name}\n\n{parts}" for name in "abc"}
-    sensible = model_work.analysis
+    sensible, listed = model_work.analysis, list[tuple[bool, set[int]]]()
 
     def analysis(prompt: str, *, with_gap: bool = False) -> dict[str, object]:
         del with_gap
         plain = model_work.unmarked(prompt)
         hidden = [int(number) for number in re.findall(r"^(\d+)\. Part \d+", plain, re.MULTILINE)]
         answer = sensible(prompt)
-        if "You have read other parts" in prompt:
+        answer["findings"] = [one | {"priority": 1} for one in answer["findings"]]
+        is_second = "You have read other parts" in prompt
+        listed.append((is_second, set(hidden)))
+        if is_second:
             gap = {"description": "What else it says.", "sub_query": 1, "in_sections": hidden[:1], "priority": 1}
             return answer | {"gaps": [gap]}
         return answer | {"gaps": [], "sections_wanted": hidden[-1:] if "were chosen" not in prompt else []}
@@ -677,3 +680,9 @@ async def test_a_section_that_a_reader_names_is_read_in_the_next_iteration(
     assert {query.iteration for query in state.searches()} == {1}
     assert [gap.unread for gap in state.gaps if gap.description == "What else it says."] == [read[0].sections]
     assert any("were chosen because they may answer" in request.prompt for request in trial.api.requests)
+    first, second = ([numbers for is_second, numbers in listed if is_second is wanted] for wanted in (False, True))
+    assert all(any(numbers < earlier for earlier in first) for numbers in second), (
+        "what the first was shown is not listed"
+    )
+    written = [model_work.unmarked(one.prompt) for one in trial.api.requests if one.role == "synthesizer"]
+    assert all("Finding (priority 1" in prompt for prompt in written), "the entry of the analysis has the priority"

@@ -24,6 +24,7 @@ from contracts.strategies import declared_roles
 from contracts.vocabulary import Confidence, Phase, Severity
 from providers.interfaces import RenderedPrompt
 from providers.models.answers import schema_text
+from providers.tokens.allotment import Rank
 from tests.fakes.model_work import told, unmarked
 from tests.unit.activities.scripted import (
     SOURCE,
@@ -264,6 +265,19 @@ def test_the_synthesizer_sees_findings_with_their_passages() -> None:
     ):
         assert words in prompt
     assert URL not in prompt
+
+
+def test_what_the_answer_cannot_do_without_is_shortened_last() -> None:
+    """A finding of priority 1 is of a higher class than one of its confidence, and background goes before the rest."""
+    one = {"confidence": Confidence.MEDIUM}
+    findings = [
+        finding(f"Statement {number}.", QUOTE).model_copy(update={**one, "priority": number}) for number in (1, 2, 3)
+    ]
+    request = roles.WriteInput(**common(**WRITING | {"findings": findings}))
+    items = {item.id: item for item in rendered(roles.SYNTHESIZER, request).items}
+    first, second, third = (items[each.id] for each in findings)
+    assert (first.rank, second.rank, third.rank) == (Rank.PRIORITY, Rank.REGULAR, Rank.REGULAR)
+    assert second.priority > third.priority
 
 
 def test_with_one_voice_confidence_is_neither_asked_for_nor_shown() -> None:
