@@ -30,7 +30,7 @@ from contracts.outcome import INLINE_REPORT_CHARACTERS
 from contracts.parse_request import error_lines
 from contracts.request import SUMMARY_CHARACTERS, FollowUp, ResearchRequest
 from contracts.resolved import MAX_CLOSEST_TITLES, MAX_SHOWN_TITLES, CorpusSnapshot, ResolvedResearch
-from contracts.state import ResearchState
+from contracts.state import ResearchState, WorkState
 from contracts.state_changes import apply_change, json_digest, unpack_json
 from contracts.strategies import declaration, list_selectable
 from contracts.vocabulary import EngineKind, Outcome, RunStatus
@@ -66,7 +66,7 @@ class RecordsActivities:
             turn = await self.queue.take(request.research_id, prepared.resolved.tenant)
             if not turn.place and not parsed.continue_from:
                 # Saved now, so that a run terminated early can be resumed with the answers it paid for.
-                state = ResearchState(status=RunStatus.RUNNING)
+                state = ResearchState(work=WorkState(status=RunStatus.RUNNING))
                 state.take_resolution(prepared.resolved, prepared.resolved_entry)
                 await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
             return prepared.model_copy(update={"has_turn": not turn.place})
@@ -147,16 +147,18 @@ class RecordsActivities:
         if session != research_id:
             raise RunRefused(f"continue_from: a run goes on under its own id: start it as {session}")
         state = await self._load_state(session)
-        if state is None or (state.resolved is not None and state.resolved.tenant != parsed.tenant):
+        if state is None or (state.work.resolved is not None and state.work.resolved.tenant != parsed.tenant):
             raise RunRefused(f"there is no session {session} to go on from: see `research list`")
-        if state.resolved is None:
+        if state.work.resolved is None:
             raise RunRefused(f"session {session} was never started: ask again")
-        return state, state.resolved
+        return state, state.work.resolved
 
     async def _resume(self, request: messages.PrepareRequest, parsed: ResearchRequest) -> messages.Prepared:
         state, stored = await self._load_run(request.research_id, parsed)
         if request.continued:
-            return messages.Prepared(resolved=stored, packed_state=state.pack(), resolved_entry=state.resolved_entry)
+            return messages.Prepared(
+                resolved=stored, packed_state=state.pack(), resolved_entry=state.work.resolved_entry
+            )
         if parsed.refresh:
             await self._require_refreshable(state, stored)
         corpus = stored.corpus if parsed.refresh else None
@@ -164,11 +166,13 @@ class RecordsActivities:
         resolved = resolve_again(stored, parsed, self.configuration, newest)
         if newest is not None:
             resolved = resolved.model_copy(update={"corpus": await self._with_closest_titles(resolved)})
-        finished = not parsed.refresh and state.result is not None and state.result.outcome is Outcome.COMPLETED
+        finished = (
+            not parsed.refresh and state.work.result is not None and state.work.result.outcome is Outcome.COMPLETED
+        )
         return messages.Prepared(
             resolved=resolved,
             packed_state=None if finished else state.pack(),
-            stored_result=state.result if finished else None,
+            stored_result=state.work.result if finished else None,
             resolved_entry=await self.notebooks.write(resolved),
         )
 
@@ -180,12 +184,12 @@ class RecordsActivities:
                 f"refresh: a report of the strategy {resolved.strategy} cannot be refreshed, only those of "
                 f"{' and '.join(names)} can: start a new run instead"
             )
-        if state.refresh is not None and state.ending is None:
+        if state.work.refresh is not None and state.work.ending is None:
             return  # resumes the interrupted refresh
-        if state.result is None or state.result.files is None or state.draft is None:
+        if state.work.result is None or state.work.result.files is None or state.evidence.draft is None:
             raise RunRefused(f"refresh: the run has no finished report: `research resume {resolved.research_id}`")
         try:
-            await self.content.get_text(state.result.files.json_document)
+            await self.content.get_text(state.work.result.files.json_document)
         except ContentMissing:
             raise RunRefused(
                 "refresh: the stored report is gone, so nothing can be compared with it: start a new run"
@@ -194,13 +198,13 @@ class RecordsActivities:
     async def _follow_up(self, resolved: ResolvedResearch, followed: str) -> FollowUp:
         """Return the earlier run with its sources. Raises `RunRefused` if there is no such run."""
         state = await self._load_state(followed)
-        if state is None or state.resolved is None or state.resolved.tenant != resolved.tenant:
+        if state is None or state.work.resolved is None or state.work.resolved.tenant != resolved.tenant:
             raise RunRefused(f"follow_up_of: there is no stored run {followed}: see `research list`")
         hits = sources_to_offer(await self.notebooks.complete_state(state), resolved)
         return FollowUp(
             research_id=followed,
-            query=state.resolved.query,
-            summary=(state.result.summary if state.result else state.plan.brief)[:SUMMARY_CHARACTERS],
+            query=state.work.resolved.query,
+            summary=(state.work.result.summary if state.work.result else state.work.plan.brief)[:SUMMARY_CHARACTERS],
             entry=await self.notebooks.write(HitsEntry(hits=hits)) if hits else "",
             sources=len(hits),
         )
@@ -214,7 +218,7 @@ class RecordsActivities:
             state = await self._load_state(resolved.research_id)
         except (ContentCorrupt, ValidationError):
             state = None  # no reason to block a new run, which may pay for some answers again under a new canary
-        previous = state.resolved if state else None
+        previous = state.work.resolved if state else None
         if previous is not None and previous.tenant != resolved.tenant:
             raise RunRefused(f"the id {resolved.research_id} cannot be used: choose another one")
         return (previous.canary if previous else "") or secrets.token_hex(CANARY_BYTES)
@@ -263,20 +267,23 @@ class RecordsActivities:
 
     async def _document(self, request: messages.DocumentPieceRequest) -> str:
         state = await self._load_state(request.research_id)
-        if state is None or (state.resolved is not None and state.resolved.tenant != request.tenant):
+        if state is None or (state.work.resolved is not None and state.work.resolved.tenant != request.tenant):
             # One message for both cases: a tenant must not learn about another's sessions.
             raise ContentMissing("there is no such session")
         if request.name == "session.json":
             complete = await self.notebooks.complete_state(state)
-            sources = {key: source_document(source, complete.findings) for key, source in complete.sources.items()}
+            sources = {
+                key: source_document(source, complete.evidence.findings)
+                for key, source in complete.evidence.sources.items()
+            }
             artifacts = [file for source in sources.values() for file in source["artifacts"]]
             session = complete.model_dump(mode="json") | {"sources": sources, "artifacts": artifacts}
             return json.dumps(without_canary(session), ensure_ascii=False)
-        documents = {key: source.text for key, source in state.sources.items()}
-        documents |= {revision: DocumentRef(hash=revision) for revision in state.revisions}
-        if state.draft:
-            documents |= dict.fromkeys(("draft.md", state.draft.document.hash), state.draft.document)
-        if state.result and (files := state.result.files):
+        documents = {key: source.text for key, source in state.evidence.sources.items()}
+        documents |= {revision: DocumentRef(hash=revision) for revision in state.evidence.revisions}
+        if state.evidence.draft:
+            documents |= dict.fromkeys(("draft.md", state.evidence.draft.document.hash), state.evidence.draft.document)
+        if state.work.result and (files := state.work.result.files):
             documents |= {"report.md": files.markdown, "report.html": files.html, "report.json": files.json_document}
         document = documents.get(request.name)
         if document is None:

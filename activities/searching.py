@@ -99,11 +99,15 @@ def _shorten_hit(hit: SearchHit) -> SearchHit:
 def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list[SearchHit]:
     """Return sources of the earlier run's findings that this run may read, cited ones first."""
     statements: dict[str, list[str]] = {}
-    for finding in earlier.findings:
+    for finding in earlier.evidence.findings:
         for source_id in finding.source_ids:
             statements.setdefault(source_id, []).append(finding.statement)
-    cited = {citation.source_id: citation.number for citation in earlier.citations}
-    known = [source for source in earlier.readable_sources() if source.id in statements and _may_read(source, resolved)]
+    cited = {citation.source_id: citation.number for citation in earlier.evidence.citations}
+    known = [
+        source
+        for source in earlier.evidence.readable_sources()
+        if source.id in statements and _may_read(source, resolved)
+    ]
     known.sort(key=lambda source: (cited.get(source.id, len(cited) + 1), source.id))
     shared = ("url", "title", "source_type", "published_at", "authors", "doi")
     return [

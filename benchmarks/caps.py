@@ -209,14 +209,14 @@ async def spend(
             run = ResearchRun(state, Inbox(), world.host())
             await Driver(run, load_strategy(strategy)).conduct()
             await world.close()
-    assert state.result is not None
+    assert state.work.result is not None
     return Spent(
-        state.result.outcome,
-        state.result.stop_reason,
+        state.work.result.outcome,
+        state.work.result.stop_reason,
         engine.bill.spent / cap,
         engine.bill,
-        [*state.degraded, *state.failed_branches],
-        writer_engine(state.engine_by_role) is EngineKind.MODEL,
+        [*state.work.degraded, *state.work.failed_branches],
+        writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL,
     )
 
 

@@ -61,13 +61,13 @@ class _Chain:
                 self._by_role[call.role] += seconds
 
     def seconds(self) -> float:
-        iterations = {query.iteration for query in self._state.plan.sub_queries}
+        iterations = {query.iteration for query in self._state.work.plan.sub_queries}
         return sum(self._by_role.values()) + sum(self._iteration(number) for number in iterations)
 
     def _iteration(self, number: int) -> float:
-        queries = [query for query in self._state.plan.sub_queries if query.iteration == number]
+        queries = [query for query in self._state.work.plan.sub_queries if query.iteration == number]
         pages: dict[str, list[float]] = defaultdict(list)
-        for source in self._state.sources.values():
+        for source in self._state.evidence.sources.values():
             if source.iteration == number:
                 pages[source.sub_query_ids[0]].append(self._page(source))
         searched = {query.id: self._search(query.text) for query in queries}

@@ -138,8 +138,8 @@ async def run_once(
         "roles": roles,
         "in_a_row": len(chain),
         "seconds": round(seconds),
-        "searches": state.usage.searches,
-        "pages": len(state.readable_sources()),
+        "searches": state.accounts.usage.searches,
+        "pages": len(state.evidence.readable_sources()),
     }
 
 

@@ -31,7 +31,7 @@ from typing import Final
 
 from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
-from contracts.state import ResearchState
+from contracts.state import ClockState, ResearchState, WorkState
 from providers.isolation.pool import SubprocessPool
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
 from tests.fakes.world import World
@@ -159,15 +159,16 @@ async def answer(library: CorpusLibrary, corpus: str, question: str) -> tuple[st
             PrepareRequest(research_id="r-benchmark", request_json=request.model_dump_json())
         )
         state = ResearchState(
-            resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+            work=WorkState(resolved=prepared.resolved, resolved_entry=prepared.resolved_entry),
+            clock=ClockState(started_at=host.now().isoformat()),
         )
-        state.clock_started_at = host.now().timestamp()
-        state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+        state.clock.clock_started_at = host.now().timestamp()
+        state.clock.deadline_at = state.clock.clock_started_at + prepared.resolved.limits.deadline_seconds
         outcome = await Driver(ResearchRun(state, Inbox(), host), SupervisorStrategy()).conduct()
-        assert state.result is not None
-        assert state.result.files is not None, outcome
-        markdown = await world.content.get_text(state.result.files.markdown)
-        document = await world.content.get_text(state.result.files.json_document)
+        assert state.work.result is not None
+        assert state.work.result.files is not None, outcome
+        markdown = await world.content.get_text(state.work.result.files.markdown)
+        document = await world.content.get_text(state.work.result.files.json_document)
         await world.close()
     return markdown, document, outcome.value, time.process_time() - begun
 

@@ -39,7 +39,7 @@ from contracts.messages import PrepareRequest
 from contracts.plan import PlanNode
 from contracts.request import ResearchRequest
 from contracts.resolved import ModelPrice, ProviderChoice
-from contracts.state import ResearchState
+from contracts.state import ClockState, ResearchState, WorkState
 from contracts.tokens import RATIOS, Level, TokenSettings, sum_totals
 from contracts.vocabulary import EngineKind, Tier
 from providers.interfaces import EngineAnswer, EngineTask
@@ -134,10 +134,11 @@ async def run_once(
                 PrepareRequest(research_id="r-measured", request_json=request.model_dump_json(exclude_unset=True))
             )
             state = ResearchState(
-                resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+                work=WorkState(resolved=prepared.resolved, resolved_entry=prepared.resolved_entry),
+                clock=ClockState(started_at=host.now().isoformat()),
             )
-            state.clock_started_at = host.now().timestamp()
-            state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+            state.clock.clock_started_at = host.now().timestamp()
+            state.clock.deadline_at = state.clock.clock_started_at + prepared.resolved.limits.deadline_seconds
             await Driver(ResearchRun(state, Inbox(), host), load_strategy("supervisor")).conduct()
         finally:
             await world.close()
@@ -148,8 +149,12 @@ async def run_once(
 
 
 async def _found(state: ResearchState, world: World, facts: Sequence[str]) -> set[str]:
-    texts = {source.id: await world.content.get_text(source.text) for source in state.sources.values() if source.text}
-    quotes = [texts[item.source_id][item.start : item.end] for item in state.evidence.values()]
+    texts = {
+        source.id: await world.content.get_text(source.text)
+        for source in state.evidence.sources.values()
+        if source.text
+    }
+    quotes = [texts[item.source_id][item.start : item.end] for item in state.evidence.passages.values()]
     return {fact for fact in facts if any(fact in quote for quote in quotes)}
 
 
@@ -177,16 +182,16 @@ def _row(run: Measured) -> str:
     shown = {role: tokens[role] for role in SHOWN_ROLES}
     total = sum(tokens[role] for role in every)
     figures = [
-        state.result.outcome.value if state.result else state.last_failure,
-        str(len(state.readable_sources())),
+        state.work.result.outcome.value if state.work.result else state.work.last_failure,
+        str(len(state.evidence.readable_sources())),
         *(f"{number:,}" for number in (total, *shown.values(), total - sum(shown.values()))),
         run.cached(*every),
         run.cached("synthesizer"),
         run.cached("checker"),
-        sum_totals(state.fidelity.values()).words() if state.fidelity else "–",
+        sum_totals(state.accounts.fidelity.values()).words() if state.accounts.fidelity else "–",
         str(len(run.shown)),
         f"{len(run.found)} ({sum(map(is_in_its_words, run.found))})",
-        f"{state.usage.cost_usd or 0:.2f}",
+        f"{state.accounts.usage.cost_usd or 0:.2f}",
         f"{run.wall:.1f} s",
         f"{run.cpu:.1f} s",
     ]

@@ -31,7 +31,7 @@ from contracts.evidence import Verdict
 from contracts.messages import PrepareRequest
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
-from contracts.state import ResearchState
+from contracts.state import ClockState, ResearchState, WorkState
 from contracts.vocabulary import EngineKind
 from providers.verification.rules import check, find_differences
 from tests.fakes.messages_api import MessagesApi
@@ -69,10 +69,11 @@ async def run_once(folder: Path, fields: dict[str, Any], writer: str, latency: f
                 PrepareRequest(research_id="r-measured", request_json=request.model_dump_json(exclude_unset=True))
             )
             state = ResearchState(
-                resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+                work=WorkState(resolved=prepared.resolved, resolved_entry=prepared.resolved_entry),
+                clock=ClockState(started_at=host.now().isoformat()),
             )
-            state.clock_started_at = host.now().timestamp()
-            state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+            state.clock.clock_started_at = host.now().timestamp()
+            state.clock.deadline_at = state.clock.clock_started_at + prepared.resolved.limits.deadline_seconds
             begun: list[float] = []
             run = _Timed(state, Inbox(), host)
             run.begun = begun
@@ -102,10 +103,10 @@ async def measure_runs() -> None:
             slow, seconds = await run_once(Path(folder), fields, writer, REPLY_SECONDS)
         with tempfile.TemporaryDirectory() as folder:
             state, idle = await run_once(Path(folder), fields, writer, 0.0)
-        added = state.usage_by_phase[VERIFICATION]
-        rest = state.usage.tokens - added.tokens
-        result: ResearchResult | None = slow.result
-        summary = result.verification if result else slow.verification.summary
+        added = state.accounts.usage_by_phase[VERIFICATION]
+        rest = state.accounts.usage.tokens - added.tokens
+        result: ResearchResult | None = slow.work.result
+        summary = result.verification if result else slow.evidence.verification.summary
         share = 100 * added.tokens / rest
         print(
             f"| {name} | {writer} | {summary.claims} | {summary.method_counts.get('model', 0)} | {added.model_calls} "

@@ -87,7 +87,7 @@ class Run:
     def check(self) -> None:
         """What has to be true of every run. Raises AssertionError."""
         usage, charges = self.result.usage, self.model.book.charges
-        sources = self.state.sources.values()
+        sources = self.state.evidence.sources.values()
         known = {url for source in sources for url in (source.url, *source.aliases)}
         assert self.result.outcome is Outcome.COMPLETED, self.result.outcome
         assert self.world.found <= known, f"{len(self.world.found - known)} found sources are not told of"
@@ -161,7 +161,7 @@ def column(run: Run) -> list[str]:
     statuses = Counter(call.status for call in run.model.calls)
     served, usage = run.world.served, run.result.usage
     searched = sum(count for place, count in served.items() if place.startswith("search"))
-    read = sum(source.status is SourceStatus.FULL for source in run.state.sources.values())
+    read = sum(source.status is SourceStatus.FULL for source in run.state.evidence.sources.values())
     twice = [*served.values(), *answered(run.model.calls).values()]
     wall = run.history.wall
     return [
@@ -169,7 +169,7 @@ def column(run: Run) -> list[str]:
         f"{run.ideal.undisturbed:.1f} / {run.ideal.as_it_went:.1f}",
         f"{run.ideal.as_it_went / wall:.2f}",
         f"{len(run.history.path)}",
-        f"{len(run.world.found)} / {read} / {len(run.state.sources) - read}",
+        f"{len(run.world.found)} / {read} / {len(run.state.evidence.sources) - read}",
         f"{len(run.model.calls)} / {statuses[ANSWERED]}",
         f"{run.searches()} / {searched}",
         f"{run.page_requests()} / {sum(served.values()) - searched}",

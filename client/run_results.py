@@ -49,11 +49,19 @@ def bare_result(research_id: str, outcome: Outcome, explanation: str = "") -> Re
 
 def checkpoint_result(research_id: str, state: ResearchState, outcome: Outcome) -> ResearchResult:
     """Make a result without a report from the last checkpoint of a run."""
-    names = ("usage", "degraded", "failed_branches", "started_at")
-    fields = {name: getattr(state, name) for name in names} | {"counts": state.counts(), "resumable": True}
-    fields["stop_reason"] = SESSION_STOP_REASONS[outcome]
-    fields["limitations"] = list(filter(None, [*state.limitations, state.last_failure]))
-    return bare_result(research_id, outcome).model_copy(update=fields)
+    return ResearchResult(
+        research_id=research_id,
+        outcome=outcome,
+        stop_reason=SESSION_STOP_REASONS[outcome],
+        completeness=Completeness.EMPTY,
+        counts=state.counts(),
+        usage=state.accounts.usage,
+        degraded=state.work.degraded,
+        failed_branches=state.work.failed_branches,
+        limitations=list(filter(None, [*state.work.limitations, state.work.last_failure])),
+        started_at=state.clock.started_at,
+        resumable=True,
+    )
 
 
 def bare_status(result: ResearchResult, question: str) -> ResearchStatus:

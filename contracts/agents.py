@@ -50,7 +50,7 @@ class AgentTask(CompactModel):
     most_seconds: float | None = None
     """Time after which the run continues without it; None: its strategy's preset."""
     given: dict[str, Any] = {}
-    """Plain JSON for its strategy, read from `state.task`.
+    """Plain JSON for its strategy, read from `state.work.task`.
 
     No part of the question, the plan or other agents' findings belongs here.
     """

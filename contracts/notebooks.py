@@ -115,12 +115,12 @@ def add_derived_fields(output: R, source_ids: list[str]) -> R:
 
 def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:
     """Return a role's input with entry hashes in place of details; unchanged for a run without entries."""
-    if not state.resolved_entry:
+    if not state.work.resolved_entry:
         return request
     fields = type(request).model_fields
     names = resolved_fields(role, request, state.resolution)
     update: dict[str, Any] = {name: fields[name].get_default() for name in names}
-    update["resolved_entry"] = state.resolved_entry
+    update["resolved_entry"] = state.work.resolved_entry
     if isinstance(request, GapsInput):
         update["read_sources"] = [SourceExtract(entry=source.entry) for source in request.read_sources]
     if isinstance(request, AnalyzeInput):

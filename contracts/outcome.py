@@ -10,7 +10,7 @@ from contracts.base import Contract
 from contracts.checking import ReviewSummary, VerificationSummary
 from contracts.evidence import DocumentRef
 from contracts.plan import Objection, Waiting
-from contracts.resolved import EffectiveLimits, ModelPrice, ProviderChoice
+from contracts.resolved import EffectiveLimits, ModelPrice, ProviderChoice, ResolvedResearch
 from contracts.sentences import Text
 from contracts.tokens import CallFidelity, FidelityTotals
 from contracts.vocabulary import (
@@ -427,6 +427,27 @@ class ResearchStatus(Contract):
     stop_reason: StopReason | None = None
     started_at: str = ""
     ended_at: str | None = None
+
+    def of_request(self, resolved: ResolvedResearch, *, progress: Progress, elapsed_seconds: float) -> "ResearchStatus":
+        """Return the status with what its resolved request says, and with its progress and active seconds."""
+        return self.model_copy(
+            update={
+                "research_id": resolved.research_id,
+                "query": resolved.query,
+                "max_iterations": resolved.limits.max_iterations,
+                "limits": resolved.limits,
+                "strategy": resolved.strategy,
+                "progress": progress,
+                "engine": resolved.engine.value,
+                "corpus": resolved.corpus.name if resolved.corpus else None,
+                "egress": resolved.egress,
+                "estimate": resolved.estimate.words() if resolved.estimate else "",
+                "web": resolved.web,
+                "providers": resolved.providers,
+                "elapsed_seconds": elapsed_seconds,
+                "deadline_seconds": resolved.limits.deadline_seconds,
+            }
+        )
 
     def with_newest(self, agents: list[AgentProgress], awaiting: list[Awaited]) -> "ResearchStatus":
         """Return the status with the latest state of agents and calls; the usage of agents at work is added."""

@@ -1,9 +1,17 @@
-"""The only mutable model: the state of a run, owned by its workflow."""
+"""The only mutable models: the state of a run and its parts, owned by its workflow."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
-from pydantic import BaseModel, ConfigDict, SerializeAsAny
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger
@@ -54,13 +62,13 @@ class Position(BaseModel):
     @classmethod
     def of(cls, state: "ResearchState") -> Self:
         """Return a state's position as this type and store it in the state, so changes to it change the state."""
-        state.position = position = cls.read(state)
+        state.work.position = position = cls.read(state)
         return position
 
     @classmethod
     def read(cls, state: "ResearchState") -> Self:
         """Return a state's position as this type, without changing the state; the initial one if it has none."""
-        current = state.position
+        current = state.work.position
         if isinstance(current, cls):
             return current
         return cls.model_validate(current.model_dump() if current else {"strategy": cls.NAME})
@@ -104,21 +112,18 @@ class Refresh(BaseModel):
     """Source id → reason why it could not be read again; its archived text remains valid."""
 
 
-class ResearchState(BaseModel):
-    """Ids, offsets, labels and short statements.
-
-    Details of sources, findings and evidence are in notebook entries; quotes, drafts and page text are in separate
-    documents. All of them are in the content store.
-    """
+class StatePart(BaseModel):
+    """A part of the state of a run; changed in place by its workflow."""
 
     model_config = ConfigDict(extra="ignore", validate_assignment=False)
 
-    schema_version: int = SCHEMA_VERSION
+
+class WorkState(StatePart):
+    """What a run does: its request, its plan, how far it is, and what went wrong."""
+
     resolved: ResolvedResearch | None = None
     resolved_entry: str = ""
     """Hash of its notebook entry; empty if there is none."""
-    notebook: list[str] = []
-    """Hashes of all stored entries of this run, in order of arrival."""
     status: RunStatus = RunStatus.CREATED
     phase: str | None = None
     iteration: int = 1
@@ -129,19 +134,53 @@ class ResearchState(BaseModel):
     """A concluded pause whose reflection is made beside the next unit; while it is set, an `open_pause` is that of this
     unit, not evaluated yet."""
     plan: Plan = Plan()
-    approved_version: int | None = None
-    """Version of the plan that a person approved; None if none was approved."""
-    approved_plan: Plan | None = None
-    """The plan in force while a version that a person asked for later is made or waits; None otherwise."""
-    clarification: Clarification = Clarification()
-    waiting: Waiting | None = None
-    """Open question to a person; remains set if the run ends unanswered."""
     task: AgentTask | None = None
     """Task, if this is the state of an agent; None for a top-level run."""
-    ledger: Ledger = Ledger()
-    """Queries and pages of the run before this agent started."""
     agents: list[AgentRecord] = []
     """Every agent of this run, in task order."""
+    analyzed_sub_queries: list[str] = []
+    """Sub-queries whose sources were analyzed; a resumed run skips them."""
+    hasty_analyses: list[str] = []
+    """Sub-queries whose analysis failed or ran without the run's model; a resumed run repeats them."""
+    pages_left: dict[str, list[str]] = {}
+    """Of these, the ids of the pages to read again, by sub-query; absent: all that it found."""
+    lost_providers: dict[str, Text] = {}
+    """Search providers that failed during the run, with the reason; they are no longer used."""
+    gates: list[GateResult] = []
+    pause: Pause | None = None
+    refresh: Refresh | None = None
+    """The latest refresh, until the run is resumed for another reason."""
+    failed_branches: list[Text] = []
+    degraded: list[Text] = []
+    limitations: list[Text] = []
+    last_failure: Text = ""
+    defects: list[Defect] = []
+    """Unforeseen errors of this run and its agents since it was last started or resumed, at most `MAX_DEFECTS`."""
+    ending: Ending | None = None
+    """None until the run ends."""
+    result: ResearchResult | None = None
+
+    def note_defects(self, defects: Sequence[Defect]) -> None:
+        """Record unforeseen errors, each once."""
+        self.defects = list({defect.place: defect for defect in [*self.defects, *defects]}.values())[:MAX_DEFECTS]
+
+    def pending_sub_queries(self) -> list[PlanNode]:
+        """Return the sub-queries that have not run yet or were interrupted."""
+        waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
+        return [query for query in self.plan.sub_queries if query.status in waiting]
+
+
+class EvidenceState(StatePart):
+    """What a run found, and the report that it supports.
+
+    Details of sources, findings and evidence are in notebook entries; quotes, drafts and page text are in separate
+    documents. All of them are in the content store.
+    """
+
+    notebook: list[str] = []
+    """Hashes of all stored entries of this run, in order of arrival."""
+    ledger: Ledger = Ledger()
+    """Queries and pages of the run before this agent started."""
     sources: dict[str, Source] = {}
     aliases: dict[str, str] = {}
     """Canonical URL → source id, for deduplication across iterations."""
@@ -149,43 +188,50 @@ class ResearchState(BaseModel):
     """Every hit of this iteration's searches, read or not."""
     passed_over: list[Candidate] = []
     """Unread hits of earlier iterations and of agents."""
-    lost_providers: dict[str, Text] = {}
-    """Search providers that failed during the run, with the reason; they are no longer used."""
-    analyzed_sub_queries: list[str] = []
-    """Sub-queries whose sources were analyzed; a resumed run skips them."""
     query_ledger: list[QueryRecord] = []
     """Every query to every provider, answered or not."""
     duplicates: int = 0
     documents_searched: int | None = None
     term_documents: dict[str, int] = {}
     spellings: dict[str, str] = {}
-    evidence: dict[str, Evidence] = {}
+    passages: dict[str, Evidence] = {}
+    """Quoted passages by evidence id; `evidence` in JSON."""
     findings: list[Finding] = []
     gaps: list[Gap] = []
     draft: ReportDraft | None = None
-    refresh: Refresh | None = None
-    """The latest refresh, until the run is resumed for another reason."""
     revisions: list[str] = []
     """Hashes of the latest texts of a live report, oldest first (`contracts.report_updates.MAX_REVISIONS`)."""
     verification: Verification = Verification()
     report_improvements: list[str] = []
     citations: list[Citation] = []
-    gates: list[GateResult] = []
-    pause: Pause | None = None
-    guidance: list[Guidance] = []
-    decisions: list[AgentDecision] = []
-    decisions_dropped: int = 0
-    """Number of decisions dropped because of the log's limit."""
-    events: list[Event] = []
-    event_count: int = 0
+
+    def unaddressed_gaps(self) -> list[Gap]:
+        """Return the gaps not closed by later evidence."""
+        return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
+
+    def readable_sources(self) -> list[Source]:
+        """Return the sources with quotable text."""
+        return [source for source in self.sources.values() if source.status is SourceStatus.FULL]
+
+    def fetched_sources(self) -> dict[str, Source]:
+        """Return the sources that were read or failed: all but those with only title and snippet."""
+        return {name: source for name, source in self.sources.items() if source.status is not SourceStatus.NOT_FETCHED}
+
+    def high_quality_sources(self) -> list[Source]:
+        """Return the readable sources of high quality."""
+        return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
+
+    def note_entry(self, entry: str | None) -> None:
+        """Add an entry to the notebook, once."""
+        if entry and entry not in self.notebook:
+            self.notebook.append(entry)
+
+
+class AccountsState(StatePart):
+    """What a run used: calls, tokens and money, and the content that models were shown."""
+
     operations: dict[str, int] = {}
     """Number of uses of each logical operation, so that operation ids are unique and stable."""
-    fidelity: dict[str, FidelityTotals] = {}
-    """Content shown to models, by phase."""
-    shortened_calls: list[str] = []
-    """Hashes of the stored entries of calls that shortened their content, at most `MAX_SHORTENED_CALLS`."""
-    dropped_content_ids: list[str] = []
-    content_archive_hashes: list[str] = []
     usage: Usage = Usage()
     usage_by_role: dict[str, Usage] = {}
     """Usage by role (`gatherer` for searches and reads), without times; the sum is `usage`."""
@@ -204,12 +250,26 @@ class ResearchState(BaseModel):
     engine_by_role: dict[str, str] = {}
     models_used: list[str] = []
     prompt_versions: dict[str, str] = {}
-    degraded: list[Text] = []
-    failed_branches: list[Text] = []
-    limitations: list[Text] = []
-    last_failure: Text = ""
-    defects: list[Defect] = []
-    """Unforeseen errors of this run and its agents since it was last started or resumed, at most `MAX_DEFECTS`."""
+    fidelity: dict[str, FidelityTotals] = {}
+    """Content shown to models, by phase."""
+    shortened_calls: list[str] = []
+    """Hashes of the stored entries of calls that shortened their content, at most `MAX_SHORTENED_CALLS`."""
+    dropped_content_ids: list[str] = []
+    content_archive_hashes: list[str] = []
+
+    def add_content(self, phase: str, call: CallFidelity) -> None:
+        """Add the content that a call was shown to the totals of its phase."""
+        totals = self.fidelity.get(phase, FidelityTotals())
+        self.fidelity = {**self.fidelity, phase: totals.plus(call)}
+        if call.entry and call.entry not in self.shortened_calls:
+            self.shortened_calls = [*self.shortened_calls, call.entry][-MAX_SHORTENED_CALLS:]
+        self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *call.dropped]))
+        self.content_archive_hashes = list(dict.fromkeys([*self.content_archive_hashes, *call.archived]))
+
+
+class ClockState(StatePart):
+    """When a run started, and when it must end."""
+
     started_at: str = ""
     clock_started_at: float = 0.0
     """Start of this run of the session, in seconds since the epoch (workflow clock)."""
@@ -221,50 +281,87 @@ class ResearchState(BaseModel):
     """True once the limits were fixed after the start."""
     active_seconds_before: float = 0.0
     """Active seconds of earlier runs of this session."""
-    hasty_analyses: list[str] = []
-    """Sub-queries whose analysis failed or ran without the run's model; a resumed run repeats them."""
-    pages_left: dict[str, list[str]] = {}
-    """Of these, the ids of the pages to read again, by sub-query; absent: all that it found."""
-    ending: Ending | None = None
-    """None until the run ends."""
-    result: ResearchResult | None = None
 
-    def note_defects(self, defects: Sequence[Defect]) -> None:
-        """Record unforeseen errors, each once."""
-        self.defects = list({defect.place: defect for defect in [*self.defects, *defects]}.values())[:MAX_DEFECTS]
+
+class PeopleState(StatePart):
+    """What people were asked and said, and the log that they read."""
+
+    approved_version: int | None = None
+    """Version of the plan that a person approved; None if none was approved."""
+    approved_plan: Plan | None = None
+    """The plan in force while a version that a person asked for later is made or waits; None otherwise."""
+    clarification: Clarification = Clarification()
+    waiting: Waiting | None = None
+    """Open question to a person; remains set if the run ends unanswered."""
+    guidance: list[Guidance] = []
+    decisions: list[AgentDecision] = []
+    decisions_dropped: int = 0
+    """Number of decisions dropped because of the log's limit."""
+    events: list[Event] = []
+    event_count: int = 0
+
+
+class ResearchState(BaseModel):
+    """The state of a run in five parts, of ids, offsets, labels and short statements.
+
+    In JSON, and so in sessions and for clients, the fields of all parts stand side by side.
+    """
+
+    model_config = ConfigDict(extra="ignore", validate_assignment=False)
+
+    schema_version: int = SCHEMA_VERSION
+    work: WorkState = Field(default_factory=WorkState)
+    evidence: EvidenceState = Field(default_factory=EvidenceState)
+    accounts: AccountsState = Field(default_factory=AccountsState)
+    clock: ClockState = Field(default_factory=ClockState)
+    people: PeopleState = Field(default_factory=PeopleState)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _divide(cls, data: Any) -> Any:
+        """Sort the fields of the JSON form into their parts."""
+        if not isinstance(data, dict) or any(isinstance(value, StatePart) for value in data.values()):
+            return data
+        divided: dict[str, Any] = {"schema_version": data.get("schema_version", SCHEMA_VERSION)}
+        for part, fields in JSON_NAMES.items():
+            divided[part] = {field: data[name] for field, name in fields.items() if name in data}
+        return divided
+
+    @model_serializer(mode="wrap")
+    def _join(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Write the fields of all parts side by side."""
+        divided = write(self)
+        joined: dict[str, Any] = {}
+        if "schema_version" in divided:
+            joined["schema_version"] = divided["schema_version"]
+        for part, fields in JSON_NAMES.items():
+            values = divided.get(part, {})
+            joined |= {fields[field]: value for field, value in values.items()}
+        return joined
 
     @property
     def resolution(self) -> ResolvedResearch:
         """Return the resolved request. Raises ValueError before the request is resolved."""
-        if self.resolved is None:
+        if self.work.resolved is None:
             raise ValueError("the request of this run is not resolved")
-        return self.resolved
+        return self.work.resolved
 
     @property
     def needs_approval(self) -> bool:
         """Return true if a person must still approve the plan, made or not; with an outline, each version needs it."""
-        if not self.resolution.gates.requires_approval or (self.approved_version and not self.plan.outline):
+        if not self.resolution.gates.requires_approval or (self.people.approved_version and not self.work.plan.outline):
             return False
-        return self.approved_version is None or self.approved_version != self.plan.version
+        return self.people.approved_version is None or self.people.approved_version != self.work.plan.version
 
     @property
     def scope(self) -> str:
         """Return the agent's id, the prefix of its operation ids; empty for a top-level run."""
-        return self.task.id if self.task else ""
+        return self.work.task.id if self.work.task else ""
 
     @property
     def level(self) -> int:
         """Return the agent's depth below the run; 0 for a top-level run."""
-        return self.task.level if self.task else 0
-
-    def unaddressed_gaps(self) -> list[Gap]:
-        """Return the gaps not closed by later evidence."""
-        return [gap for gap in self.gaps if gap.status is GapStatus.OPEN]
-
-    def pending_sub_queries(self) -> list[PlanNode]:
-        """Return the sub-queries that have not run yet or were interrupted."""
-        waiting = (NodeStatus.PENDING, NodeStatus.EXECUTING)
-        return [query for query in self.plan.sub_queries if query.status in waiting]
+        return self.work.task.level if self.work.task else 0
 
     def searches(self) -> list[PlanNode]:
         """Return the distinct searches of the run: the sub-queries of the plan, then those of agents and others.
@@ -273,14 +370,14 @@ class ResearchState(BaseModel):
         """
         planned = [
             query
-            for query in self.plan.sub_queries
+            for query in self.work.plan.sub_queries
             if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH and not query.sections
         ]
         planned_ids, by_text = {query.id for query in planned}, dict[str, list[QueryRecord]]()
-        for record in self.query_ledger:
+        for record in self.evidence.query_ledger:
             if record.sub_query_id not in planned_ids:
                 by_text.setdefault(record.text, []).append(record)
-        tasks = {node.id for node in self.plan.nodes}
+        tasks = {node.id for node in self.work.plan.nodes}
         return planned + [
             PlanNode(
                 id=sub_query_id(text),
@@ -297,22 +394,16 @@ class ResearchState(BaseModel):
             for text, records in by_text.items()
         ]
 
-    def readable_sources(self) -> list[Source]:
-        """Return the sources with quotable text."""
-        return [source for source in self.sources.values() if source.status is SourceStatus.FULL]
-
-    def fetched_sources(self) -> dict[str, Source]:
-        """Return the sources that were read or failed: all but those with only title and snippet."""
-        return {name: source for name, source in self.sources.items() if source.status is not SourceStatus.NOT_FETCHED}
-
     def not_fetched(self) -> dict[str, Source]:
         """Return the unread hits as sources once the run has ended; empty before that.
 
         A resumed run may read them; in `sources` they would count as known.
         """
-        known = {key for source in self.sources.values() for key in keys_of(source)} | self.aliases.keys()
+        known = {
+            key for source in self.evidence.sources.values() for key in keys_of(source)
+        } | self.evidence.aliases.keys()
         unread: dict[str, Source] = {}
-        for candidate in (*self.passed_over, *self.candidates) if self.ending else ():
+        for candidate in (*self.evidence.passed_over, *self.evidence.candidates) if self.work.ending else ():
             keys = set(keys_of(candidate.hit))
             if not keys & known and not is_excluded(candidate.hit.title, candidate.hit.url, self.resolution.exclude):
                 source = Source.of_hit(candidate.hit, [candidate.sub_query_id])
@@ -320,57 +411,50 @@ class ResearchState(BaseModel):
             known |= keys
         return unread
 
-    def high_quality_sources(self) -> list[Source]:
-        """Return the readable sources of high quality."""
-        return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
-
     def counts(self) -> Counts:
         """Count the current contents of the state."""
         return Counts(
-            iterations=self.iteration,
-            sub_queries=len(self.plan.sub_queries),
-            sources=len(self.readable_sources()),
-            sources_cited=len({citation.source_id for citation in self.citations}),
-            not_fetched=len(self.sources) - len(self.fetched_sources()) + len(self.not_fetched()),
-            duplicates=self.duplicates,
-            findings=len(self.findings),
-            evidence=len(self.evidence),
-            passages_cited=len(set(self.draft.evidence_ids)) if self.draft else 0,
-            gaps_open=len(self.unaddressed_gaps()),
-            gaps=len(self.gaps),
+            iterations=self.work.iteration,
+            sub_queries=len(self.work.plan.sub_queries),
+            sources=len(self.evidence.readable_sources()),
+            sources_cited=len({citation.source_id for citation in self.evidence.citations}),
+            not_fetched=len(self.evidence.sources) - len(self.evidence.fetched_sources()) + len(self.not_fetched()),
+            duplicates=self.evidence.duplicates,
+            findings=len(self.evidence.findings),
+            evidence=len(self.evidence.passages),
+            passages_cited=len(set(self.evidence.draft.evidence_ids)) if self.evidence.draft else 0,
+            gaps_open=len(self.evidence.unaddressed_gaps()),
+            gaps=len(self.evidence.gaps),
             queries_failed=sum(query.status is NodeStatus.FAILED for query in self.searches()),
-            documents_searched=self.documents_searched,
+            documents_searched=self.evidence.documents_searched,
         )
 
     def note_content(self, call: CallFidelity) -> None:
         """Add a call's content to the totals of the current phase."""
-        phase = self.phase or ""
-        self.fidelity = {**self.fidelity, phase: self.fidelity.get(phase, FidelityTotals()).plus(call)}
-        if call.entry and call.entry not in self.shortened_calls:
-            self.note_entry(call.entry)
-            self.shortened_calls = [*self.shortened_calls, call.entry][-MAX_SHORTENED_CALLS:]
-        self.dropped_content_ids = list(dict.fromkeys([*self.dropped_content_ids, *call.dropped]))
-        self.content_archive_hashes = list(dict.fromkeys([*self.content_archive_hashes, *call.archived]))
+        self.accounts.add_content(self.work.phase or "", call)
+        self.evidence.note_entry(call.entry)
 
     def take_resolution(self, resolved: ResolvedResearch, entry: str) -> None:
         """Adopt the resolved request, stored as this notebook entry."""
-        self.resolved, self.resolved_entry = resolved, entry
-        self.note_entry(entry)
-        self.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
-
-    def note_entry(self, entry: str | None) -> None:
-        """Add an entry to the notebook, once."""
-        if entry and entry not in self.notebook:
-            self.notebook.append(entry)
+        self.work.resolved = resolved
+        self.work.resolved_entry = entry
+        self.evidence.note_entry(entry)
+        self.evidence.note_entry(resolved.follow_up.entry if resolved.follow_up else None)
 
     def snapshot(self, events: int = 0) -> dict[str, Any]:
         """Return the state as JSON for the store, without defaults and with the latest `events` events."""
-        slim = self.model_copy(update={"events": self.events[-events:] if events else []})
-        if slim.result is not None and slim.result.report_ref is not None:
+        excluded: dict[str, Any] = {"people": {"events"}}
+        result = self.work.result
+        if result is not None and result.report_ref is not None:
             # The report's text is in its own document.
-            slim.result = slim.result.model_copy(update={"report": ""})
-        written = slim.model_dump(mode="json", exclude_defaults=True, context=AS_DATA)
-        return {"schema_version": self.schema_version, **written}
+            excluded["work"] = {"result": {"report"}}
+        state = self.model_dump(mode="json", exclude_defaults=True, exclude=excluded, context=AS_DATA)
+        latest = self.people.events[-events:] if events else []
+        if latest:
+            state["events"] = [
+                event.model_dump(mode="json", exclude_defaults=True, context=AS_DATA) for event in latest
+            ]
+        return {"schema_version": self.schema_version, **state}
 
     def pack(self) -> str:
         """Return the state as compressed JSON in base64, with the latest events only."""
@@ -380,3 +464,17 @@ class ResearchState(BaseModel):
     def unpack(cls, packed: str) -> "ResearchState":
         """Invert `pack`. Raises ValueError if the text is not a packed state."""
         return cls.model_validate(unpack_json(packed))
+
+
+PARTS: Final[dict[str, type[StatePart]]] = {
+    "work": WorkState,
+    "evidence": EvidenceState,
+    "accounts": AccountsState,
+    "clock": ClockState,
+    "people": PeopleState,
+}
+JSON_NAMES: Final = {
+    part: {field: "evidence" if field == "passages" else field for field in kind.model_fields}
+    for part, kind in PARTS.items()
+}
+"""For each part of the state, the JSON name of each of its fields."""

@@ -19,7 +19,7 @@ from contracts.parse_request import InvalidRequest, parse_request
 from contracts.presets import effective_limits, preset
 from contracts.request import ResearchRequest, run_memo
 from contracts.resolved import ResolvedResearch
-from contracts.state import PACKED_EVENTS, ResearchState
+from contracts.state import PACKED_EVENTS, ResearchState, WorkState
 from contracts.texts import RESEARCH_ID
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from workflows.driver import Driver
@@ -111,7 +111,7 @@ class DeepResearchWorkflow(PersonMessages):
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            self._state.note_defects(defects_of(error))
+            self._state.work.note_defects(defects_of(error))
             problem = f"{error.activity_type} failed: {reason_of(error)}: {error.cause}"[:500]
         except FailureError:
             raise
@@ -126,7 +126,7 @@ class DeepResearchWorkflow(PersonMessages):
     @workflow.query(name=names.REPORT)
     def report(self) -> ResearchResult | ReportDraft | None:
         """Return the result if there is one, else the description of the latest draft."""
-        return self._state.result or self._state.draft
+        return self._state.work.result or self._state.evidence.draft
 
     # --- before the run starts -------------------------------------------------------------------------------------
     async def _prepare(self, request: ResearchRequest) -> Prepared:
@@ -168,7 +168,7 @@ class DeepResearchWorkflow(PersonMessages):
             if turn is None or not turn.place:
                 self._queued = None
                 return bool(position)
-            status = build_status(ResearchState(resolved=resolved), 0.0)
+            status = build_status(ResearchState(work=WorkState(resolved=resolved)), 0.0)
             update = {"status": RunStatus.QUEUED, "queue_place": turn.place, "queue_length": turn.waiting}
             self._queued, position = status.model_copy(update=update), turn.place
             self._renew_details()
@@ -185,10 +185,10 @@ class DeepResearchWorkflow(PersonMessages):
             begin_refresh(state, requested=self._request.refresh)
             state = resume_state(state, resolved, started_at, strategy.resume)
         state.take_resolution(resolved, prepared.resolved_entry)
-        state.started_at = state.started_at or started_at
-        if not _is_continued() or not state.deadline_at:
-            state.clock_started_at = started.timestamp()
-            state.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
+        state.clock.started_at = state.clock.started_at or started_at
+        if not _is_continued() or not state.clock.deadline_at:
+            state.clock.clock_started_at = started.timestamp()
+            state.clock.deadline_at = started.timestamp() + resolved.limits.deadline_seconds
         self._state = state
         return stored
 
@@ -222,13 +222,13 @@ class DeepResearchWorkflow(PersonMessages):
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            run.state.status = RunStatus.FAILED
+            run.state.work.status = RunStatus.FAILED
             await run.checkpoints.save(closed=True)
             raise _start_failure(error, resumable=True) from None
-        run.state.resolved = resolved = resolved.without_providers(unavailable)
+        run.state.work.resolved = resolved = resolved.without_providers(unavailable)
         if not any(choice.available for choice in resolved.providers):
             reasons = [NO_PROVIDERS, *(f"{one.name}: {one.reason}" for one in resolved.providers), *resolved.advice]
-            run.state.status, run.state.last_failure = RunStatus.REFUSED, "; ".join(reasons)
+            run.state.work.status, run.state.work.last_failure = RunStatus.REFUSED, "; ".join(reasons)
             await run.checkpoints.save(closed=True)
             raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join(reasons), resumable=True)
         _note_unavailable(run, unavailable)
@@ -236,7 +236,7 @@ class DeepResearchWorkflow(PersonMessages):
     def _show_phase(self) -> None:
         """Update the search attributes, if the namespace has them; a change costs the server half an activity."""
         state, resolved = self._state, self._run.resolved
-        phase = state.result.outcome.value if state.result else (state.phase or "")
+        phase = state.work.result.outcome.value if state.work.result else (state.work.phase or "")
         if not resolved.search_attributes or phase == self._shown_phase:
             return
         self._shown_phase = phase
@@ -245,25 +245,27 @@ class DeepResearchWorkflow(PersonMessages):
             names.STRATEGY_ATTRIBUTE: resolved.strategy,
             names.TENANT_ATTRIBUTE: resolved.tenant,
         }
-        if state.result is not None:
-            values[names.OUTCOME_ATTRIBUTE] = state.result.outcome.value
+        if state.work.result is not None:
+            values[names.OUTCOME_ATTRIBUTE] = state.work.result.outcome.value
         updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
-        cost, attribute = state.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
+        cost, attribute = state.accounts.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
         known = attribute.value_unset() if cost is None else attribute.value_set(cost)
         workflow.upsert_search_attributes([*updates, known])
 
     # --- the end -----------------------------------------------------------------------------------------------------
     def _note_early_end(self, error: FailureError) -> None:
         """Add the final event of a run that failed before it had a driver, for watchers."""
-        if isinstance(error, ApplicationError) and not any(each.type == "run.finished" for each in self._state.events):
+        if isinstance(error, ApplicationError) and not any(
+            each.type == "run.finished" for each in self._state.people.events
+        ):
             kind = next((outcome for outcome, name in FAILURE_TYPES.items() if name == error.type), Outcome.REFUSED)
             add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)
 
     def _internal_error(self, error: Exception) -> ApplicationError:
         """Log an unforeseen error, record its frames in the state, and return the failure of the run."""
-        resolved = self._state.resolved
+        resolved = self._state.work.resolved
         defect = log_defect(error, resolved.strategy if resolved else None)
-        self._state.note_defects([defect])
+        self._state.work.note_defects([defect])
         message = f"{defect.text}; `research doctor` lists its frames; resume goes on from the last checkpoint"
         return ApplicationError(message, type=failures.RESEARCH_FAILED, non_retryable=True)
 
@@ -271,8 +273,8 @@ class DeepResearchWorkflow(PersonMessages):
         """Return the failure of a run; its session can be resumed from the last checkpoint."""
         result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
         record_ending(result, self._state, message)
-        run.state.last_failure = message
-        run.state.status = RunStatus.FAILED
+        run.state.work.last_failure = message
+        run.state.work.status = RunStatus.FAILED
         run.note_end(Outcome.FAILED, f"failed: {message}")
         detail = result.model_copy(update={"limitations": [message]}).model_dump(mode="json")
         return ApplicationError(message, detail, type=failures.RESEARCH_FAILED, non_retryable=True)
@@ -282,7 +284,7 @@ class DeepResearchWorkflow(PersonMessages):
         self._show_phase()
         workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
         await workflow.wait_condition(workflow.all_handlers_finished)
-        result, failure = self._result(outcome), self._state.last_failure
+        result, failure = self._result(outcome), self._state.work.last_failure
         record_ending(result, self._state, failure)
         if outcome not in FAILURE_TYPES:
             return result
@@ -293,8 +295,8 @@ class DeepResearchWorkflow(PersonMessages):
         raise ApplicationError(message, result.model_dump(mode="json"), type=kind, non_retryable=True)
 
     def _result(self, outcome: Outcome) -> ResearchResult:
-        if self._state.result is not None:
-            return self._state.result
+        if self._state.work.result is not None:
+            return self._state.work.result
         state = self._state
         reason = StopReason.BUDGET_TIME if outcome is Outcome.TIMED_OUT else StopReason.PROVIDER_OUTAGE
         return result_of(state, outcome, reason, workflow.now().isoformat(timespec="milliseconds"))
@@ -374,6 +376,6 @@ def record_ending(result: ResearchResult, state: ResearchState | None = None, fa
     seconds = meter.create_histogram_float("research_run_seconds", "How long runs worked", "s")
     seconds.record(result.usage.active_seconds, {"outcome": result.outcome.value})
     dropped = meter.create_counter("research_sources_dropped", "Sources that could not be read, by reason")
-    sources = state.sources.values() if state is not None else ()
+    sources = state.evidence.sources.values() if state is not None else ()
     for reason, number in Counter(one.status_reason for one in sources if one.status is SourceStatus.FAILED).items():
         dropped.add(number, {"reason": reason})

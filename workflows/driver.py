@@ -35,8 +35,8 @@ class Driver:
     async def conduct(self) -> Outcome:
         """Run to the end and close with a report; a cancelled run saves its session and raises."""
         run = self._run
-        if run.state.waiting is None:
-            run.state.status = RunStatus.RUNNING
+        if run.state.people.waiting is None:
+            run.state.work.status = RunStatus.RUNNING
         run.clock.set_alarm()
         if not self._stored:
             run.checkpoints.save_in_background()
@@ -49,14 +49,14 @@ class Driver:
             # No save of an older state may follow the last one.
             await run.checkpoints.settle()
             if reason is StopReason.BUDGET_TIME and run.resolved.on_deadline == "abort":
-                run.state.status = RunStatus.TIMED_OUT
+                run.state.work.status = RunStatus.TIMED_OUT
                 run.note_end(Outcome.TIMED_OUT, "timed out; the session is kept")
                 await run.checkpoints.save(closed=True)
                 return Outcome.TIMED_OUT
             state = run.state
             if (result := result_without_work(state, reason, run.now_text())) is not None:
                 # The plan was rejected or not approved, or questions were not answered in time; the plan is saved.
-                state.result, state.status = result, RunStatus(result.outcome.value)
+                state.work.result, state.work.status = result, RunStatus(result.outcome.value)
                 run.note_end(result.outcome, f"{result.outcome.value}: {reason.text}")
                 await run.checkpoints.save(closed=True)
                 return result.outcome
@@ -92,42 +92,42 @@ class Driver:
         A pause that a resumed session left open is concluded first. Raises `Interrupted`.
         """
         run, state = self._run, self._run.state
-        drafted = state.draft
+        drafted = state.evidence.draft
         run.inbox.check_interruption()
-        if state.open_pause is None and not await self._gate.wait_for_approval():
+        if state.work.open_pause is None and not await self._gate.wait_for_approval():
             self._strategy.replan(state)
         run.take_steering()
-        if state.open_pause is None:
+        if state.work.open_pause is None:
             unit = await self._advance()
             if isinstance(unit, Finished):
                 return unit.reason
-            has_pending = state.pending_reflection is not None
-            state.open_pause = OpenPause(unit=unit) if has_pending else self._strategy.evaluate(run, unit)
-        opened = state.open_pause
+            has_pending = state.work.pending_reflection is not None
+            state.work.open_pause = OpenPause(unit=unit) if has_pending else self._strategy.evaluate(run, unit)
+        opened = state.work.open_pause
         pause = None
-        if (pending := state.pending_reflection) is not None:
+        if (pending := state.work.pending_reflection) is not None:
             await (self._reflecting or reflect(run, pending))
             self._reflecting = None
             pause = self._strategy.take_reflection(run, pending)
-            state.pending_reflection = None
+            state.work.pending_reflection = None
             if pause is None:
-                opened = state.open_pause = self._strategy.evaluate(run, opened.unit)
+                opened = state.work.open_pause = self._strategy.evaluate(run, opened.unit)
         if pause is None:
             if not opened.beside:
                 await reflect(run, opened)
             pause = await self._strategy.pause(run, opened)
-            state.pending_reflection = opened if opened.beside else None
-        state.pause, state.open_pause = pause, None
+            state.work.pending_reflection = opened if opened.beside else None
+        state.work.pause, state.work.open_pause = pause, None
         run.inbox.check_interruption()
         # A new draft is saved at once: it is served only when the stored session names it, and later calls send diffs.
-        run.checkpoints.save_in_background(at_once=state.draft is not drafted)
+        run.checkpoints.save_in_background(at_once=state.evidence.draft is not drafted)
         if opened.unit.iteration_ended and pause.action in (Action.ITERATE, Action.PROCEED):
             await run.hooks.continue_as_new()
         return None
 
     async def _advance(self) -> Unit | Finished:
         """Do the next unit, and beside it the reflection on the one before, if that is pending."""
-        run, pending = self._run, self._run.state.pending_reflection
+        run, pending = self._run, self._run.state.work.pending_reflection
         if pending is None or pending.reflection is not None:
             return await self._strategy.advance(run)
         reflecting = self._reflecting = asyncio.ensure_future(reflect(run, pending))
@@ -147,8 +147,8 @@ class Driver:
         run.end_work()
         run.checkpoints.abandon()
         # The report may just have been written; without its result the run can be resumed.
-        run.state.result = None
-        run.state.status = RunStatus.CANCELLED
+        run.state.work.result = None
+        run.state.work.status = RunStatus.CANCELLED
         run.note_end(Outcome.CANCELLED, "cancelled; the session is kept")
         await self.save_at_the_end()
 
@@ -161,4 +161,6 @@ class Driver:
         try:
             await run.checkpoints.save(closed=True, options=options.within(CANCEL_SAVE_SECONDS))
         except (ActivityError, ValueError):  # ValueError: the state cannot be stored as JSON
-            run.state.last_failure = f"{run.state.last_failure} (the session could not be saved at the end)".strip()
+            run.state.work.last_failure = (
+                f"{run.state.work.last_failure} (the session could not be saved at the end)".strip()
+            )

@@ -70,13 +70,13 @@ class StateQueries:
     @workflow.query(name=names.DECISIONS)
     def decisions(self) -> list[dict[str, Any]]:
         """Return the decision log."""
-        return [decision.model_dump() for decision in self._shown_state().decisions]
+        return [decision.model_dump() for decision in self._shown_state().people.decisions]
 
     @workflow.query(name=names.SOURCES)
     def sources(self) -> list[Source]:
         """Return every source, read or skipped; once the run has ended, also those beyond its limits."""
         state = self._shown_state()
-        return [*state.sources.values(), *state.not_fetched().values()]
+        return [*state.evidence.sources.values(), *state.not_fetched().values()]
 
     @workflow.query(name=names.SESSION)
     def session(self) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class PersonMessages(StateQueries):
             self._take(inbox.read_revision, text)
             return self._replanning_message()
         self._inbox.steering.append(text.strip())
-        if self._state.resolved is None or self._state.resolved.engine is EngineKind.MODEL:
+        if self._state.work.resolved is None or self._state.work.resolved.engine is EngineKind.MODEL:
             return "taken for the next phase"
         return "taken for the next phase: without a model it is searched for as it is; --exclude leaves something out"
 
@@ -119,8 +119,8 @@ class PersonMessages(StateQueries):
         if not isinstance(text, str) or not text.strip() or len(text) > MAX_STEERING_CHARACTERS:
             message = f"say what to look at, in 1 to {MAX_STEERING_CHARACTERS} characters"
             raise ApplicationError(message, type=failures.INVALID_REQUEST)
-        max_iterations = self._state.resolved.limits.max_iterations if self._state.resolved else 1
-        writing = self._state.phase == Phase.SYNTHESIS and self._state.iteration >= max_iterations
+        max_iterations = self._state.work.resolved.limits.max_iterations if self._state.work.resolved else 1
+        writing = self._state.work.phase == Phase.SYNTHESIS and self._state.work.iteration >= max_iterations
         if self._inbox.closing or writing:
             raise ApplicationError(TOO_LATE, type=failures.INVALID_REQUEST)
         if self._waits_for(WaitKind.APPROVAL):
@@ -129,13 +129,13 @@ class PersonMessages(StateQueries):
     @workflow.update(name=names.STOP_AND_REPORT)
     async def stop_and_report(self) -> str:
         """End the research now and write the report from the results so far; acknowledged at once."""
-        checking = self._inbox.closing and self._state.phase == VERIFICATION
+        checking = self._inbox.closing and self._state.work.phase == VERIFICATION
         if self._inbox.interruption is not None or (self._inbox.closing and not checking):
             return "already stopping: the report is being written"
         self._inbox.interrupt(StopReason.USER_STOPPED)
         if checking:
             return "stopping: what was checked counts, and the report is written"
-        if self._state.waiting is not None and not self._state.sources:
+        if self._state.people.waiting is not None and not self._state.evidence.sources:
             return "stopping before any work: what was planned is kept"
         return "stopping: the report is written from the findings so far"
 
@@ -170,11 +170,11 @@ class PersonMessages(StateQueries):
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Accept planner guidance, or the parts to replace (`brief`, `sub_queries`, …), for the plan's `version`."""
-        reply, is_waiting = self._take(inbox.read_revision, revision, version), self._state.waiting is not None
+        reply, is_waiting = self._take(inbox.read_revision, revision, version), self._state.people.waiting is not None
         if reply.plan is None:
             return self._replanning_message()
         if not is_waiting and self._state.resolution.gates.requires_approval:
-            before = f"until then it goes by version {self._state.plan.version}"
+            before = f"until then it goes by version {self._state.work.plan.version}"
             return (
                 f"taken: at its next step the run waits for the approval of plan version {reply.plan.version}; {before}"
             )
@@ -210,7 +210,7 @@ class PersonMessages(StateQueries):
         A run whose earlier version is approved continues with that instead.
         """
         self._take(inbox.read_rejection, reason)
-        if self._state.approved_plan is not None or self._state.waiting is None:
+        if self._state.people.approved_plan is not None or self._state.people.waiting is None:
             return "rejected: the run continues with the plan of before"
         return "rejected: the run ends, and its plan is kept"
 
@@ -234,10 +234,10 @@ class PersonMessages(StateQueries):
             raise ApplicationError(str(error), type=failures.INVALID_REQUEST) from None
 
     def _waits_for(self, kind: WaitKind) -> bool:
-        return self._state.waiting is not None and self._state.waiting.kind is kind
+        return self._state.people.waiting is not None and self._state.people.waiting.kind is kind
 
     def _replanning_message(self) -> str:
-        newest = self._state.plan.version + 1
+        newest = self._state.work.plan.version + 1
         return f"taken: the planner makes version {newest}; look at it with `research plan`, and approve it to begin"
 
 

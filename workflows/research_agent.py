@@ -10,7 +10,7 @@ from temporalio.exceptions import ActivityError, FailureError
 from contracts import activities, names
 from contracts.agents import AgentRequest, PrepareAgentRequest, TaskResult
 from contracts.sentences import Message, why_stopped
-from contracts.state import ResearchState
+from contracts.state import ResearchState, WorkState
 from contracts.vocabulary import NATURAL_STOPS, RunStatus, StopReason
 from workflows.driver import Driver
 from workflows.messages import StateQueries
@@ -51,7 +51,7 @@ class ResearchAgentWorkflow(StateQueries):
             raise
         except Exception as error:  # noqa: BLE001  outermost handler of the workflow
             defect = log_defect(error, self._request.task.strategy)
-            driver.state.note_defects([defect])
+            driver.state.work.note_defects([defect])
             return driver.result(StopReason.INTERNAL_ERROR, "", defect.text)
 
     def _shown_state(self) -> ResearchState:
@@ -65,7 +65,7 @@ class AgentDriver:
         self._request = request
         self._host = host
         self._hooks = hooks
-        self.state = ResearchState(resolved=request.resolved, task=request.task)
+        self.state = ResearchState(work=WorkState(resolved=request.resolved, task=request.task))
         """The agent's state; replaced once its resolution is stored."""
         self._strategy: ScopedStrategy | None = None
 
@@ -78,7 +78,7 @@ class AgentDriver:
         except ActivityError as error:
             if is_cancelled(error):
                 return self.result(StopReason.USER_STOPPED, "", STOPPED)
-            self.state.note_defects(defects_of(error))
+            self.state.work.note_defects(defects_of(error))
             why = Message("activity_failed", work=error.activity_type, reason=reason_of(error))
             return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 
@@ -117,7 +117,7 @@ class AgentDriver:
 
     def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
         """Return the agent's result, from its current state."""
-        self.state.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
+        self.state.work.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
         node = self._strategy.describe_node(self.state) if self._strategy else None
         return task_result(self.state, reason, summary, problem, node)
 

@@ -35,37 +35,54 @@ MARKS: Final = {
 
 
 def build_status(state: ResearchState, now: float) -> ResearchStatus:
-    """Return the status of a running run or a stored session.
+    """Return the status of a running run or a stored session."""
+    work = state.work
+    accounts = state.accounts
+    result = work.result
+    status = ResearchStatus(
+        research_id="",
+        query="",
+        status=work.status,
+        phase=work.phase,
+        iteration=work.iteration,
+        agents=[agent_progress(record) for record in work.agents],
+        waiting=state.people.waiting if work.status in AWAITING else None,
+        outline=work.plan.outline,
+        questions=work.plan.questions,
+        assumptions=work.plan.assumptions,
+        objections=work.plan.objections,
+        counts=state.counts(),
+        usage=accounts.usage,
+        usage_by_role=accounts.usage_by_role,
+        usage_by_phase=accounts.usage_by_phase,
+        fidelity=sum_totals(accounts.fidelity.values()) if accounts.fidelity else None,
+        verification=result.verification if result else state.evidence.verification.summary,
+        last_decision=_describe_last_decision(state),
+        last_failure=work.last_failure,
+        degraded=work.degraded,
+        guidance=[item for item in state.people.guidance if item.origin in (PERSON, HOOK)],
+        outcome=result.outcome if result else None,
+        stop_reason=result.stop_reason if result else None,
+        started_at=state.clock.started_at,
+        ended_at=result.ended_at if result else None,
+    )
+    resolved = work.resolved
+    if resolved is None:
+        return status
+    is_timed = state.clock.clock_started_at and not result
+    elapsed = elapsed_seconds(state, now) if is_timed else accounts.usage.active_seconds
+    return status.of_request(
+        resolved,
+        progress=with_verification(load_strategy(resolved.strategy).progress(state), state),
+        elapsed_seconds=max(0.0, round(elapsed, 1)),
+    )
 
-    Fields come from the same names in state, plan and resolution, except those set here.
-    """
-    resolved, result = state.resolved, state.result
-    fields = dict(state) | dict(state.plan) | (dict(resolved) if resolved else {"research_id": "", "query": ""})
-    fields |= {
-        "agents": [agent_progress(record) for record in state.agents],
-        "waiting": state.waiting if state.status in AWAITING else None,
-        "counts": state.counts(),
-        "fidelity": sum_totals(state.fidelity.values()) if state.fidelity else None,
-        "verification": result.verification if result else state.verification.summary,
-        "guidance": [item for item in state.guidance if item.origin in (PERSON, HOOK)],
-    }
-    if resolved is not None:
-        elapsed = elapsed_seconds(state, now) if state.clock_started_at and not result else state.usage.active_seconds
-        fields |= {
-            "max_iterations": resolved.limits.max_iterations,
-            "progress": with_verification(load_strategy(resolved.strategy).progress(state), state),
-            "engine": resolved.engine.value,
-            "corpus": resolved.corpus.name if resolved.corpus else None,
-            "estimate": resolved.estimate.words() if resolved.estimate else "",
-            "elapsed_seconds": max(0.0, round(elapsed, 1)),
-            "deadline_seconds": resolved.limits.deadline_seconds,
-        }
-    if state.decisions:
-        last = state.decisions[-1]
-        fields["last_decision"] = f"{last.action}: {last.rationale}".strip(": ")
-    if result is not None:
-        fields |= {"outcome": result.outcome, "stop_reason": result.stop_reason, "ended_at": result.ended_at}
-    return ResearchStatus.model_validate(fields)
+
+def _describe_last_decision(state: ResearchState) -> str:
+    if not state.people.decisions:
+        return ""
+    last = state.people.decisions[-1]
+    return f"{last.action}: {last.rationale}".strip(": ")
 
 
 def details_markdown(
@@ -79,7 +96,7 @@ def details_markdown(
 
     `question` is used until the run is resolved; `queued` is the status of a queued run.
     """
-    resolved = state.resolved
+    resolved = state.work.resolved
     title = f"**{_show(resolved.query if resolved else question, QUESTION_CHARACTERS)}**"
     waits = [f"waiting for: {call.what} (since {call.since[11:19]} UTC)" for call in awaiting[:MAX_SHOWN_WAITS]]
     if len(awaiting) > MAX_SHOWN_WAITS:
@@ -87,36 +104,40 @@ def details_markdown(
     if resolved is None:
         phase = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
         return "\n\n".join((title, phase, *waits))
-    elapsed = max(0.0, elapsed_seconds(state, now) - state.active_seconds_before)
+    elapsed = max(0.0, elapsed_seconds(state, now) - state.clock.active_seconds_before)
     head = (
-        f"**{state.status.value}** · {state.phase or 'starting'} · "
-        f"iteration {state.iteration} of {resolved.limits.max_iterations} · "
+        f"**{state.work.status.value}** · {state.work.phase or 'starting'} · "
+        f"iteration {state.work.iteration} of {resolved.limits.max_iterations} · "
         f"{elapsed:.0f} of {resolved.limits.deadline_seconds:.0f} s"
     )
-    figures = (
-        f"{plural(len(state.readable_sources()), 'source')} · {plural(len(state.findings), 'finding')} · "
-        f"{plural(len(state.unaddressed_gaps()), 'open gap')} · {plural(state.usage.model_calls, 'model call')} · "
-        f"{_cost(state.usage, resolved.limits.max_cost_usd)}"
+    figures = " · ".join(
+        (
+            plural(len(state.evidence.readable_sources()), "source"),
+            plural(len(state.evidence.findings), "finding"),
+            plural(len(state.evidence.unaddressed_gaps()), "open gap"),
+            plural(state.accounts.usage.model_calls, "model call"),
+            _cost(state.accounts.usage, resolved.limits.max_cost_usd),
+        )
     )
     lines = [title, "", head, "", *_question_lines(state), figures, ""]
     lines += [line for wait in waits for line in (wait, "")]
     # Steps, if there are any, are more informative than their many searches.
-    steps = [node for node in state.plan.nodes if node.kind is NodeKind.STEP]
-    lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.plan.nodes)[:10]]
+    steps = [node for node in state.work.plan.nodes if node.kind is NodeKind.STEP]
+    lines += [f"- {MARKS[node.status]} {_show(node.text, 150)}" for node in (steps or state.work.plan.nodes)[:10]]
     lines += _plan_lines(state)
-    agents = [entry for record in state.agents for entry in agent_progress(record).walk()]
+    agents = [entry for record in state.work.agents for entry in agent_progress(record).walk()]
     lines += [_agent_line(level, agent) for level, agent in agents[-MAX_SHOWN_AGENTS:]]
-    if state.decisions:
-        last = state.decisions[-1]
+    if state.people.decisions:
+        last = state.people.decisions[-1]
         lines += ["", f"Last decision: {last.agent} – {_show(f'{last.action} {last.rationale}', 250)}"]
-    if state.last_failure:
-        lines += ["", f"Last failure: {_show(state.last_failure, 300)}"]
+    if state.work.last_failure:
+        lines += ["", f"Last failure: {_show(state.work.last_failure, 300)}"]
     return "\n".join(lines)
 
 
 def _plan_lines(state: ResearchState) -> list[str]:
     """Return the report's headings (with word counts once there is a draft), assumptions and objections."""
-    lengths, plan = state.draft.words_by_section if state.draft else {}, state.plan
+    lengths, plan = state.evidence.draft.words_by_section if state.evidence.draft else {}, state.work.plan
     headings = [
         f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
         if text in lengths
@@ -141,8 +162,8 @@ def _agent_line(level: int, agent: AgentProgress) -> str:
 
 def _question_lines(state: ResearchState) -> list[str]:
     """Return the open question to a person, and the commands that answer it."""
-    waiting, resolved = state.waiting, state.resolved
-    if waiting is None or resolved is None or state.status not in AWAITING:
+    waiting, resolved = state.people.waiting, state.work.resolved
+    if waiting is None or resolved is None or state.work.status not in AWAITING:
         return []
     until = waiting.expires_at[:16].replace("T", " ")
     lines = [f"**waiting for {waiting.describe()}**, until {until} UTC", ""]
@@ -164,11 +185,13 @@ def _show(text: str, characters: int) -> str:
 
 def build_plan(state: ResearchState) -> PlanAnswer:
     """Return the plan of a run, and the open question to a person."""
-    fields = dict(state.plan) | {
-        "approved_version": state.approved_version,
-        "waiting": state.waiting if state.status in AWAITING else None,
-        "sub_queries": state.plan.parts,
-        "constraints": state.resolved.constraints if state.resolved else Constraints(),
-        "estimate": state.resolved.estimate.words() if state.resolved and state.resolved.estimate else "",
+    fields = dict(state.work.plan) | {
+        "approved_version": state.people.approved_version,
+        "waiting": state.people.waiting if state.work.status in AWAITING else None,
+        "sub_queries": state.work.plan.parts,
+        "constraints": state.work.resolved.constraints if state.work.resolved else Constraints(),
+        "estimate": state.work.resolved.estimate.words()
+        if state.work.resolved and state.work.resolved.estimate
+        else "",
     }
     return PlanAnswer.model_validate(fields)

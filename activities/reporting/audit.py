@@ -382,17 +382,19 @@ class _Comparison:
         if cut_short and report.outcome == Outcome.COMPLETED and report.stop_reason != StopReason.ANSWERED_DIRECTLY:
             self._problem("outcome_differs", "outcome", "it is called completed, and a part of the work is missing")
         returned: Counter[str] = Counter()
-        for record in state.query_ledger:
+        for record in state.evidence.query_ledger:
             returned[record.sub_query_id] += record.found
         for query in report.queries:
             if query.id in returned and query.result_count > returned[query.id]:
                 self._problem("field_differs", query.id, "it has more results than were returned to it")
-        for parts in (state.usage_by_role, state.usage_by_phase):
-            if any(part.cost_usd is not None and part.partial_cost_usd for part in (*parts.values(), state.usage)):
+        for parts in (state.accounts.usage_by_role, state.accounts.usage_by_phase):
+            if any(
+                part.cost_usd is not None and part.partial_cost_usd for part in (*parts.values(), state.accounts.usage)
+            ):
                 self._problem("field_differs", "usage", "a partial cost is given although the full cost is known")
-            added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.usage
+            added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.accounts.usage
             for name in Usage.model_fields:
-                total, stated = getattr(added, name), getattr(state.usage, name)
+                total, stated = getattr(added, name), getattr(state.accounts.usage, name)
                 if name == "active_seconds" or total == stated:  # parts do not count time
                     continue
                 if total is None or stated is None or abs(total - stated) > COST_TOLERANCE:

@@ -165,6 +165,10 @@ class ReportInputs:
         return one_line(self.registry.strip(one_line(text)))
 
 
+UNPRINTED: Final = {"state": {"people": {"events"}}}
+"""Parts of the material that no report has."""
+
+
 class RenderMaterial(Contract):
     """What a report is made of. Equal material gives equal bytes."""
 
@@ -186,7 +190,7 @@ class RenderMaterial(Contract):
 
     def to_json(self) -> bytes:
         """Return the material as JSON for the process that renders, without the run's events, which no report has."""
-        return self.model_dump_json(exclude_defaults=True, exclude={"state": {"events"}}, context=AS_DATA).encode()
+        return self.model_dump_json(exclude_defaults=True, exclude=UNPRINTED, context=AS_DATA).encode()
 
 
 def gather_inputs(material: RenderMaterial) -> ReportInputs:
@@ -196,28 +200,34 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     """
     state = material.state
     draft = material.draft
-    resolved = state.resolved
-    ending = state.ending
+    resolved = state.work.resolved
+    ending = state.work.ending
     if resolved is None or ending is None:
         raise InvalidCall("the state has no resolved request or does not know how the run ended")
-    passages = cut_passages(state.evidence, state.sources, material.texts)
+    passages = cut_passages(state.evidence.passages, state.evidence.sources, material.texts)
     quotes = (passage.quote for passage in passages.values())
-    registry = KnownAddresses.of(addresses_of(state.sources.values()), resolved.query, quotes)
+    registry = KnownAddresses.of(addresses_of(state.evidence.sources.values()), resolved.query, quotes)
     foreign: list[str] = []
-    marks = DraftMarks({key.lower(): [key] for key in state.evidence})
+    marks = DraftMarks({key.lower(): [key] for key in state.evidence.passages})
     parsed = parse(draft or "", marks, registry.filter(foreign), without_signs)
     written_title, blocks = _split_title(parsed)
-    title = one_line(registry.strip(written_title or (state.draft.title if state.draft else "") or resolved.query))
+    title = one_line(
+        registry.strip(written_title or (state.evidence.draft.title if state.evidence.draft else "") or resolved.query)
+    )
     body = without_source_lists(blocks)
-    free = state.draft is not None and writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE
-    labels = citation_labels(resolved.output.citation_style, state.sources, registry)
-    numbered, citations = number_citations(body, state.evidence, state.citations, labels)
-    cited = _cited_sources(numbered, passages, state.sources)
-    others = [source for source in state.sources.values() if source.id not in {item.source.id for item in cited}]
+    free = (
+        state.evidence.draft is not None and writer_engine(state.accounts.engine_by_role) is not EngineKind.EXTRACTIVE
+    )
+    labels = citation_labels(resolved.output.citation_style, state.evidence.sources, registry)
+    numbered, citations = number_citations(body, state.evidence.passages, state.evidence.citations, labels)
+    cited = _cited_sources(numbered, passages, state.evidence.sources)
+    others = [
+        source for source in state.evidence.sources.values() if source.id not in {item.source.id for item in cited}
+    ]
     known = {verdict.claim_id: verdict for verdict in material.verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, known, passages, registry, state)
-    removed = state.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0)
+    removed = state.evidence.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0)
     parts = split_off_by(material.corrections)
     counted = (
         CountedClaim(
@@ -230,8 +240,8 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
         for item in judged
     )
     figures = count_verdicts(list(counted), removed)
-    checked = state.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
-    messages = ReportMessages.of(state.engine_by_role, resolved.output.language, resolved.language)
+    checked = state.evidence.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
+    messages = ReportMessages.of(state.accounts.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead
         numbered, judged = _with_signs(numbered, judged, messages)
     return ReportInputs(
@@ -254,18 +264,18 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
         registry=registry,
         contradictions=[
             (first, second)
-            for first, second in combinations(state.findings, 2)
+            for first, second in combinations(state.evidence.findings, 2)
             if second.id in first.contradicts or first.id in second.contradicts
         ],
         corrections=material.corrections,
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
         fidelity=run_fidelity(
-            state.fidelity,
+            state.accounts.fidelity,
             material.shortened,
-            state.dropped_content_ids,
-            sum(not source.analyzed for source in state.readable_sources()),
-            state.content_archive_hashes,
+            state.accounts.dropped_content_ids,
+            sum(not source.analyzed for source in state.evidence.readable_sources()),
+            state.accounts.content_archive_hashes,
         ),
     )
 
@@ -305,7 +315,10 @@ def _judge_all(
     for index, claim in enumerate(claims, start=1):
         cited = [
             CitedPassage(
-                passage.quote, passage.evidence.heading, state.sources[passage.evidence.source_id].title, passage.text
+                passage.quote,
+                passage.evidence.heading,
+                state.evidence.sources[passage.evidence.source_id].title,
+                passage.text,
             )
             for passage in (passages[key] for key in claim.evidence_ids)
         ]

@@ -83,7 +83,7 @@ def render(material: RenderMaterial) -> RenderedForms:
     report = build_report(inputs)
     written = write_markdown(report)
     html = write_html(report)
-    draft = material.state.draft
+    draft = material.state.evidence.draft
     return RenderedForms(
         markdown=written.text,
         html=html,
@@ -106,7 +106,7 @@ def render_json(material: bytes) -> RenderedForms:
 
 def evidence_texts(state: ResearchState) -> list[DocumentRef]:
     """Return the stored texts that a run's evidence refers to, each once."""
-    sources = (state.sources.get(item.source_id) for item in state.evidence.values())
+    sources = (state.evidence.sources.get(item.source_id) for item in state.evidence.passages.values())
     return list({source.text.hash: source.text for source in sources if source and source.text}.values())
 
 
@@ -127,7 +127,7 @@ class ReportingActivities:
         async with attempt(RECORDS):
             changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
-            corpus = state.resolved.corpus if state.resolved else None
+            corpus = state.work.resolved.corpus if state.work.resolved else None
             skipped = await self.list_skipped(corpus.name) if corpus else []
             material = await self._gather_material(state, skipped)
             material_json = await asyncio.to_thread(material.to_json)
@@ -149,7 +149,7 @@ class ReportingActivities:
 
     async def _gather_material(self, state: ResearchState, skipped: list[SkippedFile]) -> RenderMaterial:
         """Read what the report of a state is made of."""
-        checked = state.verification
+        checked = state.evidence.verification
         verdicts: list[ClaimVerdict] = []
         if checked.verdicts_entry:
             verdicts = (await self.notebooks.read(checked.verdicts_entry, VerdictsEntry)).items
@@ -158,14 +158,14 @@ class ReportingActivities:
             corrections = (await self.notebooks.read(checked.corrections_entry, CorrectionsEntry)).items
         return RenderMaterial(
             state=state,
-            draft=await self.content.get_text(state.draft.document) if state.draft else None,
+            draft=await self.content.get_text(state.evidence.draft.document) if state.evidence.draft else None,
             texts=await load_texts(self.content, evidence_texts(state)),
             skipped=skipped,
             product_version=self.product_version,
             verdicts=verdicts,
             corrections=corrections,
-            shortened=await self.notebooks.read_all(state.shortened_calls, ContentEntry),
-            previous=await self.content.get_text(state.refresh.before) if state.refresh else None,
+            shortened=await self.notebooks.read_all(state.accounts.shortened_calls, ContentEntry),
+            previous=await self.content.get_text(state.work.refresh.before) if state.work.refresh else None,
         )
 
 
@@ -213,7 +213,7 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
     inputs = report.inputs
     state = inputs.state
     markdown = written.text
-    confidences = Counter(finding.confidence for finding in state.findings)
+    confidences = Counter(finding.confidence for finding in state.evidence.findings)
     sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
     opposed: defaultdict[str, list[str]] = defaultdict(list)
     for first, second in inputs.contradictions:
@@ -224,17 +224,18 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
     full_report = Report.model_validate({
         **_fields(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "unanswered", "ended_at"),
-        **_fields(state, "engine_by_role", "prompt_versions", "started_at", "findings", "gaps"),
-        **_fields(state, "decisions", "decisions_dropped", "degraded", "failed_branches", "limitations", "fallbacks"),
-        **_fields(state, "rule_answers"),
-        **_fields(state, "agents", "calls", "guidance", "query_ledger", "documents_searched"),
-        "outcome_before_check": state.ending.outcome if state.ending else "",
+        **_fields(state.work, "agents", "degraded", "failed_branches", "limitations"),
+        **_fields(state.evidence, "findings", "gaps", "query_ledger", "documents_searched"),
+        **_fields(state.accounts, "engine_by_role", "prompt_versions", "fallbacks", "rule_answers", "calls"),
+        **_fields(state.people, "decisions", "decisions_dropped", "guidance"),
+        "started_at": state.clock.started_at,
+        "outcome_before_check": state.work.ending.outcome if state.work.ending else "",
         "skipped_files": inputs.skipped,
         "product_version": inputs.product_version,
-        "kind": state.draft.kind if state.draft else ReportKind.REPORT,
+        "kind": state.evidence.draft.kind if state.evidence.draft else ReportKind.REPORT,
         "effective_request": inputs.resolved.model_dump(mode="json", exclude={"canary"}, context=AS_DATA),
-        "models": state.models_used,
-        "iterations": state.iteration,
+        "models": state.accounts.models_used,
+        "iterations": state.work.iteration,
         "forms": {MARKDOWN_FILE: digest(markdown), HTML_FILE: digest(html)},
         "report": {
             "markdown": markdown,
@@ -242,27 +243,27 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
             "sections": sections + fixed_sections,
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
-        "sources": [_source(source, inputs) for source in state.sources.values()],
-        "artifacts": [file for source in state.sources.values() for file in list_artifacts(source)],
+        "sources": [_source(source, inputs) for source in state.evidence.sources.values()],
+        "artifacts": [file for source in state.evidence.sources.values() for file in list_artifacts(source)],
         "evidence": [
             _dump(passage.evidence) | _fields(passage, "quote", "prefix", "suffix")
             for passage in inputs.passages.values()
         ],
-        "findings": [_dump(finding) | {"contradicts": opposed[finding.id]} for finding in state.findings],
+        "findings": [_dump(finding) | {"contradicts": opposed[finding.id]} for finding in state.evidence.findings],
         "claims": [_claim(item, written) for item in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
         ],
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
-        "plan": _fields(state.plan, *PlanContent.model_fields),
+        "plan": _fields(state.work.plan, *PlanContent.model_fields),
         "queries": (searches := state.searches()),
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
         "verification": _dump(inputs.checked) | {
             "corrections": inputs.corrections,
-            "review": state.verification.review,
+            "review": state.evidence.verification.review,
             "passages_matched": len(inputs.passages),
             "markers_removed": inputs.unresolved,
             "addresses_removed": len(inputs.foreign_urls),
@@ -272,7 +273,7 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         earlier = read_report(previous.encode())
         if not isinstance(earlier, Report):
             raise InvalidCall("the stored report before the refresh is malformed")
-        changes = compare_reports(earlier, full_report, state.refresh.lost if state.refresh else None)
+        changes = compare_reports(earlier, full_report, state.work.refresh.lost if state.work.refresh else None)
         full_report = full_report.model_copy(update={"changes": changes})
     fields = full_report.model_dump(mode="json", context=AS_DATA)
     fields |= {key: _without_addresses(fields[key], inputs.registry) for key in fields.keys() - EXEMPT_PARTS}
@@ -305,7 +306,7 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
     return _dump(source) | {
         "content_hash": source.raw.hash if source.raw else source.content_hash,
         "file_id": files[0].file_id if files else None,
-        "notes": [finding.id for finding in inputs.state.findings if source.id in finding.source_ids],
+        "notes": [finding.id for finding in inputs.state.evidence.findings if source.id in finding.source_ids],
         "media_type": source.raw.media_type if source.raw else "",
         "text_hash": source.text.hash if source.text else None,
         "pages_hash": source.pages.hash if source.pages else None,
@@ -333,14 +334,14 @@ def _usage(state: ResearchState) -> dict[str, Any]:
     For a run with a token limit, `by_share` has limit and use of each share.
     """
     # Roles run concurrently, so their order is arbitrary.
-    known = {"by_role": dict(sorted(state.usage_by_role.items())), "by_phase": state.usage_by_phase}
+    known = {"by_role": dict(sorted(state.accounts.usage_by_role.items())), "by_phase": state.accounts.usage_by_phase}
     tables = {
         name: {key: part.model_dump(mode="json", exclude={"active_seconds"}) for key, part in parts.items()}
         for name, parts in known.items()
     }
     if state.resolution.limits.max_tokens is not None:
-        limit, used = state.resolution.limits.max_tokens, usage_by_share(state.usage_by_role)
+        limit, used = state.resolution.limits.max_tokens, usage_by_share(state.accounts.usage_by_role)
         tables["by_share"] = {
             share.value: {"limit": share_tokens(share, limit), "tokens": tokens} for share, tokens in used.items()
         }
-    return _dump(state.usage) | {name: table for name, table in tables.items() if table}
+    return _dump(state.accounts.usage) | {name: table for name, table in tables.items() if table}

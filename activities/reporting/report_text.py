@@ -57,7 +57,7 @@ def notice_of(inputs: ReportInputs) -> tuple[str, str] | None:
         reasons = [end_reason(inputs), *([_shortfall(inputs)] if warned else [])]
         text = ". ".join(dict.fromkeys(reasons)) + "."
         return say.name("outcome", outcome), " ".join(filter(None, [text, marked, left_open]))
-    if inputs.state.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
+    if inputs.state.accounts.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:
         # Other reports of passages say so in their text; a live one has only its agreed headings.
         return say.name("outcome", outcome), " ".join(filter(None, [say.without_model, marked]))
     unverified = (item for item in inputs.claims if item.judged.verdict is Verdict.UNVERIFIED)
@@ -93,11 +93,11 @@ def _undecided(inputs: ReportInputs) -> str:
 def end_reason(inputs: ReportInputs) -> str:
     """Return why the run ended as it did; failures take precedence over how the work stopped."""
     state, ending, say = inputs.state, inputs.ending, inputs.messages
-    if state.ending != ending:
+    if state.work.ending != ending:
         return _shortfall(inputs)
     if ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS:
         work_is_lost = ending.is_answered and ending.completeness is not Completeness.FULL
-        if state.failed_branches or state.fallbacks or work_is_lost:
+        if state.work.failed_branches or state.accounts.fallbacks or work_is_lost:
             return say("parts_failed")
         return say("text_faulty" if ending.completeness is Completeness.FULL else "complete_partial")
     return say.translated(why_stopped(ending.stop_reason))
@@ -114,7 +114,7 @@ def open_sections(inputs: ReportInputs) -> list[Fact]:
     """Return the sections that the strategy declares, made of open gaps; they contain no claims."""
     say, facts = inputs.messages, []
     for section in _declared_sections(inputs):
-        items = [_gap_line(inputs, gap) for gap in inputs.state.gaps if _section_of(gap) is section]
+        items = [_gap_line(inputs, gap) for gap in inputs.state.evidence.gaps if _section_of(gap) is section]
         facts.append(Fact(say(f"section_{section.value}"), "" if items else say(f"none_{section.value}"), items))
     return facts
 
@@ -133,12 +133,12 @@ def _section_of(gap: Gap) -> ReportSection | None:
 
 def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
     """Return a gap with the node that raised it and, for a leaf, its source."""
-    say, nodes = inputs.messages, {node.id: node for node in inputs.state.plan.nodes}
+    say, nodes = inputs.messages, {node.id: node for node in inputs.state.work.plan.nodes}
     text = say.translated(gap.description)
     if (node := nodes.get(gap.origin.removeprefix("sub_query:"))) is None:
         return text
     goal = nodes[node.parent].text if node.source_id and node.parent in nodes else node.text
-    source = inputs.state.sources.get(node.source_id or "")
+    source = inputs.state.evidence.sources.get(node.source_id or "")
     if source is None:
         return say("raised_by_node", gap=text, goal=goal)
     return say("raised_by_source", gap=text, goal=goal, source=source.title or source.url)
@@ -184,7 +184,7 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportMessages) -> str
 
 def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield facts on statements that are unsupported, uncited, corrected, removed, or not reached."""
-    claims, checked = inputs.claims, inputs.state.verification
+    claims, checked = inputs.claims, inputs.state.evidence.verification
     if doubtful := [item for verdict in DOUBTFUL for item in claims if item.judged.verdict == verdict]:
         by_model = any(item.judged.method == CheckMethod.MODEL for item in doubtful)
         items = [
@@ -226,8 +226,8 @@ def _outcome(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 def _engine(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     roles: dict[str, list[str]] = {}
-    for role, kind in sorted(inputs.state.engine_by_role.items()):
-        name, by_rules = say.name("role", role), inputs.state.rule_answers.get(role, 0)
+    for role, kind in sorted(inputs.state.accounts.engine_by_role.items()):
+        name, by_rules = say.name("role", role), inputs.state.accounts.rule_answers.get(role, 0)
         partly = kind == EngineKind.MODEL.value and by_rules
         roles.setdefault(kind, []).append(say("partly_by_model", role=name, count=by_rules) if partly else name)
     items = [
@@ -235,7 +235,7 @@ def _engine(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         + (f" ({', '.join(roles[kind])})" if roles else "")
         for kind in sorted(roles) or [inputs.resolved.engine.value]
     ]
-    names = ", ".join(inputs.state.models_used)
+    names = ", ".join(inputs.state.accounts.models_used)
     models = say("models", names=names) if names else ""
     first, rest = (say("engines_differ"), items) if len(items) > 1 else (f"{items[0]}.", [])
     yield Fact(say("fact_engine"), f"{first} {models}".strip(), rest)
@@ -246,21 +246,21 @@ def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     resolved = inputs.resolved
     readers = resolved.constraints
     wishes = [resolved.report_language, "; ".join(resolved.output.sections or []), readers.audience, readers.region]
-    if any(wishes) and writer_engine(inputs.state.engine_by_role) is not EngineKind.MODEL:
+    if any(wishes) and writer_engine(inputs.state.accounts.engine_by_role) is not EngineKind.MODEL:
         yield Fact(say("fact_asked"), say("wishes_not_told"), [wish for wish in wishes if wish])
     if resolved.approval_waived:
         yield _fact(say, "approval")
-    objections = inputs.state.plan.objections
+    objections = inputs.state.work.plan.objections
     if overruled := [objection.line() for objection in objections if objection.overruled]:
         yield _fact(say, "overruled", overruled)
     if followed := [objection.line() for objection in objections if objection.followed]:
         yield _fact(say, "split", followed)
-    notes = [note for note in inputs.state.guidance if note.origin in (PERSON, HOOK)]
+    notes = [note for note in inputs.state.people.guidance if note.origin in (PERSON, HOOK)]
     if items := [f"{say.name('origin', note.origin)}: “{note.text}”" for note in notes]:
         yield _fact(say, "guidance", items)
-    offered = any(record.provider == EARLIER_PROVIDER for record in inputs.state.query_ledger)
+    offered = any(record.provider == EARLIER_PROVIDER for record in inputs.state.evidence.query_ledger)
     if offered and (earlier := resolved.follow_up):
-        reused = sum(source.provider == EARLIER_PROVIDER for source in inputs.state.readable_sources())
+        reused = sum(source.provider == EARLIER_PROVIDER for source in inputs.state.evidence.readable_sources())
         sources = say.count("source", earlier.sources)
         yield _fact(say, "follows", id=earlier.research_id, query=earlier.query, sources=sources, again=reused)
 
@@ -280,7 +280,7 @@ def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield the task of each agent with its findings or its end, or the tree of agents."""
-    records, sources = inputs.state.agents, inputs.state.sources
+    records, sources = inputs.state.work.agents, inputs.state.evidence.sources
 
     def nodes(summaries: Sequence[NodeSummary], prefix: str) -> Iterator[str]:
         """Yield a line per node with its place, level, sources and corrections, and why it ended."""
@@ -312,11 +312,11 @@ def _searching(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
         parts += [say("for_a_gap")] if query.gap_id else []
         queries.append(f"{query.text} – {', '.join(parts)}")
-    read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
-    parts = [say.count("iteration", state.iteration), say.count("query", len(queries))]
-    if state.documents_searched is not None:
-        parts.append(say("searched_count", documents=say.count("document", state.documents_searched)))
-    sources = say.count("source", len(state.sources))
+    read = sum(source.status is SourceStatus.FULL for source in state.evidence.sources.values())
+    parts = [say.count("iteration", state.work.iteration), say.count("query", len(queries))]
+    if state.evidence.documents_searched is not None:
+        parts.append(say("searched_count", documents=say.count("document", state.evidence.documents_searched)))
+    sources = say.count("source", len(state.evidence.sources))
     parts.append(say("searching_words", sources=sources, read=read, cited=len(inputs.cited)))
     yield Fact(say("fact_searching"), ", ".join(parts), queries)
     absent = [provider for provider in inputs.resolved.providers if not provider.available]
@@ -332,7 +332,7 @@ def _contradictions(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]
     """Yield both sides of each contradiction, with their sources."""
 
     def side(finding: Finding) -> str:
-        sources = inputs.state.sources
+        sources = inputs.state.evidence.sources
         titles = (sources[key].title for key in finding.source_ids if key in sources)
         return f"“{finding.statement}” ({'; '.join(dict.fromkeys(titles))})"
 
@@ -347,7 +347,9 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         text = say("shown_words", **figures, band=say.name("band", fidelity.band))
         dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
         text += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
-        sources = (state.sources[name] for name in fidelity.dropped_content_ids if name in state.sources)
+        sources = (
+            state.evidence.sources[name] for name in fidelity.dropped_content_ids if name in state.evidence.sources
+        )
         titles = [inputs.show(source.title) or say("untitled") for source in sources]
         text += f" ({'; '.join(_cut_list(titles, say))})" if titles else ""
         text += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
@@ -356,19 +358,29 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     own_sections = _declared_sections(inputs)
     gaps = [
         f"{say.translated(gap.description)} – {say.name('gap', gap.status)}, {say.name('severity', gap.severity)}"
-        for gap in state.gaps
+        for gap in state.evidence.gaps
         if _section_of(gap) not in own_sections
     ]
     if gaps:
-        yield _fact(say, "gaps", gaps, gaps=say.count("gap", len(state.gaps)), open=len(state.unaddressed_gaps()))
-    failed = (say("failed_branch", branch=branch) for branch in state.failed_branches if branch not in state.degraded)
-    if notes := [*map(say.translated, state.degraded), *failed]:
+        yield _fact(
+            say,
+            "gaps",
+            gaps,
+            gaps=say.count("gap", len(state.evidence.gaps)),
+            open=len(state.evidence.unaddressed_gaps()),
+        )
+    failed = (
+        say("failed_branch", branch=branch)
+        for branch in state.work.failed_branches
+        if branch not in state.work.degraded
+    )
+    if notes := [*map(say.translated, state.work.degraded), *failed]:
         yield _fact(say, "degraded", notes)
-    limitations = [say.translated(line) for line in state.limitations]
+    limitations = [say.translated(line) for line in state.work.limitations]
     for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
         limitations += [say(message, count=len(removed))] if removed else []
-    described = {say.translated(gap.description) for gap in state.gaps}
-    described |= {say.translated(line) for line in [*state.degraded, *state.failed_branches]}
+    described = {say.translated(gap.description) for gap in state.evidence.gaps}
+    described |= {say.translated(line) for line in [*state.work.degraded, *state.work.failed_branches]}
     if remaining := [line for line in dict.fromkeys(limitations) if line not in described]:
         yield Fact(say("fact_limitations"), "", remaining)
 
@@ -376,14 +388,14 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 def _run(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield the cost of a run that called a model or paid, its identity and times, and the command that audits it."""
     state, resolved = inputs.state, inputs.resolved
-    if state.usage.model_calls or state.usage.cost_usd != 0:
-        yield Fact(say("fact_use"), f"{_describe_usage(state.usage, say)}.")
+    if state.accounts.usage.model_calls or state.accounts.usage.cost_usd != 0:
+        yield Fact(say("fact_use"), f"{_describe_usage(state.accounts.usage, say)}.")
     text = say(
         "run_words",
         id=resolved.research_id,
         product=f"durable-research {inputs.product_version}",
         strategy=resolved.strategy,
-        started=say.moment(state.started_at),
+        started=say.moment(state.clock.started_at),
         ended=say.moment(inputs.ending.ended_at),
     )
     egress = say.translated(resolved.egress).rstrip(".")

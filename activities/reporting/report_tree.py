@@ -215,7 +215,7 @@ def _location(inputs: ReportInputs, item: CitedSource) -> str:
 
 def _passage(inputs: ReportInputs, passage: QuotedPassage) -> ListedPassage:
     evidence, say = passage.evidence, inputs.messages
-    source = inputs.state.sources[evidence.source_id]
+    source = inputs.state.evidence.sources[evidence.source_id]
     place = []
     if evidence.heading and evidence.heading.casefold() != source.title.casefold():
         place.append(f"§ {inputs.show(evidence.heading)}")

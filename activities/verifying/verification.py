@@ -47,24 +47,24 @@ class VerifyingActivities:
         async with attempt(RECORDS):
             changed = await changed_state(self.sessions, self.notebooks, request.research_id, request.change)
             state = await self.notebooks.complete_state(ResearchState.model_validate(changed))
-            if state.resolved is None or not (state.draft or request.sections):
+            if state.work.resolved is None or not (state.evidence.draft or request.sections):
                 raise InvalidCall("there is no draft whose claims could be found")
-            draft = await self._load_draft(request.sections, request.headings, state.draft)
+            draft = await self._load_draft(request.sections, request.headings, state.evidence.draft)
             stored = await self.content.put_text(draft, MARKDOWN_TYPE)
             texts = await load_texts(self.content, evidence_texts(state))
             entry = checking.ClaimsEntry(
                 draft=stored,
-                query=state.resolved.query,
-                language=state.resolved.language,
-                written_freely=writer_engine(state.engine_by_role) is not EngineKind.EXTRACTIVE,
-                evidence=list(state.evidence.values()),
+                query=state.work.resolved.query,
+                language=state.work.resolved.language,
+                written_freely=writer_engine(state.accounts.engine_by_role) is not EngineKind.EXTRACTIVE,
+                evidence=list(state.evidence.passages.values()),
                 sources=[
                     checking.CheckedSource(id=source.id, url=source.url, title=source.title, text=source.text)
-                    for source in state.sources.values()
+                    for source in state.evidence.sources.values()
                     if source.text is not None
                 ],
             )
-            material = Material(entry, texts, state.resolved.engine is EngineKind.MODEL)
+            material = Material(entry, texts, state.work.resolved.engine is EngineKind.MODEL)
             judged = {answer.fingerprint for answer in await self._load_answers(request.answers) if is_judged(answer)}
             claims = await asyncio.to_thread(extract_claims, draft, material)
             stored_entry = await self.notebooks.write(entry.model_copy(update={"claims": claims}))

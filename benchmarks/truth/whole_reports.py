@@ -29,7 +29,7 @@ from contracts.addresses import digest, evidence_id, source_id
 from contracts.evidence import CheckMethod, DocumentRef, Evidence, ReportDraft, Source, Verdict
 from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
-from contracts.state import ResearchState
+from contracts.state import ClockState, ResearchState, WorkState
 from contracts.vocabulary import AgentRole, EngineKind, Quality, SourceStatus, StopReason
 from providers.reading.documents import extract
 from providers.text import sentence_spans
@@ -222,18 +222,19 @@ async def finish(
         PrepareRequest(research_id="r-whole", request_json=request.model_dump_json(exclude_unset=True))
     )
     state = ResearchState(
-        resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+        work=WorkState(resolved=prepared.resolved, resolved_entry=prepared.resolved_entry),
+        clock=ClockState(started_at=host.now().isoformat()),
     )
-    state.clock_started_at = host.now().timestamp()
-    state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
-    state.engine_by_role[AgentRole.SYNTHESIZER.value] = EngineKind.MODEL.value
-    state.usage = state.usage.model_copy(update={"input_tokens": 60_000})
+    state.clock.clock_started_at = host.now().timestamp()
+    state.clock.deadline_at = state.clock.clock_started_at + prepared.resolved.limits.deadline_seconds
+    state.accounts.engine_by_role[AgentRole.SYNTHESIZER.value] = EngineKind.MODEL.value
+    state.accounts.usage = state.accounts.usage.model_copy(update={"input_tokens": 60_000})
     for name, (title, text) in texts.items():
-        state.sources[source_id(_url(name))] = await _source(world, name, title, text)
+        state.evidence.sources[source_id(_url(name))] = await _source(world, name, title, text)
     for passage, identity in ids.items():
         name = next(one.told.file for one in written if one.told.passage == passage)
         start = texts[name][1].index(passage)
-        state.evidence[identity] = Evidence(
+        state.evidence.passages[identity] = Evidence(
             id=identity,
             source_id=source_id(_url(name)),
             start=start,
@@ -242,11 +243,11 @@ async def finish(
         )
     text = as_draft(written)
     draft, parts = describe_draft(ReportDraft(document=DocumentRef(hash=digest(text))), parse_draft(text))
-    state.draft = await store_draft(world.content, draft, parts)
+    state.evidence.draft = await store_draft(world.content, draft, parts)
     await close(ResearchRun(state, Inbox(), host), StopReason.NO_OPEN_GAPS)
-    assert state.result is not None
-    assert state.result.files is not None
-    files = state.result.files
+    assert state.work.result is not None
+    assert state.work.result.files is not None
+    files = state.work.result.files
     return Finished(
         json.loads(await world.content.get_text(files.json_document)),
         await world.content.get_text(files.markdown),

@@ -100,14 +100,14 @@ class DocumentLibrary:
             return document.title or name, name, document.text, _known(date=document.published_at, kind="corpus")
         if match := REPORT.fullmatch(name):
             state = await _state(context, match[1])
-            if state.result is None or not state.result.report:
+            if state.work.result is None or not state.work.result.report:
                 raise CommandError(f"the run {match[1]} has no finished report: see research_status")
-            documents = await context.report_documents(state.result)
-            metadata = _known(date=state.result.ended_at, kind="report", outcome=state.result.outcome.value)
+            documents = await context.report_documents(state.work.result)
+            metadata = _known(date=state.work.result.ended_at, kind="report", outcome=state.work.result.outcome.value)
             return _question(state), name, documents["md"].decode(), metadata
         if match := SOURCE.fullmatch(name):
             state = await _state(context, match[1])
-            source = state.sources.get(match[2])
+            source = state.evidence.sources.get(match[2])
             if source is None or source.text is None:
                 raise CommandError(f"nothing is archived as {quote(name)}: use an id that search gave")
             text = await context.stores.content.get_text(source.text)
@@ -137,11 +137,11 @@ class DocumentLibrary:
         except (ContentCorrupt, CommandError) as error:  # damaged, of another version, or just removed
             logger.warning("assistants.run_unusable", research_id=research_id, reason=str(error))
             return
-        report = state.result.report if state.result else ""
+        report = state.work.result.report if state.work.result else ""
         if report:
             address = f"{SCHEME}{research_id}/report.md"
             await self._add(research_id, Result(id=address, title=_question(state), url=address), report)
-        for source in state.sources.values():
+        for source in state.evidence.sources.values():
             if source.status is not SourceStatus.FULL or source.text is None or source.url.startswith(CORPUS_SCHEME):
                 continue
             try:
@@ -179,7 +179,7 @@ async def _state(context: CommandContext, research_id: str) -> ResearchState:
 
 
 def _question(state: ResearchState) -> str:
-    return state.resolved.query if state.resolved is not None else ""
+    return state.work.resolved.query if state.work.resolved is not None else ""
 
 
 def _known(**metadata: str | None) -> dict[str, str]:

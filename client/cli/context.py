@@ -211,7 +211,7 @@ class RunInfo:
     @property
     def resolved(self) -> ResolvedResearch | None:
         """Its stored resolution, or None."""
-        return None if self.state is None else self.state.resolved
+        return None if self.state is None else self.state.work.resolved
 
     def stored_state(self) -> ResearchState:
         """Return its newest checkpoint. Raises `CommandError` without one."""
@@ -222,7 +222,7 @@ class RunInfo:
 
     def stored_resolution(self) -> ResolvedResearch:
         """Return its stored resolution. Raises `CommandError` without one."""
-        if (resolved := self.stored_state().resolved) is None:
+        if (resolved := self.stored_state().work.resolved) is None:
             raise CommandError(f"the run {self.research_id} never began: start a new run")
         return resolved
 
@@ -258,9 +258,9 @@ async def open_context(flags: Flags) -> AsyncIterator[CommandContext]:
 
 def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
     """Return the stored result, or one without a report for a run that ended without one; None if it is open."""
-    if state.result is not None:
-        return state.result
-    return checkpoint_result(research_id, state, OUTCOMES[state.status]) if state.status in OUTCOMES else None
+    if state.work.result is not None:
+        return state.work.result
+    return checkpoint_result(research_id, state, OUTCOMES[state.work.status]) if state.work.status in OUTCOMES else None
 
 
 def new_id() -> str:

@@ -241,7 +241,7 @@ async def _check_defects(context: CommandContext) -> Check:
     for session in failed:
         with suppress(ContentCorrupt):  # listed as unreadable by `research list`
             state = ResearchState.model_validate_json(await sessions.load(session.research_id) or "{}")
-            for defect in state.defects:
+            for defect in state.work.defects:
                 lines += [f"{session.research_id}: {printable(defect.text)}"]
                 lines += [f"    {printable(frame)}" for frame in defect.frames]
     if not lines:

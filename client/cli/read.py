@@ -64,7 +64,7 @@ async def report(
         is_low = fidelity is not None and fidelity.fidelity < LOW_FIDELITY
         print_json(document | {"advice": LOW_FIDELITY_ADVICE if is_low else ""})
     elif metadata:
-        sources = run.state.sources if run.state else {}
+        sources = run.state.evidence.sources if run.state else {}
         for line in fidelity_lines(fidelity, {name: source.title for name, source in sources.items()}):
             print_progress(printable(line))
 
@@ -102,10 +102,14 @@ async def sources(
             raise CommandError(f"nothing of {source.id} is archived: {reason}", ExitCode.FAILED)
         print_bytes(await context.stores.content.get(source.text))
         return
-    numbers = {citation.source_id: citation.number for citation in state.citations}
-    ordered = sorted(state.sources.values(), key=lambda item: (numbers.get(item.id, 10**6), item.status, item.title))
+    numbers = {citation.source_id: citation.number for citation in state.evidence.citations}
+    ordered = sorted(
+        state.evidence.sources.values(), key=lambda item: (numbers.get(item.id, 10**6), item.status, item.title)
+    )
     if as_json:
-        print_json([source_document(item, state.findings) | {"citation": numbers.get(item.id)} for item in ordered])
+        print_json(
+            [source_document(item, state.evidence.findings) | {"citation": numbers.get(item.id)} for item in ordered]
+        )
         return
     for source in ordered:
         number = numbers.get(source.id)
@@ -124,12 +128,12 @@ async def decisions(context: CommandContext, run_id: RunId = "last", *, as_json:
     """Print the decisions of a run: time, phase, agent, action and reason."""
     state = await context.full_state(await context.find(run_id))
     if as_json:
-        print_json([decision.model_dump(mode="json") for decision in state.decisions])
+        print_json([decision.model_dump(mode="json") for decision in state.people.decisions])
         return
-    for decision in state.decisions:
+    for decision in state.people.decisions:
         print_result(_decision_line(decision))
-    if state.decisions_dropped:
-        print_progress(f"{plural(state.decisions_dropped, 'later decision')} did not fit into the log")
+    if state.people.decisions_dropped:
+        print_progress(f"{plural(state.people.decisions_dropped, 'later decision')} did not fit into the log")
 
 
 async def load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
@@ -152,7 +156,7 @@ async def load_documents(context: CommandContext, run: RunInfo) -> dict[str, byt
 
 async def _newest_draft(context: CommandContext, run: RunInfo) -> bytes | None:
     """Load the newest text of a run; the state of a running one may be newer than its checkpoint."""
-    draft = run.state.draft if run.state is not None else None
+    draft = run.state.evidence.draft if run.state is not None else None
     if run.open is not None and isinstance(newest := await run.open.report(), ReportDraft):
         draft = newest
     if draft is None:
@@ -170,8 +174,10 @@ def find_source(state: ResearchState, source_id: str) -> Source:
     """Find a source by its citation number, its id or the beginning of it. Raises `CommandError`."""
     number = source_id.strip("[]")
     if number.isdecimal():
-        source_id = next((item.source_id for item in state.citations if item.number == int(number)), source_id)
-    matches = [source for name, source in state.sources.items() if name == source_id or name.startswith(source_id)]
+        source_id = next((item.source_id for item in state.evidence.citations if item.number == int(number)), source_id)
+    matches = [
+        source for name, source in state.evidence.sources.items() if name == source_id or name.startswith(source_id)
+    ]
     if len(matches) != 1:
         count = "no source" if not matches else "more than one source"
         raise CommandError(f"{count} {source_id[:80]!r} in this run: see `research sources`")

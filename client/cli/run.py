@@ -214,8 +214,8 @@ def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
             f"{run.research_id} cannot be refreshed: only runs of the strategy living can; start a new run instead"
         )
     state = run.stored_state()
-    is_refreshing = run.running or (state.refresh is not None and state.ending is None)
-    if not is_refreshing and (state.result is None or state.result.files is None):
+    is_refreshing = run.running or (state.work.refresh is not None and state.work.ending is None)
+    if not is_refreshing and (state.work.result is None or state.work.result.files is None):
         raise CommandError(f"the run {run.research_id} has no finished report yet: `research resume {run.research_id}`")
 
 
@@ -228,7 +228,7 @@ async def _begin(context: CommandContext, options: RunOptions, *, follow: bool =
     if options.research_id is not None:
         run = await context.load_run(options.research_id)
     await check_request(run, requested.request)
-    command, stored_result = RunCommand(context, requested, run, options), run.state and run.state.result
+    command, stored_result = RunCommand(context, requested, run, options), run.state and run.state.work.result
     if stored_result and stored_result.outcome is Outcome.COMPLETED and not options.dry_run:
         return await command.print_stored(stored_result)
     return await (command.execute() if follow else command.start())

@@ -184,7 +184,7 @@ async def other_settings(settings: Settings, client: ResearchClient, sessions: S
     runs = []
     for server_run in await list_runs(client):
         text = await sessions.load(server_run.research_id) if server_run.status == RUNNING else None
-        resolved = text and ResearchState.model_validate_json(text).resolved
+        resolved = text and ResearchState.model_validate_json(text).work.resolved
         if resolved and resolved.configuration_digest != settings.digest():
             runs.append(server_run.research_id)
     lines = []

@@ -196,11 +196,11 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
     state, sessions = run.stored_state(), await context.stores.sessions.list()
     saved_at = next(session.saved_at for session in sessions if session.research_id == run.research_id)
     run_status = build_status(state, datetime.fromisoformat(saved_at).timestamp())
-    if state.result is not None or context.server_away:
+    if state.work.result is not None or context.server_away:
         return run_status, ""
-    if state.status not in OUTCOMES:
+    if state.work.status not in OUTCOMES:
         return run_status, why
-    outcome = OUTCOMES[state.status]
+    outcome = OUTCOMES[state.work.status]
     ending = {"outcome": outcome, "stop_reason": SESSION_STOP_REASONS[outcome], "ended_at": saved_at}
     return run_status.model_copy(update=ending), resume_hint(run.research_id)
 

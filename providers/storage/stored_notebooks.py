@@ -202,20 +202,30 @@ class Notebooks:
 
     async def complete_state(self, state: ResearchState) -> ResearchState:
         """Complete a state from its entries, for a report, an audit or a person; unread hits are sources, too."""
-        known_sources = {**state.sources, **state.not_fetched()}
+        known_sources = {**state.evidence.sources, **state.not_fetched()}
         sources = await asyncio.gather(*map(self._complete_source, known_sources.values()))
-        entries = [*(item.entry for item in state.findings), *(item.entry for item in state.evidence.values())]
+        entries = [
+            *(item.entry for item in state.evidence.findings),
+            *(item.entry for item in state.evidence.passages.values()),
+        ]
         analyses = await self._by_hash(entries, AnalysisEntry)
-        cited = {item.source_id for item in state.evidence.values()}
-        pages = {source.id: source.pages for source in state.sources.values() if source.pages and source.id in cited}
+        cited = {item.source_id for item in state.evidence.passages.values()}
+        pages = {
+            source.id: source.pages for source in state.evidence.sources.values() if source.pages and source.id in cited
+        }
         texts = await asyncio.gather(*map(self._content.get_text, pages.values()))
         lists = {key: PageList.read(text) for key, text in zip(pages, texts, strict=True)}
         evidence = {
-            key: _complete_evidence(item, analyses, lists.get(item.source_id)) for key, item in state.evidence.items()
+            key: _complete_evidence(item, analyses, lists.get(item.source_id))
+            for key, item in state.evidence.passages.items()
         }
-        findings = [_complete_finding(finding, analyses) for finding in state.findings]
-        update = {"sources": {source.id: source for source in sources}, "evidence": evidence, "findings": findings}
-        return state.model_copy(update=update)
+        findings = [_complete_finding(finding, analyses) for finding in state.evidence.findings]
+        complete = state.model_copy()
+        complete.evidence = state.evidence.model_copy()
+        complete.evidence.sources = {source.id: source for source in sources}
+        complete.evidence.passages = evidence
+        complete.evidence.findings = findings
+        return complete
 
     async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
         """Restore in a state as JSON what `strip_entry_texts` has removed."""

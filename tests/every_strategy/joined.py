@@ -116,9 +116,9 @@ class WatchedHost(InProcessHost):
 
     async def _run(self, activity: str, argument: Any, options: Any) -> Any:
         if activity not in UNPAID:
-            calls = self.by_unit.setdefault(self.state.phase or "", [])
+            calls = self.by_unit.setdefault(self.state.work.phase or "", [])
             calls.append(activity)
-            if (act := self.acts.get((self.state.phase or "", len(calls)))) is not None:
+            if (act := self.acts.get((self.state.work.phase or "", len(calls)))) is not None:
                 await act()
         self._under_way[activity] += 1
         self.most_at_once[activity] = max(self.most_at_once[activity], self._under_way[activity])
@@ -168,10 +168,10 @@ class Trial:
         """What the person is asked; with `version`, for that one of the plan."""
         async with asyncio.timeout(60):
             while not self.task.done():
-                if (waiting := self.state.waiting) is not None and version in (0, waiting.plan_version):
+                if (waiting := self.state.people.waiting) is not None and version in (0, waiting.plan_version):
                     return waiting
                 await asyncio.sleep(0.01)
-        raise AssertionError(f"nobody was asked: {self.state.events[-3:]}")
+        raise AssertionError(f"nobody was asked: {self.state.people.events[-3:]}")
 
     async def answer(self, said: Reply) -> None:
         """Say something that is waited for, and see that it is taken."""
@@ -188,21 +188,23 @@ class Trial:
     @property
     def findings(self) -> set[str]:
         """Ids of the findings: the same words of the same documents have the same."""
-        return {finding.id for finding in self.state.findings}
+        return {finding.id for finding in self.state.evidence.findings}
 
     async def report(self) -> str:
         """Its report; empty where there is none."""
-        files = self.state.result.files if self.state.result else None
+        files = self.state.work.result.files if self.state.work.result else None
         return await self.world.content.get_text(files.markdown) if files else ""
 
     async def document(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(await self.world.content.get_text(self.state.result.files.json_document))
+        document: dict[str, Any] = json.loads(
+            await self.world.content.get_text(self.state.work.result.files.json_document)
+        )
         return document
 
     def assert_completed(self, where: str = "") -> None:
         """It has everything that it was asked for."""
-        assert self.state.result.outcome is Outcome.COMPLETED, (
-            where, self.state.failed_branches, self.state.limitations, self.state.degraded
+        assert self.state.work.result.outcome is Outcome.COMPLETED, (
+            where, self.state.work.failed_branches, self.state.work.limitations, self.state.work.degraded
         )  # fmt: skip
 
 
@@ -284,7 +286,7 @@ async def whole_run(folder: Path, name: str, engine: str = "", **fields: Any) ->
 
 def units_of(trial: Trial) -> list[str]:
     """The units of a whole run that called something, in the order in which they began."""
-    begun = [str(event.data["phase"]) for event in trial.state.events if event.type == "phase.started"]
+    begun = [str(event.data["phase"]) for event in trial.state.people.events if event.type == "phase.started"]
     return [unit for unit in dict.fromkeys(begun) if unit in trial.host.by_unit]
 
 
@@ -299,7 +301,7 @@ async def begin_again(trial: Trial, **fields: Any) -> Trial:
     """What goes on from what the session store holds; it has done nothing yet."""
     stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
     fresh = await begin(trial.world, strategy=trial.name, **(SMALL | fields))
-    assert fresh.resolved is not None
-    later = resume_state(stored, fresh.resolved, fresh.started_at, load_strategy(trial.name).resume)
-    later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
+    assert fresh.work.resolved is not None
+    later = resume_state(stored, fresh.work.resolved, fresh.clock.started_at, load_strategy(trial.name).resume)
+    later.clock.clock_started_at, later.clock.deadline_at = fresh.clock.clock_started_at, fresh.clock.deadline_at
     return Trial(trial.world, trial.name, later)

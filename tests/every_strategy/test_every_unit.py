@@ -38,10 +38,10 @@ async def test_stopped_in_any_unit_it_reports_its_findings_and_can_be_continued(
         async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = trial.stop
             await trial.conduct()
-            result = trial.state.result
+            result = trial.state.work.result
             assert result.stop_reason is StopReason.USER_STOPPED, unit
-            assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED), unit
-            assert bool(trial.state.citations) is bool(trial.state.findings), unit
+            assert result.outcome is (Outcome.PARTIAL if trial.state.evidence.findings else Outcome.FAILED), unit
+            assert bool(trial.state.evidence.citations) is bool(trial.state.evidence.findings), unit
             assert result.resumable
             later = await resume(trial)
             later.assert_completed(unit)
@@ -60,7 +60,7 @@ async def test_cancelled_in_any_unit_it_makes_no_call_and_can_be_continued(tmp_p
                 await trial.conduct()
             assert {activity for activity, _ in trial.host.calls[trial.calls_before :]} <= {"save_session"}, unit
             stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
-            assert (stored.status, stored.result) == (RunStatus.CANCELLED, None), unit
+            assert (stored.work.status, stored.work.result) == (RunStatus.CANCELLED, None), unit
             later = await resume(trial)
             later.assert_completed(unit)
             assert later.findings == whole.findings, unit
@@ -75,9 +75,9 @@ async def test_guidance_in_any_unit_is_followed(tmp_path: Path, name: str) -> No
         async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = partial(trial.steer, WISH)
             await trial.conduct()
-            result, wish = trial.state.result, WISH.rstrip("?")
+            result, wish = trial.state.work.result, WISH.rstrip("?")
             assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), unit
-            assert [one.text for one in trial.state.guidance if one.origin == PERSON] == [WISH], unit
+            assert [one.text for one in trial.state.people.guidance if one.origin == PERSON] == [WISH], unit
             looked_for = any("freeze_max_age" in text for text in trial.world.corpus.searches)
             assert looked_for or any(wish in line for line in result.limitations), unit
             assert not trial.inbox.steering
@@ -104,7 +104,7 @@ async def test_rebuilt_from_json_after_every_unit_the_report_is_the_same(
             await run.checkpoints.settle()
             state, units = run.state, units + 1
             assert units < 50, "it never ends"
-            assert state.position.strategy == name
+            assert state.work.position.strategy == name
         await close(run, reason)
         pieces = Trial(world, name, state)
         assert comparable(await pieces.report()) == comparable(expected)

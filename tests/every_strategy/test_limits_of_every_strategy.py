@@ -32,15 +32,15 @@ from workflows.run.research_run import ResearchRun
 from workflows.strategies import load_strategy
 
 SPENT = {
-    "max_model_calls": (StopReason.BUDGET_CALLS, lambda trial: trial.state.usage.model_calls),
-    "max_tokens": (StopReason.BUDGET_TOKENS, lambda trial: trial.state.usage.tokens),
-    "max_cost_usd": (StopReason.BUDGET_COST, lambda trial: trial.state.usage.known_cost_usd),
+    "max_model_calls": (StopReason.BUDGET_CALLS, lambda trial: trial.state.accounts.usage.model_calls),
+    "max_tokens": (StopReason.BUDGET_TOKENS, lambda trial: trial.state.accounts.usage.tokens),
+    "max_cost_usd": (StopReason.BUDGET_COST, lambda trial: trial.state.accounts.usage.known_cost_usd),
 }
 """Limits of what is used up: why the run ends, and how much it used."""
 
 
 def steps(trial: Trial) -> list[str]:
-    return [node.id for node in trial.state.plan.nodes if node.kind is NodeKind.STEP]
+    return [node.id for node in trial.state.work.plan.nodes if node.kind is NodeKind.STEP]
 
 
 def most_by_step(trial: Trial, counted: Callable[[str], int]) -> int:
@@ -48,24 +48,28 @@ def most_by_step(trial: Trial, counted: Callable[[str], int]) -> int:
 
 
 HELD: dict[str, Callable[[Trial], float]] = {
-    "max_iterations": lambda trial: trial.state.iteration,
+    "max_iterations": lambda trial: trial.state.work.iteration,
     "max_sub_queries": lambda trial: (
-        sum(node.origin == "plan" for node in trial.state.plan.sub_queries) if not steps(trial) else 1
+        sum(node.origin == "plan" for node in trial.state.work.plan.sub_queries) if not steps(trial) else 1
     ),
-    "max_sources": lambda trial: len(trial.state.readable_sources()),
-    "max_sources_per_query": lambda trial: len(trial.state.readable_sources()) / len(trial.state.plan.sub_queries),
+    "max_sources": lambda trial: len(trial.state.evidence.readable_sources()),
+    "max_sources_per_query": lambda trial: (
+        len(trial.state.evidence.readable_sources()) / len(trial.state.work.plan.sub_queries)
+    ),
     "max_parallel": lambda trial: trial.host.most_at_once["search"],
     "max_parallel_reads": lambda trial: trial.host.most_at_once["read_source"],
     "min_steps": lambda trial: 1,
     "max_steps": lambda trial: max(1, len(steps(trial))),
     "max_searches_per_step": lambda trial: most_by_step(
-        trial, lambda step: sum(node.parent == step for node in trial.state.plan.nodes)
+        trial, lambda step: sum(node.parent == step for node in trial.state.work.plan.nodes)
     ),
     "max_reads_per_step": lambda trial: most_by_step(
         trial,
         lambda step: sum(
-            bool({node.id for node in trial.state.plan.nodes if node.parent == step} & set(source.sub_query_ids[:1]))
-            for source in trial.state.readable_sources()
+            bool(
+                {node.id for node in trial.state.work.plan.nodes if node.parent == step} & set(source.sub_query_ids[:1])
+            )
+            for source in trial.state.evidence.readable_sources()
         ),
     ),
 }
@@ -85,9 +89,9 @@ async def test_no_more_is_done_than_the_limit_allows(tmp_path: Path, name: str, 
         pytest.skip(f"{name} has no steps")
     trial = await undisturbed(tmp_path, name, limits={limit: 1})
     assert HELD[limit](trial) <= 1
-    result = trial.state.result
-    assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), (limit, trial.state.failed_branches)
-    assert trial.state.citations
+    result = trial.state.work.result
+    assert result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL), (limit, trial.state.work.failed_branches)
+    assert trial.state.evidence.citations
 
 
 @pytest.mark.parametrize("limit", SPENT)
@@ -104,16 +108,16 @@ async def test_what_is_used_up_ends_the_work_and_is_named(tmp_path: Path, name: 
         most = most if limit == "max_cost_usd" else int(most)
         trial = await priced(tmp_path / str(share), name, limits={limit: most})
         assert used(trial) <= most
-        result = trial.state.result
+        result = trial.state.work.result
         if declaration(name).judges_edits and result.stop_reason is StopReason.INFEASIBLE:
             # The least work of its scope does not fit the limit: nothing was begun.
             assert (result.outcome, trial.left) == (Outcome.REFUSED, 0)
             assert any(limit in line for line in result.limitations)
             continue
         assert result.stop_reason is reason
-        assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.FAILED)
+        assert result.outcome is (Outcome.PARTIAL if trial.state.evidence.findings else Outcome.FAILED)
         assert any("limit" in line for line in result.limitations)
-        assert bool(trial.state.citations) is bool(trial.state.findings)
+        assert bool(trial.state.evidence.citations) is bool(trial.state.evidence.findings)
 
 
 _priced: dict[str, Trial] = {}
@@ -123,7 +127,7 @@ _priced: dict[str, Trial] = {}
 async def priced(folder: Path, name: str, **fields: Any) -> Trial:
     async with trial_of(folder, name, EngineKind.MODEL.value, **fields) as trial:
         prices = {tier.value: ModelPrice(input=5.0, output=25.0) for tier in Tier}
-        trial.state.resolved = trial.state.resolved.model_copy(update={"model_prices": prices})
+        trial.state.work.resolved = trial.state.work.resolved.model_copy(update={"model_prices": prices})
         await trial.conduct()
     return trial
 
@@ -132,9 +136,9 @@ async def test_a_share_that_is_used_up_ends_no_research(tmp_path: Path) -> None:
     """Planning and reflecting go on without the model, and the outcome names the share (S0-165)."""
     fields = {"gates": {"think": "model"}, "limits": {"max_tokens": 35_000}}
     trial = await undisturbed(tmp_path, "supervisor", EngineKind.MODEL.value, **fields)
-    assert "planner: done without the model (budget_tokens: share of planning)" in trial.state.degraded
-    assert any("share of refinement" in line for line in trial.state.degraded)
-    assert trial.state.engine_by_role["synthesizer"] == EngineKind.MODEL.value
+    assert "planner: done without the model (budget_tokens: share of planning)" in trial.state.work.degraded
+    assert any("share of refinement" in line for line in trial.state.work.degraded)
+    assert trial.state.accounts.engine_by_role["synthesizer"] == EngineKind.MODEL.value
 
 
 async def test_calls_wait_for_room_that_others_give_back(tmp_path: Path) -> None:
@@ -144,7 +148,7 @@ async def test_calls_wait_for_room_that_others_give_back(tmp_path: Path) -> None
         await priced(tmp_path / str(most), "supervisor", corpus=corpus, limits=limits | {"max_cost_usd": most})
         for most in (9.0, 0.2)
     ]
-    assert tight.state.result.stop_reason is free.state.result.stop_reason
+    assert tight.state.work.result.stop_reason is free.state.work.result.stop_reason
     assert tight.api.counts() == free.api.counts()
     assert tight.host.most_at_once["analyze_sources"] < free.host.most_at_once["analyze_sources"]
 
@@ -159,10 +163,10 @@ async def test_out_of_time_in_any_unit_it_writes_down_what_is_there(tmp_path: Pa
         async with trial_of(tmp_path / unit, name) as trial:
             trial.host.acts[unit, 1] = trial.run_out_of_time
             await trial.conduct()
-            result = trial.state.result
+            result = trial.state.work.result
             assert result.stop_reason is StopReason.BUDGET_TIME, unit
-            assert result.outcome is (Outcome.PARTIAL if trial.state.findings else Outcome.TIMED_OUT), unit
-            assert bool(trial.state.citations) is bool(trial.state.findings), unit
+            assert result.outcome is (Outcome.PARTIAL if trial.state.evidence.findings else Outcome.TIMED_OUT), unit
+            assert bool(trial.state.evidence.citations) is bool(trial.state.evidence.findings), unit
             assert trial.run.clock.remaining_seconds() >= 0
             assert any("time limit" in line for line in result.limitations)
 
@@ -194,20 +198,20 @@ async def test_slow_calls_never_pass_the_deadline(tmp_path: Path, name: str, mod
     """The reserve is enough to lay out a report, also where the model is too slow to write it; the outcome says so."""
     async with world_of(tmp_path, EngineKind.MODEL.value) as (world, _):
         run = await timed(world, name, call, **({} if mode == "deep" else {"mode": mode}))
-    result = run.state.result
+    result = run.state.work.result
     assert run.clock.elapsed_seconds() <= run.resolved.limits.deadline_seconds
     if result.outcome is not Outcome.COMPLETED:
         assert result.stop_reason is StopReason.BUDGET_TIME
-        answered = run.state.findings or run.resolved.mode is Mode.QUICK
+        answered = run.state.evidence.findings or run.resolved.mode is Mode.QUICK
         assert result.outcome is (Outcome.PARTIAL if answered else Outcome.TIMED_OUT)
-        assert bool(run.state.citations) is bool(run.state.findings)
+        assert bool(run.state.evidence.citations) is bool(run.state.evidence.findings)
 
 
 async def test_a_quick_run_has_time_for_two_calls_of_five_seconds(tmp_path: Path) -> None:
     """Within its 15 s a quick run searches, reads, and has a model analyze and write (S1-053, S1-066)."""
     async with world_of(tmp_path, EngineKind.MODEL.value) as (world, api):
         run = await timed(world, "reflective", 5.0, mode="quick")
-    assert run.state.result.outcome is Outcome.COMPLETED, run.state.result.limitations
+    assert run.state.work.result.outcome is Outcome.COMPLETED, run.state.work.result.limitations
     assert api.counts() == {"analyzer": 1, "synthesizer": 1}
     assert run.clock.elapsed_seconds() <= 15
     async with world_of(tmp_path / "slow", EngineKind.MODEL.value) as (world, api):
@@ -219,8 +223,8 @@ async def test_a_quick_run_that_finds_nothing_in_time_says_so(tmp_path: Path) ->
     """A person who asked for a quick answer gets a report, also where no search answered in time (S1-066)."""
     async with world_of(tmp_path, EngineKind.MODEL.value) as (world, _):
         run = await timed(world, "reflective", 1.0, search=60.0, mode="quick")
-        assert run.state.result.outcome is Outcome.PARTIAL
-        report = await world.content.get_text(run.state.result.files.markdown)
+        assert run.state.work.result.outcome is Outcome.PARTIAL
+        report = await world.content.get_text(run.state.work.result.files.markdown)
     assert "the time limit was reached" in report
     assert "Nothing was read" in report
     assert "No passage matches" not in report

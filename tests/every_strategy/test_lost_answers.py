@@ -88,14 +88,14 @@ async def test_a_resumed_run_does_what_got_no_answer(tmp_path: Path, name: str, 
         lost = lose_one(trial, place)
         await trial.conduct()
         assert lost
-        assert trial.state.result.outcome in (Outcome.PARTIAL, Outcome.FAILED), trial.state.failed_branches
+        assert trial.state.work.result.outcome in (Outcome.PARTIAL, Outcome.FAILED), trial.state.work.failed_branches
         read = list(trial.world.corpus.reads)
         later = await resume(trial, **fields)
     later.assert_completed()
     assert later.findings >= whole.findings
     assert name == "orchestrator" or later.findings == whole.findings  # another agent looks for itself
-    assert {source.id for source in later.state.readable_sources()} == {
-        source.id for source in whole.state.readable_sources()
+    assert {source.id for source in later.state.evidence.readable_sources()} == {
+        source.id for source in whole.state.evidence.readable_sources()
     }
     assert answered_twice(trial) == []
     assert not set(trial.world.corpus.reads[len(read) :]) & set(read)
@@ -138,7 +138,7 @@ async def test_a_model_cannot_leave_out_what_got_no_answer(
         assert lost
         stop_at_once(monkeypatch)
         later = await resume(trial, limits=limits)
-    assert later.findings >= whole.findings or later.state.result.outcome is not Outcome.COMPLETED
+    assert later.findings >= whole.findings or later.state.work.result.outcome is not Outcome.COMPLETED
     assert answered_twice(trial) == []
 
 
@@ -150,7 +150,7 @@ async def test_what_a_limit_forbids_is_named(tmp_path: Path, monkeypatch: pytest
         assert any(lost)
         stop_at_once(monkeypatch)
         later = await resume(trial, limits={"max_reads_per_step": 1})
-    assert later.state.result.outcome is Outcome.PARTIAL
+    assert later.state.work.result.outcome is Outcome.PARTIAL
     assert "because the limit of pages was reached" in await later.report()
 
 
@@ -185,12 +185,12 @@ async def test_a_resumed_run_does_the_searches_that_failed(tmp_path: Path, name:
     async with trial_of(tmp_path, name, engine) as trial:
         refuse_searches(trial, {"first": {searched[0]}, "last": {searched[-1]}, "all": None}[lost])
         await trial.conduct()
-        result = trial.state.result
+        result = trial.state.work.result
         assert result.outcome is (Outcome.FAILED if lost == "all" else Outcome.PARTIAL)
         told = " ".join([*result.limitations, result.summary, await trial.report()])
         if lost == "all":  # nobody looked, so nobody says that nothing answers
             assert result.counts.queries_failed == len(trial.state.searches()) > 0
-            assert (result.stop_reason, trial.state.citations) == (StopReason.PROVIDER_OUTAGE, [])
+            assert (result.stop_reason, trial.state.evidence.citations) == (StopReason.PROVIDER_OUTAGE, [])
             assert not re.search("Nothing in the sources|No passage matches|nothing answers", told)
         later = await resume(trial)
     assert later.findings == whole.findings

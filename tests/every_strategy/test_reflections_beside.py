@@ -59,8 +59,8 @@ async def test_advice_reaches_what_comes_after_the_report(tmp_path: Path, monkey
     trial = await undisturbed(tmp_path, "supervisor", MODEL)
     trial.assert_completed()
     assert order(trial).count("write_report") == 1
-    assert [one.text for one in trial.state.guidance] == ["Begin with the limits."]
-    assert trial.state.pending_reflection is None
+    assert [one.text for one in trial.state.people.guidance] == ["Begin with the limits."]
+    assert trial.state.work.pending_reflection is None
 
 
 async def test_a_retry_undoes_the_report_that_was_written_beside(
@@ -71,10 +71,10 @@ async def test_a_retry_undoes_the_report_that_was_written_beside(
     monkeypatch.setattr("workflows.strategies.supervisor.supervisor_strategy.queries_to_repeat", lambda _: ["sq"])
     trial = await undisturbed(tmp_path, "supervisor", MODEL)
     trial.assert_completed()
-    pauses = [entry.action for entry in trial.state.decisions if entry.agent == "supervisor"]
+    pauses = [entry.action for entry in trial.state.people.decisions if entry.agent == "supervisor"]
     assert pauses.count("retry") == 1
     assert order(trial).count("write_report") == 2
-    assert trial.state.draft is not None
+    assert trial.state.evidence.draft is not None
 
 
 @pytest.mark.parametrize("action", ["proceed", "retry"])
@@ -92,9 +92,9 @@ async def test_cancelled_at_any_call_beside_it_can_be_continued(
             with pytest.raises(asyncio.CancelledError):
                 await trial.conduct()
             stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
-            assert stored.pending_reflection is not None or stored.draft is not None
+            assert stored.work.pending_reflection is not None or stored.evidence.draft is not None
             later = await resume(trial)
             later.assert_completed(str(number))
             assert later.findings == whole.findings, number
             assert comparable(await later.report()) == comparable(await whole.report()), number
-            assert later.state.pending_reflection is None
+            assert later.state.work.pending_reflection is None

@@ -48,8 +48,8 @@ async def begin_refreshed(trial: Trial, **fields: Any) -> Trial:
     stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
     fresh = await begin(trial.world, strategy=trial.name, depth="light", gates=GATES, **fields)
     begin_refresh(stored, requested=True)
-    later = resume_state(stored, fresh.resolved, fresh.started_at, load_strategy(trial.name).resume)
-    later.clock_started_at, later.deadline_at = fresh.clock_started_at, fresh.deadline_at
+    later = resume_state(stored, fresh.work.resolved, fresh.clock.started_at, load_strategy(trial.name).resume)
+    later.clock.clock_started_at, later.clock.deadline_at = fresh.clock.clock_started_at, fresh.clock.deadline_at
     again = Trial(trial.world, trial.name, later)
     again.api = trial.api
     return again
@@ -70,7 +70,7 @@ async def test_a_refresh_of_unchanged_sources_costs_nothing(tmp_path: Path, engi
             document = await trial.document()
             assert len(trial.api.calls) == calls
             assert trial.world.corpus.searches == []
-            assert len(trial.world.corpus.reads) == len(trial.state.readable_sources()) > 2
+            assert len(trial.world.corpus.reads) == len(trial.state.evidence.readable_sources()) > 2
             assert document["changes"] == {"since": before["ended_at"], "claims": [], "sources": []}
             assert document["verification"] == before["verification"]
             assert [claim["text"] for claim in document["claims"]] == [claim["text"] for claim in before["claims"]]
@@ -110,7 +110,7 @@ async def test_a_changed_page_costs_its_own_calls_alone(
     assert claim["after"] == claim["before"].replace("even when it is disabled", "even where it is switched off")
     assert document["outcome"] == before["outcome"] == Outcome.COMPLETED.value
     assert len(document["claims"]) == len(before["claims"])
-    steps = [event.data for event in trial.state.events if event.type == "report.updated"]
+    steps = [event.data for event in trial.state.people.events if event.type == "report.updated"]
     assert len(steps) >= 2
     assert all(step["inserted"] + step["removed"] <= bound for step in steps)
     quoted = {item["id"]: item["quote"] for item in document["evidence"] if item["source_id"] == source["source_id"]}
@@ -148,7 +148,7 @@ async def test_a_cancelled_refresh_can_be_continued(tmp_path: Path) -> None:
         before = await trial.document()
         corpus.change("autovacuum.md", CHANGED)
         cut = await begin_refreshed(trial)
-        place = len(cut.state.readable_sources()) + 2  # each source is read, then what was said is withdrawn
+        place = len(cut.state.evidence.readable_sources()) + 2  # each source is read, then what was said is withdrawn
         cut.host.acts["refresh", place] = cut.cancel
         with pytest.raises(asyncio.CancelledError):
             await cut.conduct()
@@ -174,5 +174,5 @@ async def test_a_refresh_that_is_stopped_says_what_it_did_not_read(tmp_path: Pat
         assert [claim["text"] for claim in document["claims"]] == [claim["text"] for claim in before["claims"]]
         corpus.reads.clear()
         again = await refresh(run)
-        assert len(corpus.reads) == len(again.state.readable_sources())
+        assert len(corpus.reads) == len(again.state.evidence.readable_sources())
         assert (await again.document())["outcome"] == before["outcome"]

@@ -43,7 +43,7 @@ def _reference(identity: str) -> DocumentRef:
 
 async def assert_verbatim(trial: Trial) -> None:
     """Every quote is in its source, and the files are what report.json gives."""
-    files = trial.state.result.files
+    files = trial.state.work.result.files
     documents = {form: await trial.world.content.get(each) for form, each in files.by_form().items()}
     audited = await audit(
         documents["json"],
@@ -85,15 +85,17 @@ async def test_what_is_dropped_is_named_and_counts_as_not_analyzed(tmp_path: Pat
         document, markdown = await trial.document(), await trial.report()
         await assert_verbatim(trial)
     fidelity, state = document["fidelity"], trial.state
-    unseen = [source.id for source in state.readable_sources() if not source.analyzed]
+    unseen = [source.id for source in state.evidence.readable_sources() if not source.analyzed]
     assert fidelity["dropped_content_ids"]
     assert sorted(fidelity["dropped_content_ids"]) == sorted(unseen)
     assert fidelity["not_analyzed"] == len(unseen)
-    (gate,) = (one for one in state.decisions if one.action == "evaluate_phase" and one.phase == "analysis")
-    cited = {source for finding in state.findings for source in finding.source_ids}
+    (gate,) = (one for one in state.people.decisions if one.action == "evaluate_phase" and one.phase == "analysis")
+    cited = {source for finding in state.evidence.findings for source in finding.source_ids}
     figures = gate.inputs | (gate.outputs or {})
     assert figures["not_analyzed"] == len(unseen)
-    assert figures["coverage"] == pytest.approx(len(cited) / (len(state.readable_sources()) - len(unseen)), abs=0.001)
+    assert figures["coverage"] == pytest.approx(
+        len(cited) / (len(state.evidence.readable_sources()) - len(unseen)), abs=0.001
+    )
     (line,) = (line for line in markdown.splitlines() if "Shown to models" in line)
     assert f"{len(unseen)}" in line
     assert fidelity["fidelity"] == pytest.approx(recomputed(fidelity), rel=0.001)
@@ -111,7 +113,11 @@ async def test_without_management_no_report_knows_of_fidelity(tmp_path: Path, na
         async with at_window(folder, name, honest(200_000), pages, tokens=tokens) as trial:
             document, texts[managed] = await trial.document(), await trial.report()
     assert document["fidelity"] is None
-    assert (trial.state.fidelity, trial.state.shortened_calls, trial.state.dropped_content_ids) == ({}, [], [])
+    assert (
+        trial.state.accounts.fidelity,
+        trial.state.accounts.shortened_calls,
+        trial.state.accounts.dropped_content_ids,
+    ) == ({}, [], [])
     assert build_status(trial.state, 0.0).fidelity is None
     lines = texts[True].splitlines(keepends=True)
     (shown,) = (line for line in lines if "Shown to models" in line)
@@ -132,10 +138,10 @@ async def test_no_share_of_the_tokens_is_passed(tmp_path: Path, name: str, depth
     for count in range(1, len(TokenShare) + 1):
         parts = [shares[share] for share in list(TokenShare)[:count]]
         assert sum(part["tokens"] for part in parts) <= sum(part["limit"] for part in parts)
-    assert sum(part["tokens"] for part in shares.values()) == trial.state.usage.tokens > 0
-    assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert sum(part["tokens"] for part in shares.values()) == trial.state.accounts.usage.tokens > 0
+    assert trial.state.work.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
     assert markdown.startswith("# ")
-    assert bool(trial.state.citations) is bool(trial.state.findings)
+    assert bool(trial.state.evidence.citations) is bool(trial.state.evidence.findings)
 
 
 @pytest.mark.parametrize("name", TWO_MODELLED)
@@ -145,10 +151,10 @@ async def test_an_endpoint_that_refuses_at_half_of_its_window(tmp_path: Path, na
         document, markdown = await trial.document(), await trial.report()
         await assert_verbatim(trial)
     refused = [call.role for call in trial.api.calls if call.status == 400]
-    assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert trial.state.work.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
     assert "[1]" in markdown
     assert refused
-    noted = [*document["failed_branches"], *(event.text for event in trial.state.events)]
+    noted = [*document["failed_branches"], *(event.text for event in trial.state.people.events)]
     assert any("window" in line for line in noted)
     assert {claim["method"] for claim in document["claims"]} & {CheckMethod.VERBATIM.value, CheckMethod.RULES.value}
 
@@ -162,10 +168,10 @@ async def test_an_endpoint_that_counts_wrongly(tmp_path: Path, name: str, charac
     async with at_window(tmp_path, name, book, PAGES, known=200_000, depth="light", limits=limits) as trial:
         markdown = await trial.report()
         await assert_verbatim(trial)
-    usage, charges = trial.state.usage, book.charges
+    usage, charges = trial.state.accounts.usage, book.charges
     assert (usage.model_calls, usage.input_tokens) == (len(charges), sum(charge.prompt for charge in charges))
     assert markdown.startswith("# ")
-    assert bool(trial.state.citations) is bool(trial.state.findings)
+    assert bool(trial.state.evidence.citations) is bool(trial.state.evidence.findings)
 
 
 @pytest.mark.parametrize("name", TWO_MODELLED)
@@ -177,10 +183,10 @@ async def test_an_endpoint_that_forgets_its_cache(tmp_path: Path, name: str) -> 
         folder = tmp_path / str(forgets_after)
         thinking = {"gates": {"think": "model"}}  # calls of one role in a row, which share a beginning
         async with at_window(folder, name, book, long_manual(6), known=200_000, **thinking) as trial:
-            report, share = await trial.report(), trial.state.usage.cached_share
+            report, share = await trial.report(), trial.state.accounts.usage.cached_share
             reports.append(comparable(report).replace(f" {share:.0%} of the input from a cache,", ""))
             await assert_verbatim(trial)
-        usage, charges = trial.state.usage, book.charges
+        usage, charges = trial.state.accounts.usage, book.charges
         assert usage.input_tokens == sum(charge.prompt for charge in charges)
         assert usage.cached_tokens == sum(charge.read for charge in charges)
         assert usage.cache_write_tokens == sum(charge.write for charge in charges)

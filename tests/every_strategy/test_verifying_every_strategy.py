@@ -44,7 +44,7 @@ async def test_the_claims_of_its_report_are_judged(tmp_path: Path, name: str, en
     assert told["verdict_counts"]["supported"] > 0
     assert {claim["verdict"] for claim in document["claims"]} <= {"supported", "unverified"}
     assert sum(told["verdict_counts"].values()) == told["claims"]
-    kinds = [event.type for event in trial.state.events]
+    kinds = [event.type for event in trial.state.people.events]
     assert (kinds.count("claim.verified"), kinds.count("verification.summary")) == (told["claims"], 1)
     asked = {activity for activity, _ in trial.host.calls}
     # A model that reviews the report sees the verdicts of the rules.
@@ -62,7 +62,7 @@ async def test_what_its_writer_makes_up_is_corrected(tmp_path: Path, name: str) 
     assert not any(word in body for word in MADE_UP)
     assert any("Zyzzyva" in one["before"] for one in document["verification"]["corrections"])
     assert {call.role for call in trial.api.calls} >= {"checker", "corrector"}
-    assert trial.state.engine_by_role["checker"] == EngineKind.MODEL.value
+    assert trial.state.accounts.engine_by_role["checker"] == EngineKind.MODEL.value
 
 
 @pytest.mark.parametrize("name", TWO_MODELLED)
@@ -74,9 +74,9 @@ async def test_a_report_that_its_sources_do_not_support_is_not_completed(
     async with with_writer(tmp_path, name, "fabricates", verify=verify) as trial:
         await trial.conduct()
     document, markdown = await trial.document(), await trial.report()
-    result = trial.state.result
+    result = trial.state.work.result
     notice = next(line for line in markdown.splitlines() if line.startswith(">"))
-    assert document["outcome"] == result.outcome.value == trial.state.status.value
+    assert document["outcome"] == result.outcome.value == trial.state.work.status.value
     if verify == "off":
         assert result.outcome is Outcome.COMPLETED
         assert notice.startswith("> **Not verified:** Nobody has checked")
@@ -149,7 +149,7 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_replaced(tmp_path:
         render = trial.host.implementations["render_report"]
 
         async def crash(request: Any) -> Any:
-            if trial.state.engine_by_role["synthesizer"] == EngineKind.MODEL.value:
+            if trial.state.accounts.engine_by_role["synthesizer"] == EngineKind.MODEL.value:
                 kind = failures.INPUT_UNPROCESSABLE
                 raise ApplicationError("it killed its process", {"kind": "crash"}, type=kind, non_retryable=True)
             return await render(request)
@@ -157,8 +157,8 @@ async def test_a_text_of_the_model_that_cannot_be_laid_out_is_replaced(tmp_path:
         trial.host.implementations["render_report"] = crash
         assert await trial.conduct() is Outcome.PARTIAL
     assert "[1]" in await trial.report()
-    assert any("could not be laid out (crash)" in branch for branch in trial.state.failed_branches)
-    assert any("written anew without the model" in note for note in trial.state.degraded)
+    assert any("could not be laid out (crash)" in branch for branch in trial.state.work.failed_branches)
+    assert any("written anew without the model" in note for note in trial.state.work.degraded)
 
 
 @pytest.mark.parametrize(("verify", "method"), [("light", "model"), ("off", None)])
@@ -168,7 +168,7 @@ async def test_a_model_reviews_the_final_report_unless_nothing_is_checked(
 ) -> None:
     """By default, whatever the strategy; with `verify: off` no model is asked for it (S3-053)."""
     trial = await undisturbed(tmp_path, name, EngineKind.MODEL.value, depth="medium", verify=verify)
-    review = trial.state.result.review
+    review = trial.state.work.result.review
     assert (review.method if review else None, trial.api.counts()["reviewer"]) == (method, int(method is not None))
 
 
@@ -188,12 +188,12 @@ async def test_a_draft_below_the_bar_is_revised_and_the_better_one_is_used(
 
         trial.host.implementations["review_report"] = reviewed
         await trial.conduct()
-    review, better = trial.state.result.review, scores[1] > scores[0]
-    told = [event.text for event in trial.state.events if event.type == "review.finished"]
+    review, better = trial.state.work.result.review, scores[1] > scores[0]
+    told = [event.text for event in trial.state.people.events if event.type == "review.finished"]
     assert told[-1] == f"a revision scores {scores[1]} and was {'kept' if better else 'dropped'}"
     assert (trial.api.counts()["synthesizer"], review.method, review.revised) == (2, "model", better)
     assert (review.overall, review.before) == (max(scores), scores[0])
-    assert trial.state.draft.document == drafts[better]
+    assert trial.state.evidence.draft.document == drafts[better]
 
 
 LONG: dict[str, Any] = {"output": {"target_words": 6_000, "sections": ["How it works", "What it costs"]}}
@@ -223,4 +223,4 @@ async def test_sections_are_checked_while_the_frame_is_written(tmp_path: Path, n
     # Two calls may show one control, each under an id of its own.
     asked = [one.label for prompt in prompts for one in checking_work.statements_of(prompt)]
     assert len(asked) == len(set(asked)) > 0
-    assert trial.state.verification.summary.verdict_counts["supported"] > 0
+    assert trial.state.evidence.verification.summary.verdict_counts["supported"] > 0

@@ -26,7 +26,7 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         waiting = await trial.asked()
         left = trial.run.clock.remaining_seconds()
         await trial.host.advance(HOUR)
-        assert (trial.state.status, trial.left) == (RunStatus.AWAITING_APPROVAL, 0)
+        assert (trial.state.work.status, trial.left) == (RunStatus.AWAITING_APPROVAL, 0)
         assert trial.run.clock.remaining_seconds() == left
         assert trial.run.clock.elapsed_seconds() == 0
         state, planned = ResearchState.unpack(trial.state.pack()), len(trial.host.calls)
@@ -45,10 +45,10 @@ async def test_nothing_leaves_before_the_approval_and_waiting_costs_no_time(tmp_
         assert other.run.clock.remaining_seconds() == pytest.approx(left)
         await other.task
         other.assert_completed()
-        assert other.state.approved_version == waiting.plan_version
-        assert other.state.usage.active_seconds == 0
+        assert other.state.people.approved_version == waiting.plan_version
+        assert other.state.accounts.usage.active_seconds == 0
         assert other.left > 0
-        assert other.state.citations
+        assert other.state.evidence.citations
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +64,7 @@ async def test_guidance_gives_another_version_and_only_the_newest_can_be_approve
         await trial.answer(inbox.read_approval(trial.state, [], second.plan_version))
         await trial.task
         trial.assert_completed()
-    assert trial.state.guidance[0].text == "look at autovacuum settings of the engine"
+    assert trial.state.people.guidance[0].text == "look at autovacuum settings of the engine"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -74,16 +74,16 @@ async def test_an_edited_plan_is_what_is_searched(tmp_path: Path, name: str) -> 
         await trial.asked()
         edit = {"sub_queries": ["What does a vacuum freeze?"], "brief": "freezing alone"}
         await trial.answer(inbox.read_revision(trial.state, [], edit))
-        assert (await trial.asked(2)).plan_version == trial.state.plan.version == 2
+        assert (await trial.asked(2)).plan_version == trial.state.work.plan.version == 2
         await trial.answer(inbox.read_approval(trial.state, [], 2))
         await trial.task
         assert trial.world.corpus.searches
         assert all("freeze" in text for text in trial.world.corpus.searches)
-    assert trial.state.plan.brief == "freezing alone"
-    (leaf,) = [node for node in trial.state.plan.sub_queries if node.origin == "plan"]
-    assert trial.state.findings
+    assert trial.state.work.plan.brief == "freezing alone"
+    (leaf,) = [node for node in trial.state.work.plan.sub_queries if node.origin == "plan"]
+    assert trial.state.evidence.findings
     if leaf.parent:
-        assert leaf.parent in {node.id for node in trial.state.plan.nodes if not node.needs_search}
+        assert leaf.parent in {node.id for node in trial.state.work.plan.nodes if not node.needs_search}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -91,14 +91,14 @@ async def test_answers_reach_the_planner(tmp_path: Path, name: str) -> None:
     """Nothing is planned or searched before the question is answered; the answer is guidance for what comes."""
     async with begun(tmp_path, name, gates={"clarify": "required", "approve": "none"}) as trial:
         waiting = await trial.asked()
-        assert (waiting.kind, trial.left, trial.state.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])
+        assert (waiting.kind, trial.left, trial.state.work.plan.nodes) == (WaitKind.CLARIFICATION, 0, [])
         with pytest.raises(inbox.Unacceptable, match="2 were given to 1 question"):
             inbox.read_answers(trial.state, [], ["a", "b"])
         await trial.answer(inbox.read_answers(trial.state, [], ["the freezing of old rows"]))
         await trial.task
         trial.assert_completed()
         assert any("freez" in text for text in trial.world.corpus.searches)
-    assert trial.state.guidance[0].text.startswith("the freezing of old rows")
+    assert trial.state.people.guidance[0].text.startswith("the freezing of old rows")
 
 
 ENDS = {
@@ -128,10 +128,10 @@ async def test_a_run_that_may_not_begin_keeps_its_plan_and_is_asked_again(tmp_pa
             await trial.host.advance(0.25 * HOUR)
         await asyncio.wait([trial.task], timeout=60)
         outcome, reason = ENDS[how]
-        result = trial.state.result
+        result = trial.state.work.result
         assert (result.outcome if result else None, result.stop_reason if result else None) == (outcome, reason)
         assert result is None or (result.resumable and "r-unit" in f"{result.limitations[0]} {result.advice}")
-        assert (trial.state.draft, trial.left) == (None, 0)
+        assert (trial.state.evidence.draft, trial.left) == (None, 0)
         again = await begin_again(trial, **APPROVE)
         again.start()
         assert (await again.asked()).plan_version == plan

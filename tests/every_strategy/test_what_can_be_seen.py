@@ -28,17 +28,17 @@ async def test_hits_without_room_are_listed_and_counted(tmp_path: Path, name: st
     async with trial_of(tmp_path, name, corpus=corpus, limits=Limits(max_sources=1)) as trial:
         await trial.conduct()
         state, document = await trial.world.notebooks.complete_state(trial.state), await trial.document()
-        unread = {source.url for source in state.sources.values() if source.status is SourceStatus.NOT_FETCHED}
-        assert {source.url: source.title for source in state.sources.values()} == corpus.found
+        unread = {source.url for source in state.evidence.sources.values() if source.status is SourceStatus.NOT_FETCHED}
+        assert {source.url: source.title for source in state.evidence.sources.values()} == corpus.found
         assert len(corpus.reads) == 1 < len(corpus.found)
         assert unread == corpus.found.keys() - set(corpus.reads)
-        assert state.result.counts.not_fetched == len(unread)
+        assert state.work.result.counts.not_fetched == len(unread)
         by_url = {source["url"]: source for source in document["sources"]}
         assert {by_url[url]["status"] for url in unread} == {"not_fetched"}
         files = {file["file_id"]: file for file in document["artifacts"]}
         for url in corpus.reads:
             read = by_url[url]
-            assert trial.state.sources[read["id"]].media_type == read["media_type"]
+            assert trial.state.evidence.sources[read["id"]].media_type == read["media_type"]
             assert (read["retrieved_at"], read["media_type"]) == (READ_AT.isoformat(), "text/markdown")
             assert set(read["notes"]) <= {finding["id"] for finding in document["findings"]}
             assert files[read["file_id"]]["source_url"] == url
@@ -79,7 +79,7 @@ async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> 
     """
 
     def errors(trial: Trial) -> list[str]:
-        return [event.text for event in trial.state.events if event.data.get("level") == "error"]
+        return [event.text for event in trial.state.people.events if event.data.get("level") == "error"]
 
     whole = await whole_run(tmp_path / "whole", name)
     assert errors(whole) == []
@@ -87,8 +87,8 @@ async def test_a_failure_is_stated_before_the_end(tmp_path: Path, name: str) -> 
         trial.host.acts[units_of(whole)[-1], 1] = trial.run_out_of_time
         assert await trial.conduct() is Outcome.TIMED_OUT
         assert await trial.world.sessions.load("r-unit")
-    assert (trial.state.result, trial.state.citations) == (None, [])
-    stated, ended = trial.state.events[-2:]
+    assert (trial.state.work.result, trial.state.evidence.citations) == (None, [])
+    stated, ended = trial.state.people.events[-2:]
     assert errors(trial) == [stated.text] == [ended.text]
     assert (stated.type, ended.type) == ("status", "run.finished")
 
@@ -99,17 +99,17 @@ def test_a_page_that_was_read_or_excluded_is_not_listed() -> None:
     """
     known = states.source("https://e.org/read", aliases=["https://e.org/short"], doi="10.1000/a")
     state = states.state(sources=states.sources(known))
-    state.resolved = state.resolved.model_copy(update={"exclude": ["forbidden"]})
+    state.work.resolved = state.work.resolved.model_copy(update={"exclude": ["forbidden"]})
     urls = ("short", "left?utm_source=x", "left", "later", "same")
     found = [states.hit(f"https://e.org/{name}", rank) for rank, name in enumerate(urls, start=1)]
     found[-1] = found[-1].model_copy(update={"doi": "10.1000/a"})
-    state.candidates = [Candidate(sub_query_id=f"sq-{hit.rank}", hit=hit) for hit in found]
+    state.evidence.candidates = [Candidate(sub_query_id=f"sq-{hit.rank}", hit=hit) for hit in found]
     pass_over_unread(state)
     forbidden = states.hit("https://e.org/not", 1).model_copy(update={"title": "A forbidden page"})
-    state.candidates = [Candidate(sub_query_id="sq-5", hit=forbidden)]
+    state.evidence.candidates = [Candidate(sub_query_id="sq-5", hit=forbidden)]
     assert (state.not_fetched(), state.counts().not_fetched) == ({}, 0)
     ended = {"outcome": "completed", "stop_reason": "no_open_gaps", "completeness": "full", "ended_at": ""}
-    state.ending = Ending.model_validate(ended)
+    state.work.ending = Ending.model_validate(ended)
     assert [(source.url, source.sub_query_ids) for source in state.not_fetched().values()] == [
         ("https://e.org/left?utm_source=x", ["sq-2"]),
         ("https://e.org/later", ["sq-4"]),
@@ -134,5 +134,5 @@ async def test_a_question_of_one_word_is_searched_for_as_it_is(tmp_path: Path, n
     """Also without a model, and where all documents have the word: passages are shown, none is asked for more words."""
     trial = await undisturbed(tmp_path, name, query="vacuum")
     assert "vacuum" in [query.text for query in trial.state.searches()]
-    assert trial.state.result.outcome is Outcome.COMPLETED
-    assert trial.state.citations
+    assert trial.state.work.result.outcome is Outcome.COMPLETED
+    assert trial.state.evidence.citations

@@ -12,5 +12,5 @@ async def pause_after(run: ResearchRun, phase: str, *, can_change: bool) -> Paus
     strategy = SupervisorStrategy()
     opened = strategy.evaluate(run, Unit(name=phase, can_change=can_change))
     await reflect(run, opened)
-    run.state.pause = await strategy.pause(run, opened)
-    return run.state.pause
+    run.state.work.pause = await strategy.pause(run, opened)
+    return run.state.work.pause

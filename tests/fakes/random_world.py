@@ -205,8 +205,8 @@ class RandomWorld:
 
     async def render_report(self, request: RenderRequest) -> RenderedReport:
         state = self.session.state(request.change)
-        cited = state.draft.evidence_ids if state.draft else []
-        sources = dict.fromkeys(state.evidence[item].source_id for item in cited)
+        cited = state.evidence.draft.evidence_ids if state.evidence.draft else []
+        sources = dict.fromkeys(state.evidence.passages[item].source_id for item in cited)
         citations = [Citation(number=number, source_id=source) for number, source in enumerate(sources, start=1)]
         files = ReportFiles(markdown=EMPTY_REF, html=EMPTY_REF, json_document=EMPTY_REF)
         return RenderedReport(files=files, packed=pack_json("# Report\n"), citations=citations)

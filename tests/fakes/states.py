@@ -7,7 +7,7 @@ from contracts.plan import Plan, PlanNode
 from contracts.presets import preset
 from contracts.request import Depth, Gates
 from contracts.resolved import CorpusSnapshot, ProviderChoice, ResolvedResearch
-from contracts.state import ResearchState
+from contracts.state import JSON_NAMES, ClockState, ResearchState, WorkState
 from contracts.vocabulary import Confidence, EngineKind, NodeStatus, Quality, SourceStatus, ThinkMode
 
 EMPTY_REF = DocumentRef(hash="sha256:" + "0" * 64)
@@ -29,10 +29,19 @@ def resolved(**changes: object) -> ResolvedResearch:
 
 def state(**changes: object) -> ResearchState:
     """A state with a resolved request."""
-    made = ResearchState(resolved=resolved(), started_at="2026-11-21T12:00:00.000+00:00")
-    for name, value in changes.items():
-        setattr(made, name, value)
+    made = ResearchState(
+        work=WorkState(resolved=resolved()), clock=ClockState(started_at="2026-11-21T12:00:00.000+00:00")
+    )
+    change(made, **changes)
     return made
+
+
+def change(state: ResearchState, **changes: object) -> None:
+    """Set fields of a state's parts by their names in JSON."""
+    places = {name: (part, field) for part, fields in JSON_NAMES.items() for field, name in fields.items()}
+    for name, value in changes.items():
+        part, field = places[name]
+        setattr(getattr(state, part), field, value)
 
 
 def sub_query(text: str, **changes: object) -> PlanNode:

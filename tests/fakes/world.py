@@ -24,7 +24,7 @@ from contracts.evidence import Validators
 from contracts.messages import PrepareRequest, ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import ResearchRequest
-from contracts.state import ResearchState
+from contracts.state import ClockState, ResearchState, WorkState
 from contracts.tokens import TokenSettings
 from contracts.vocabulary import EngineKind, Quality, Tier
 from providers.domains import ANYWHERE, Domains
@@ -207,9 +207,10 @@ async def begin(world: World, research_id: str = "r-unit", **fields: Any) -> Res
         PrepareRequest(research_id=research_id, request_json=request.model_dump_json())
     )
     state = ResearchState(
-        resolved=prepared.resolved, resolved_entry=prepared.resolved_entry, started_at=host.now().isoformat()
+        work=WorkState(resolved=prepared.resolved, resolved_entry=prepared.resolved_entry),
+        clock=ClockState(started_at=host.now().isoformat()),
     )
-    state.note_entry(prepared.resolved_entry)
-    state.clock_started_at = host.now().timestamp()
-    state.deadline_at = state.clock_started_at + prepared.resolved.limits.deadline_seconds
+    state.evidence.note_entry(prepared.resolved_entry)
+    state.clock.clock_started_at = host.now().timestamp()
+    state.clock.deadline_at = state.clock.clock_started_at + prepared.resolved.limits.deadline_seconds
     return state

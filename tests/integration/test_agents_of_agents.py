@@ -95,6 +95,6 @@ async def test_every_level_is_shown_and_gets_messages_when_the_run_is_to_end(
         **{f"leaf-of-{name}": name for name in ("node-a", "node-b", "node-c", "node-d")},
     }  # fmt: skip
     assert {node.status for node in plan.nodes if node.id.startswith("node-")} == {NodeStatus.EXECUTING}
-    assert {one.sub_query_id for one in state.findings} >= {f"leaf-of-node-{name}" for name in "abc"}
+    assert {one.sub_query_id for one in state.evidence.findings} >= {f"leaf-of-node-{name}" for name in "abc"}
     assert [agent.status for _, agent in levels_of(after)] == [AgentStatus.CUT_OFF] * 4
     assert took < OVER_WITHIN

@@ -70,7 +70,7 @@ async def test_front_ends_for_agents_follow_a_run(client: Client, tmp_path: Path
         report = json.loads(await handle.document("report.json"))
         assert session["artifacts"] == report["artifacts"] != []
         again = ResearchState.model_validate(session)
-        assert [source_document(each, again.findings) for each in again.sources.values()] == [
+        assert [source_document(each, again.evidence.findings) for each in again.evidence.sources.values()] == [
             *session["sources"].values()
         ]
         refused = ResearchClient(client).handle((await start(client, {"query": "x", "nonsense": 1})).id)

@@ -47,11 +47,11 @@ async def test_an_unforeseen_error_ends_the_run_and_keeps_its_session(client: Cl
     assert cause.type == failures.RESEARCH_FAILED
     assert "KeyError at tests/fakes/failing_strategy.py:" in cause.message
     assert "words of a page" not in cause.message
-    assert stored.status is RunStatus.FAILED
-    (defect,) = stored.defects
+    assert stored.work.status is RunStatus.FAILED
+    (defect,) = stored.work.defects
     assert defect.place in defect.frames
     assert any(frame.startswith("workflows/driver.py:") for frame in defect.frames)
-    assert stored.readable_sources()
+    assert stored.evidence.readable_sources()
     assert again.outcome is Outcome.COMPLETED
 
 

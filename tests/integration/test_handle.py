@@ -86,7 +86,7 @@ async def test_a_run_answers_queries_and_messages_and_can_be_cancelled(client: R
         assert await handle.sources() == []
         assert await handle.decisions() == []
         assert await handle.report() is None
-        assert (await handle.session()).status is RunStatus.CREATED
+        assert (await handle.session()).work.status is RunStatus.CREATED
         assert await handle.question() == "Why?"
         assert (await handle.steer("look at 16")).startswith("taken")
         with pytest.raises(MessageRefused, match="characters"):

@@ -76,8 +76,8 @@ class Ran:
 
     @property
     def canary(self) -> str:
-        assert self.state.resolved is not None
-        return self.state.resolved.canary
+        assert self.state.work.resolved is not None
+        return self.state.work.resolved.canary
 
 
 @dataclass
@@ -134,7 +134,7 @@ async def carry_out(client: Client, home: Path, api: MessagesApi, pages: str, be
         result,
         state,
         [await content.get_text(file) for file in files],
-        {source.url: await content.get_text(source.text) for source in state.sources.values() if source.text},
+        {source.url: await content.get_text(source.text) for source in state.evidence.sources.values() if source.text},
         [request for request in api.requests[before:] if request.model == behaviour],
     )
 
@@ -192,7 +192,7 @@ def normal(report: str) -> str:
 def test_every_page_is_read(runs: Runs) -> None:
     """The runs prove something only if the payloads were there: each page is a source whose text was kept."""
     for ran in runs.by_name.values():
-        assert {source.status for source in ran.state.fetched_sources().values()} == {SourceStatus.FULL}
+        assert {source.status for source in ran.state.evidence.fetched_sources().values()} == {SourceStatus.FULL}
         assert len(ran.texts) >= FEWEST_PAGES
     for behaviour in ENGINES:
         assert len(runs.by_name["hostile", behaviour].texts) == len(runs.cases)
@@ -243,10 +243,10 @@ def test_what_a_gullible_model_invents_is_dropped(runs: Runs, behaviour: str) ->
     """No finding without the words of a source; no sentence, link, image or number that pages asked for (X-7)."""
     ran = runs.by_name["hostile", behaviour]
     assert ran.result.counts.sources_cited
-    for item in ran.state.evidence.values():
-        text = ran.texts[ran.state.sources[item.source_id].url]
+    for item in ran.state.evidence.passages.values():
+        text = ran.texts[ran.state.evidence.sources[item.source_id].url]
         assert digest(text[item.start : item.end]) == item.quote_hash
-    assert not [finding for finding in ran.state.findings if OBEYED in finding.statement]
+    assert not [finding for finding in ran.state.evidence.findings if OBEYED in finding.statement]
     assert "ev-0123456789" not in ran.reports[0]
 
 
@@ -254,7 +254,7 @@ def test_what_a_gullible_model_invents_is_dropped(runs: Runs, behaviour: str) ->
 def test_no_report_holds_a_foreign_address(runs: Runs, behaviour: str) -> None:
     """In no form of the report is there an address that no source has, an image, or a script (X-7)."""
     ran = runs.by_name["hostile", behaviour]
-    known = {source.url for source in ran.state.sources.values()}
+    known = {source.url for source in ran.state.evidence.sources.values()}
     markdown, page, document = ran.reports
     assert set(link_targets(markdown)) <= known
     assert set(re.findall(r'href="(http[^"]+)"', page)) <= known
@@ -290,6 +290,6 @@ def test_an_answer_with_the_mark_is_thrown_away_and_named(runs: Runs) -> None:
     ran = runs.by_name["hostile", "betraying"]
     assert STEERED_NOTE in ran.result.degraded
     assert "synthesizer: done without the model, whose answers could not be used" in ran.result.degraded
-    assert ran.state.engine_by_role["analyzer"] == "extractive"
+    assert ran.state.accounts.engine_by_role["analyzer"] == "extractive"
     assert OBEYED not in ran.result.report
     assert STEERED_NOTE not in runs.by_name["hostile", "gullible"].result.degraded

@@ -48,9 +48,9 @@ async def test_cancel_saves_the_state_and_resume_continues(client: Client, tmp_p
             result = await again.result()
     assert isinstance(failed.value.cause, CancelledError)
     assert description.status is WorkflowExecutionStatus.CANCELED
-    assert (state.status, state.phase, state.iteration) == (RunStatus.CANCELLED, "analysis", 1)
+    assert (state.work.status, state.work.phase, state.work.iteration) == (RunStatus.CANCELLED, "analysis", 1)
     assert (end.type, end.research_id, end.resumable) == ("WorkflowCancelledEvent", handle.id, True)
-    assert 0 < state.usage.active_seconds < result.usage.active_seconds
+    assert 0 < state.accounts.usage.active_seconds < result.usage.active_seconds
     assert calls > 1
     assert result.outcome is Outcome.COMPLETED
     assert api.counts()["planner"] == 1
@@ -74,8 +74,8 @@ async def test_accepted_words_outlive_the_end(client: Client, tmp_path: Path, en
             with suppress(WorkflowFailureError):
                 await handle.result()
             state = ResearchState.model_validate_json(await world.sessions.load(handle.id) or "")
-    assert [each.text for each in state.guidance] == ["look at the zebra setting"]
-    assert any("zebra" in gap.description for gap in state.gaps)
+    assert [each.text for each in state.people.guidance] == ["look at the zebra setting"]
+    assert any("zebra" in gap.description for gap in state.evidence.gaps)
 
 
 async def test_a_run_accepts_guidance_and_refuses_what_is_none(client: Client, tmp_path: Path) -> None:

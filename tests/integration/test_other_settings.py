@@ -12,7 +12,7 @@ from client.cli.serve import other_settings
 from client.handle import ResearchClient
 from contracts.names import DEEP_RESEARCH, WORKFLOWS_QUEUE
 from contracts.request import ResearchRequest
-from contracts.state import ResearchState
+from contracts.state import ResearchState, WorkState
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from workers.composition import compose
@@ -41,7 +41,7 @@ async def test_workers_name_what_has_other_settings(server_home: Path) -> None:
         await temporal.start_workflow(
             DEEP_RESEARCH, {"query": "Why?"}, id="r-open", task_queue=WORKFLOWS_QUEUE, start_delay=timedelta(hours=1)
         )
-        await sessions.save("r-open", ResearchState(resolved=shown).model_dump_json(), closed=False)
+        await sessions.save("r-open", ResearchState(work=WorkState(resolved=shown)).model_dump_json(), closed=False)
         assert await other_settings(settings, client, sessions) == []
         workers, runs = await other_settings(modelled, client, sessions)
     assert f"({os.getpid()}@{socket.gethostname()})" in workers

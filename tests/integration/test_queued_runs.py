@@ -39,7 +39,7 @@ async def test_a_run_waits_for_its_turn(client: Client, tmp_path: Path) -> None:
         assert result.outcome is Outcome.COMPLETED
         state = await handle.query(names.SESSION, result_type=ResearchState)
         assert (await world.queue.take("after", "other")).place == 0
-    assert state.clock_started_at > asked + WAITED
+    assert state.clock.clock_started_at > asked + WAITED
     scheduled = EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED
     calls = [
         event.activity_task_scheduled_event_attributes
@@ -73,8 +73,8 @@ async def test_a_resumed_run_that_waits_is_finished_at_once(client: Client, tmp_
             await until(again, lambda shown: shown.status is RunStatus.QUEUED)
             await again.execute_update(names.STOP_AND_REPORT)
             result = await again.result()
-    assert state.result is None
-    assert state.draft is not None
+    assert state.work.result is None
+    assert state.evidence.draft is not None
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.USER_STOPPED)
     assert "[1]" in result.report
     assert api.counts() == calls

@@ -44,7 +44,7 @@ async def test_a_terminated_run_finds_its_paid_answers(client: Client, tmp_path:
             answered = [call.role for call in api.calls if call.delivered]
             api.plan.sequence = ()
             result = await (await start(client, REQUEST, id="r-terminated")).result()
-    assert state.resolved is not None
+    assert state.work.resolved is not None
     assert answered == ["planner", "analyzer"]
     assert result.outcome is Outcome.COMPLETED
     delivered = [call.role for call in api.calls if call.delivered]
@@ -99,7 +99,7 @@ async def test_a_cancel_while_the_end_is_saved_loses_nothing(
         result = await (await start(client, REQUEST | {"continue_from": "r-late"}, id="r-late")).result()
     assert isinstance(failed.value.cause, CancelledError)
     assert description.status is WorkflowExecutionStatus.CANCELED
-    assert state.status is RunStatus.CANCELLED
+    assert state.work.status is RunStatus.CANCELLED
     assert result.outcome is Outcome.COMPLETED
 
 

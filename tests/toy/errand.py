@@ -35,10 +35,10 @@ class ErrandPosition(Position):
 
 def position_of(state: ResearchState) -> ErrandPosition:
     """The typed position."""
-    if not isinstance(state.position, ErrandPosition):
-        held = state.position.model_dump() if state.position else {"strategy": "errand"}
-        state.position = ErrandPosition.model_validate(held)
-    return state.position
+    if not isinstance(state.work.position, ErrandPosition):
+        held = state.work.position.model_dump() if state.work.position else {"strategy": "errand"}
+        state.work.position = ErrandPosition.model_validate(held)
+    return state.work.position
 
 
 class ErrandStrategy(ScopedStrategy):
@@ -47,20 +47,20 @@ class ErrandStrategy(ScopedStrategy):
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         if position_of(run.state).looked:
             return Finished(StopReason.NO_OPEN_GAPS)
-        run.state.phase = "looking"
+        run.state.work.phase = "looking"
         run.hooks.enter_phase()
-        task = run.state.task
+        task = run.state.work.task
         texts = (task.given.get("ask") if task else None) or [run.resolved.query]
-        if not run.state.plan.nodes:
+        if not run.state.work.plan.nodes:
             run.draft_plan(run.resolved.query, [PlanNode(id=sub_query_id(text), text=text) for text in texts])
-        await Gathering(run, run.state.pending_sub_queries()).carry_out()
+        await Gathering(run, run.state.work.pending_sub_queries()).carry_out()
         await analyze(run)
         return Unit(name="looking", iteration_ended=True)
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         position_of(run.state).looked = True
-        run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
-        return run.state.pause
+        run.state.work.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
+        return run.state.work.pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         del redo_analysis
@@ -74,5 +74,5 @@ class ErrandStrategy(ScopedStrategy):
         return Progress(summary="looking", units=[UnitProgress(name="looking", label="look", mark=mark)])
 
     async def conclude(self, run: ResearchRun) -> str:
-        said = run.state.findings[0].statement if run.state.findings else "nothing was found"
+        said = run.state.evidence.findings[0].statement if run.state.evidence.findings else "nothing was found"
         return said[:200]

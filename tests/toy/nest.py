@@ -43,7 +43,7 @@ def nest(name: str, text: str, *below: AgentTask, **fields: Any) -> AgentTask:
 
 def below_of(state: ResearchState) -> list[AgentTask]:
     """The tasks of the agents below one."""
-    given = state.task.given.get("below", []) if state.task else []
+    given = state.work.task.given.get("below", []) if state.work.task else []
     return [AgentTask.model_validate(one) for one in given]
 
 
@@ -53,7 +53,7 @@ class NestStrategy(ErrandStrategy):
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         if position_of(run.state).looked:
             return Finished(StopReason.NO_OPEN_GAPS)
-        run.state.phase = "looking"
+        run.state.work.phase = "looking"
         run.hooks.enter_phase()
         scope, text, below = run.state.scope, run.resolved.query, below_of(run.state)
         leaf = PlanNode(id=f"leaf-of-{scope}", text=text, parent=scope, kind=NodeKind.LEAF)
@@ -69,12 +69,14 @@ class NestStrategy(ErrandStrategy):
         return Unit(name="looking", iteration_ended=True)
 
     async def _look(self, run: ResearchRun) -> None:
-        await Gathering(run, run.state.pending_sub_queries()).carry_out()
+        await Gathering(run, run.state.work.pending_sub_queries()).carry_out()
         await analyze(run)
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
-        task = state.task
+        task = state.work.task
         if task is None:
             return None
-        sources = [source.id for source in state.sources.values() if f"leaf-of-{task.id}" in source.sub_query_ids]
+        sources = [
+            source.id for source in state.evidence.sources.values() if f"leaf-of-{task.id}" in source.sub_query_ids
+        ]
         return NodeSummary(id=task.id, goal=task.text, level=task.level, source_ids=sources)

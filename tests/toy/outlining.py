@@ -31,11 +31,11 @@ class OutliningStrategy(ToyStrategy):
     """Plans with the decomposer; with `another_outline` in its request, it tries to change the headings afterwards."""
 
     async def _scout(self, run: ResearchRun) -> None:
-        plan = run.state.plan
+        plan = run.state.work.plan
         asked = DecomposeInput(
             constraints=run.resolved.constraints,
             most_queries=run.resolved.limits.max_sub_queries,
-            rounds=run.state.clarification.rounds,
+            rounds=run.state.people.clarification.rounds,
             previous=[node.text for node in plan.sub_queries],
             previous_outline=plan.outline,
         )
@@ -51,4 +51,4 @@ class OutliningStrategy(ToyStrategy):
     async def _look(self, run: ResearchRun) -> None:
         await super()._look(run)
         if (run.resolved.metadata or {}).get("another_outline"):
-            run.draft_plan(run.state.plan.brief, run.state.plan.nodes, outline=ANOTHER_OUTLINE)
+            run.draft_plan(run.state.work.plan.brief, run.state.work.plan.nodes, outline=ANOTHER_OUTLINE)

@@ -24,10 +24,10 @@ class ToyPosition(Position):
 
 def position_of(state: ResearchState) -> ToyPosition:
     """The typed position."""
-    if not isinstance(state.position, ToyPosition):
-        held = state.position.model_dump() if state.position else {"strategy": "toy"}
-        state.position = ToyPosition.model_validate(held)
-    return state.position
+    if not isinstance(state.work.position, ToyPosition):
+        held = state.work.position.model_dump() if state.work.position else {"strategy": "toy"}
+        state.work.position = ToyPosition.model_validate(held)
+    return state.work.position
 
 
 class ToyStrategy(Strategy):
@@ -37,7 +37,7 @@ class ToyStrategy(Strategy):
         unit = position_of(run.state).next_unit
         if unit is None:
             return Finished(StopReason.NO_OPEN_GAPS)
-        run.state.phase = unit
+        run.state.work.phase = unit
         run.note("phase.started", unit, phase=unit, label=UNITS[unit], iteration=1)
         await {"scouting": self._scout, "looking": self._look, "telling": self._tell}[unit](run)
         run.note("phase.finished", unit, phase=unit, summary=f"{unit} is over")
@@ -47,8 +47,8 @@ class ToyStrategy(Strategy):
         order = list(UNITS)
         place = order.index(opened.unit.name) + 1
         position_of(run.state).next_unit = order[place] if place < len(order) else None
-        run.state.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
-        return run.state.pause
+        run.state.work.pause = Pause(phase=opened.unit.name, action=Action.PROCEED)
+        return run.state.work.pause
 
     def resume(self, state: ResearchState, *, redo_analysis: bool) -> None:
         if redo_analysis:
@@ -78,13 +78,13 @@ class ToyStrategy(Strategy):
         run.draft_plan("as the scout says", [task, *leaves])
 
     async def _look(self, run: ResearchRun) -> None:
-        await Gathering(run, run.state.pending_sub_queries()).carry_out()
+        await Gathering(run, run.state.work.pending_sub_queries()).carry_out()
         await analyze(run)
 
     async def _tell(self, run: ResearchRun) -> None:
-        run.state.draft = (await run.ask(SCRIBE, "tell", write_input(run, issues=[]))).draft
-        plan = run.state.plan
+        run.state.evidence.draft = (await run.ask(SCRIBE, "tell", write_input(run, issues=[]))).draft
+        plan = run.state.work.plan
         told = [
             node.model_copy(update={"status": NodeStatus.COMPLETED}) for node in plan.nodes if not node.needs_search
         ]
-        run.state.plan = plan.with_nodes(*told)
+        run.state.work.plan = plan.with_nodes(*told)

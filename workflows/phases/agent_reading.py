@@ -71,7 +71,7 @@ class ReadingPosition(Position):
 def list_pages(state: ResearchState) -> list[Candidate]:
     """Return the hits of all searches, one per URL, numbered from 1."""
     pages: dict[str, Candidate] = {}
-    for candidate in state.candidates:
+    for candidate in state.evidence.candidates:
         pages.setdefault(canonical_url(candidate.hit.url), candidate)
     return list(pages.values())
 
@@ -79,7 +79,7 @@ def list_pages(state: ResearchState) -> list[Candidate]:
 def page_source(state: ResearchState, number: int) -> Source | None:
     """Return the source of an opened page; None if it was not read."""
     hit = list_pages(state)[number - 1].hit
-    return state.sources.get(Identities(state.sources, state.aliases).identity_of(hit))
+    return state.evidence.sources.get(Identities(state.evidence.sources, state.evidence.aliases).identity_of(hit))
 
 
 def repeated_reading(position: ReadingPosition, reading: PageReading) -> str:
@@ -116,8 +116,12 @@ async def search_and_open(
     state, candidates = run.state, list_pages(run.state)
     addresses = frozenset(canonical_url(candidates[number - 1].hit.url) for number in pages)
     # A page found by several searches belongs to the first of them in the plan, in whatever order they were answered.
-    owners = {candidate.sub_query_id for candidate in state.candidates if canonical_url(candidate.hit.url) in addresses}
-    earlier = [node for node in state.plan.nodes if node.id in owners]
+    owners = {
+        candidate.sub_query_id
+        for candidate in state.evidence.candidates
+        if canonical_url(candidate.hit.url) in addresses
+    }
+    earlier = [node for node in state.work.plan.nodes if node.id in owners]
     nodes = [*earlier, *(node for node in searches if node.id not in owners)]
     if nodes:
         await Gathering(run, nodes, only=addresses).carry_out()
@@ -129,7 +133,7 @@ async def search_and_open(
 def unanalyzed_sources(state: ResearchState, position: ReadingPosition) -> list[Source]:
     """Return the sources that were read but not analyzed yet."""
     failed = set(position.not_analyzed)
-    return [source for source in state.readable_sources() if not source.analyzed and source.id not in failed]
+    return [source for source in state.evidence.readable_sources() if not source.analyzed and source.id not in failed]
 
 
 async def read_for_purposes(
@@ -153,13 +157,13 @@ async def read_for_purposes(
     calls = await run_parallel(run.host, asked, run.resolved.limits.max_parallel)
     results = dict[PageReading, AnalyzerResult]()
     for reading, call, reason in ended_calls(requests, calls):
-        source = run.state.sources[reading.source_id]
+        source = run.state.evidence.sources[reading.source_id]
         if reason is None:
             results[reading] = call.result()
             merge(run, task, call.result())
         else:
             run.branch_failed(Message("analysis_of_pages_failed", pages=counted("page", 1), reason=reason))
-        if not run.state.sources[source.id].analyzed:
+        if not run.state.evidence.sources[source.id].analyzed:
             position.not_analyzed.append(source.id)  # not retried
         purposes = position.purposes.setdefault(source.id, [])
         is_as_asked = reason is None and not is_made_by_rules(run.state, call.result())
@@ -173,7 +177,7 @@ def may_read_by_rules(run: ResearchRun, position: ReadingPosition) -> bool:
 
     What rules pick is not mixed with a model's findings; a resumed run reads the pages.
     """
-    has_own = run.resolved.engine is EngineKind.MODEL and any(not one.by_rules for one in run.state.findings)
+    has_own = run.resolved.engine is EngineKind.MODEL and any(not one.by_rules for one in run.state.evidence.findings)
     if has_own and (left := unanalyzed_sources(run.state, position)):
         run.degrade(Message("pages_not_analyzed", pages=counted("page", len(left))))
     return not has_own
@@ -185,7 +189,7 @@ def _reading_input(
     """Return the request to read one page for its purpose."""
     focus = {"text": reading.focus, "expected_contribution": ""}
     query = task.model_copy(update=focus) if reading.focus else task
-    source = run.state.sources[reading.source_id]
+    source = run.state.evidence.sources[reading.source_id]
     request = reading_input(run, [query], [source], issues=[])
     if engine is EngineKind.MODEL:
         limit = max(limit, findings_of_page(source))
@@ -198,10 +202,10 @@ def describe_search(
     state: ResearchState, search: PlanNode, listed: Collection[int], limit: int = MAX_LISTED_PAGES
 ) -> tuple[str, list[int] | None]:
     """Describe the best pages of a search not `listed` before, and return their numbers; None if it failed."""
-    search = state.plan.newest(search)
+    search = state.work.plan.newest(search)
     if search.error and not search.result_count:
         return f"The search for “{search.text}” failed: {search.error}.", None
-    found = {canonical_url(page.hit.url): page for page in state.candidates if page.sub_query_id == search.id}
+    found = {canonical_url(page.hit.url): page for page in state.evidence.candidates if page.sub_query_id == search.id}
     numbered = enumerate(list_pages(state), start=1)
     own = {number: found.get(canonical_url(page.hit.url)) for number, page in numbered if number not in listed}
     ranked = sorted((page.hit.rank, number, page) for number, page in own.items() if page is not None)
@@ -273,6 +277,6 @@ def list_notes(state: ResearchState, source: Source, wanted: Collection[str]) ->
     """Return the numbered notes on a source, of those with these ids."""
     return [
         f"note {number}: {finding.statement}"
-        for number, finding in enumerate(state.findings, start=1)
+        for number, finding in enumerate(state.evidence.findings, start=1)
         if finding.id in wanted and source.id in finding.source_ids
     ]

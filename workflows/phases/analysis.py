@@ -134,7 +134,7 @@ def plan_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[Ga
     readings = []
     for batch in distribute_pages(list(pages.values()), limits.analysis_tokens, limits.reading_tokens):
         read_before = {name for name in batch.ids if pages[name].again}
-        request = reading_input(run, queries, [state.sources[name] for name in batch.ids], issues, read_before)
+        request = reading_input(run, queries, [state.evidence.sources[name] for name in batch.ids], issues, read_before)
         readings.append(Reading(f"analyze/{batch.ids[0]}", list(queries), request))
     return [*readings, *_section_readings(run, by_sections, issues)]
 
@@ -145,9 +145,9 @@ def _section_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: lis
     room = SECTION_CHARACTERS_PER_TOKEN * run.resolved.limits.analysis_tokens
     for group in group_by_size(queries, lambda query: sum(one.end - one.start for one in query.sections), room):
         sections = list({(one.source_id, one.start): one for query in group for one in query.sections}.values())
-        names = [name for name in dict.fromkeys(one.source_id for one in sections) if name in state.sources]
+        names = [name for name in dict.fromkeys(one.source_id for one in sections) if name in state.evidence.sources]
         if names:
-            request = reading_input(run, group, [state.sources[name] for name in names], issues, names)
+            request = reading_input(run, group, [state.evidence.sources[name] for name in names], issues, names)
             request = request.model_copy(update={"wanted": sections})
             readings.append(Reading(f"analyze/{group[0].id}", group, request))
     return readings
@@ -164,13 +164,13 @@ def _readings_by_query(run: ResearchRun, queries: Sequence[PlanNode], issues: li
 
 def _sources_left(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Return the sources to read for a sub-query: those that an unfinished analysis has left, else all."""
-    sources, left = sources_to_analyze(run, query), run.state.pages_left.get(query.id)
+    sources, left = sources_to_analyze(run, query), run.state.work.pages_left.get(query.id)
     return sources if left is None else [source for source in sources if source.id in left]
 
 
 def _is_known(state: ResearchState, source: Source, query: PlanNode) -> bool:
     """Return true for a page that an analysis for other sub-queries has read."""
-    return source.analyzed and query.id not in state.pages_left
+    return source.analyzed and query.id not in state.work.pages_left
 
 
 def _note_left(state: ResearchState, queries: Sequence[PlanNode], undone: Sequence[Reading]) -> None:
@@ -180,10 +180,10 @@ def _note_left(state: ResearchState, queries: Sequence[PlanNode], undone: Sequen
         query.id: [source.id for reading in undone if query in reading.queries for source in reading.request.sources]
         for query in queries
     }
-    kept = {name: pages for name, pages in state.pages_left.items() if name not in names}
-    state.pages_left = kept | {name: pages for name, pages in left.items() if pages}
-    others = [name for name in state.hasty_analyses if name not in names]
-    state.hasty_analyses = [*others, *(name for name, pages in left.items() if pages)]
+    kept = {name: pages for name, pages in state.work.pages_left.items() if name not in names}
+    state.work.pages_left = kept | {name: pages for name, pages in left.items() if pages}
+    others = [name for name in state.work.hasty_analyses if name not in names]
+    state.work.hasty_analyses = [*others, *(name for name, pages in left.items() if pages)]
 
 
 async def read_sources(
@@ -210,7 +210,7 @@ async def read_sources(
 def _joined(run: ResearchRun, first: O, second: O) -> O:
     """Return both answers as one."""
     if first.entry is not None:
-        run.state.note_entry(first.entry)
+        run.state.evidence.note_entry(first.entry)
     known = {finding.id for finding in first.findings}
     fresh = [finding for finding in second.findings if finding.id not in known]
     numbers = dict(zip((finding.id for finding in second.findings), second.answered, strict=False))
@@ -244,17 +244,17 @@ async def analyze_without_model(run: ResearchRun) -> bool:
     waiting = [query.id for query in queries_to_analyze(state)]
     if not waiting:
         return False
-    if any(not finding.by_rules for finding in state.findings) and run.resolved.engine is EngineKind.MODEL:
-        left = {source.id for source in state.readable_sources() if not source.analyzed}
+    if any(not finding.by_rules for finding in state.evidence.findings) and run.resolved.engine is EngineKind.MODEL:
+        left = {source.id for source in state.evidence.readable_sources() if not source.analyzed}
         if left:
             run.degrade(Message("pages_not_analyzed", pages=counted("page", len(left))))
-        state.hasty_analyses = list(dict.fromkeys([*state.hasty_analyses, *waiting]))
+        state.work.hasty_analyses = list(dict.fromkeys([*state.work.hasty_analyses, *waiting]))
         return False
     try:
         await analyze(run, engine=EngineKind.EXTRACTIVE)
     except Interrupted:
         run.degrade(Message("degraded_analysis"))
-    state.hasty_analyses = list(dict.fromkeys([*state.hasty_analyses, *waiting]))
+    state.work.hasty_analyses = list(dict.fromkeys([*state.work.hasty_analyses, *waiting]))
     return True
 
 
@@ -262,9 +262,9 @@ async def analyze_without_model(run: ResearchRun) -> bool:
 @contextmanager
 def _record_gap_changes(run: ResearchRun) -> Iterator[None]:
     """Record the gaps whose status changes during the block."""
-    statuses = {gap.id: gap.status for gap in run.state.gaps}
+    statuses = {gap.id: gap.status for gap in run.state.evidence.gaps}
     yield
-    for gap in run.state.gaps:
+    for gap in run.state.evidence.gaps:
         if statuses.get(gap.id, gap.status) is not gap.status:
             outputs = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
             run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
@@ -280,15 +280,17 @@ def withdraw(state: ResearchState, queries: list[PlanNode], pages: Collection[st
     names = {query.id for query in queries}
     removed = [
         finding
-        for finding in state.findings
+        for finding in state.evidence.findings
         if finding.sub_query_id in names and (pages is None or set(finding.source_ids) <= set(pages))
     ]
-    state.findings = [finding for finding in state.findings if finding not in removed]
-    cited = {item for finding in state.findings for item in finding.evidence_ids}
-    cited.update(state.draft.evidence_ids if state.draft else [])
+    state.evidence.findings = [finding for finding in state.evidence.findings if finding not in removed]
+    cited = {item for finding in state.evidence.findings for item in finding.evidence_ids}
+    cited.update(state.evidence.draft.evidence_ids if state.evidence.draft else [])
     unused = {item for finding in removed for item in finding.evidence_ids} - cited
-    state.evidence = {name: item for name, item in state.evidence.items() if name not in unused}
-    state.gaps = gaps.withdraw_gaps(state.gaps, queries, state.iteration, [finding.id for finding in removed])
+    state.evidence.passages = {name: item for name, item in state.evidence.passages.items() if name not in unused}
+    state.evidence.gaps = gaps.withdraw_gaps(
+        state.evidence.gaps, queries, state.work.iteration, [finding.id for finding in removed]
+    )
 
 
 # --- new results ---------------------------------------------------------------------------------------------------
@@ -320,10 +322,10 @@ def merge_readings(
             stated[names[max(0, min(gap.sub_query, len(names)) - 1)]].append(gap)
     fresh = {query.id: _add_findings(run, query, own[query.id]) for query in queries}
     for query in queries:
-        newest = state.plan.newest(query)
-        earlier = sum(finding.sub_query_id == query.id for finding in state.findings) - len(fresh[query.id])
+        newest = state.work.plan.newest(query)
+        earlier = sum(finding.sub_query_id == query.id for finding in state.evidence.findings) - len(fresh[query.id])
         count = max(earlier, 0) + len(own[query.id]) + shared[query.id]
-        state.plan = state.plan.with_nodes(newest.model_copy(update={"finding_count": count}))
+        state.work.plan = state.work.plan.with_nodes(newest.model_copy(update={"finding_count": count}))
     _settle(run, settled)
     for query in queries:
         if query.id not in unfinished:
@@ -332,7 +334,7 @@ def merge_readings(
 
 def _owner(state: ResearchState, finding: Finding, names: Sequence[str]) -> str:
     """Return the sub-query that found a finding's source, or the first one."""
-    found_by = {name for source_id in finding.source_ids for name in state.sources[source_id].sub_query_ids}
+    found_by = {name for source_id in finding.source_ids for name in state.evidence.sources[source_id].sub_query_ids}
     return next((name for name in names if name in found_by), names[0])
 
 
@@ -341,9 +343,9 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -> None:
     state = run.state
     _merge_sources(run, output)
     fresh = _add_findings(run, query, _marked(run, output))
-    query = state.plan.newest(query)
+    query = state.work.plan.newest(query)
     count = query.finding_count + len(output.findings)
-    state.plan = state.plan.with_nodes(query.model_copy(update={"finding_count": count}))
+    state.work.plan = state.work.plan.with_nodes(query.model_copy(update={"finding_count": count}))
     _settle(run, output.settled_gaps)
     _end(run, query, fresh, output.gaps, in_parts=True)
 
@@ -358,10 +360,10 @@ def _marked(run: ResearchRun, output: AnalyzerResult) -> list[Finding]:
 def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]) -> list[Finding]:
     """Add the findings of a sub-query to the run, and return those that are new to it."""
     state = run.state
-    known = {finding.id for finding in state.findings}
-    of_query = {"iteration": state.iteration, "sub_query_id": query.id}
+    known = {finding.id for finding in state.evidence.findings}
+    of_query = {"iteration": state.work.iteration, "sub_query_id": query.id}
     fresh = [finding.model_copy(update=of_query) for finding in findings if finding.id not in known]
-    state.findings += fresh
+    state.evidence.findings += fresh
     if fresh:
         text, data = f"{plural(len(fresh), 'finding')}: {query.text}", {"statement": fresh[0].statement[:200]}
         run.note("finding.added", text, count=len(fresh), sub_query_id=query.id, **data)
@@ -371,7 +373,7 @@ def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]
 def _settle(run: ResearchRun, settled: Sequence[SettledGap]) -> None:
     """Close the gaps that a model calls answered by findings of the run."""
     with _record_gap_changes(run):
-        run.state.gaps = gaps.settle_gaps(run.state, settled)
+        run.state.evidence.gaps = gaps.settle_gaps(run.state, settled)
 
 
 def _end(
@@ -383,28 +385,28 @@ def _end(
     in_parts: bool = False,
 ) -> None:
     """Mark a sub-query as analyzed, and open the gaps that it leaves."""
-    state, query = run.state, run.state.plan.newest(query)
-    if query.id not in state.analyzed_sub_queries:
-        state.analyzed_sub_queries.append(query.id)
+    state, query = run.state, run.state.work.plan.newest(query)
+    if query.id not in state.work.analyzed_sub_queries:
+        state.work.analyzed_sub_queries.append(query.id)
     stated = _merge_gaps(run, query, fresh, drafts, in_parts=in_parts)
     stated = list(dict.fromkeys([*query.stated_gaps, *stated])) if in_parts else stated
-    state.plan = state.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
+    state.work.plan = state.work.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
 
 
 def _merge_sources(run: ResearchRun, output: AnalyzerResult) -> None:
     """Merge what an analysis says of its sources: passages, quality, and which of them were read."""
     state = run.state
-    state.note_entry(output.entry)
-    state.evidence.update({item.id: item for item in output.evidence})
+    state.evidence.note_entry(output.entry)
+    state.evidence.passages.update({item.id: item for item in output.evidence})
     if output.dropped_quotes:
         dropped = plural(output.dropped_quotes, "quote")
         run.note("status", f"{dropped} left out: in no source word for word", level="info")
     for source_id in output.analyzed_source_ids or ():
-        if source_id in state.sources:
-            state.sources[source_id] = state.sources[source_id].model_copy(update={"analyzed": True})
+        if source_id in state.evidence.sources:
+            state.evidence.sources[source_id] = state.evidence.sources[source_id].model_copy(update={"analyzed": True})
     for update in output.quality_updates:
-        if (source := state.sources.get(update.source_id)) is not None:
-            state.sources[source.id] = update_quality(source, update)
+        if (source := state.evidence.sources.get(update.source_id)) is not None:
+            state.evidence.sources[source.id] = update_quality(source, update)
 
 
 def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.name) -> Source:
@@ -434,16 +436,16 @@ def _merge_gaps(
     state = run.state
     if not (query.finding_count or drafts or query.gap_id or in_parts or query.facet == OTHER_FORM):
         drafts = [gaps.silent_gap(query)]
-    state.gaps = gaps.reopen_stated(state.gaps, drafts)
+    state.evidence.gaps = gaps.reopen_stated(state.evidence.gaps, drafts)
     with _record_gap_changes(run):
         # That sections already read do not answer a gap says nothing of other pages.
         if query.gap_id and not query.sections and not query.finding_count and not in_parts:
-            state.gaps = gaps.give_up_gap(state.gaps, query.gap_id)
+            state.evidence.gaps = gaps.give_up_gap(state.evidence.gaps, query.gap_id)
         # A follow-up without findings must not reopen its gap in other words; a leaf reports gaps stated by its source.
         may_open = fresh or not query.gap_id or query.source_id is not None
         opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if may_open else []
-        state.gaps = gaps.with_gaps(state, opened)
+        state.evidence.gaps = gaps.with_gaps(state, opened)
         for gap in opened:
             run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)
-    known = {gap.id for gap in state.gaps}
+    known = {gap.id for gap in state.evidence.gaps}
     return [identity for identity in map(gap_id, (draft.description for draft in drafts)) if identity in known]

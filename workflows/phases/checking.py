@@ -74,13 +74,13 @@ async def check_draft(run: ResearchRun, *, is_reviewed: bool, side_by_side: bool
         await verify(run)
     if run.resolved.checks.review is JudgeMode.RULES:
         # A review by rules was requested and is not a fallback.
-        run.state.engine_by_role.pop(REVIEWER.name, None)
+        run.state.accounts.engine_by_role.pop(REVIEWER.name, None)
 
 
 # --- review --------------------------------------------------------------------------------------------------------
 def _can_be_reviewed(run: ResearchRun) -> bool:
     """Return false for a direct answer, which has no sources, and a run with a deadline of less than a minute."""
-    draft, is_short = run.state.draft, run.resolved.limits.deadline_seconds < MIN_REVIEWED_SECONDS
+    draft, is_short = run.state.evidence.draft, run.resolved.limits.deadline_seconds < MIN_REVIEWED_SECONDS
     is_off = run.resolved.checks.review is JudgeMode.OFF
     return not (is_off or is_short or draft is None or draft.empty or draft.direct)
 
@@ -89,7 +89,7 @@ async def _review(
     run: ResearchRun, weighed: ExtractedClaims | None, *, is_extra: bool = False
 ) -> ReviewerAnswer | None:
     """Score the draft against question and brief; None if the call was interrupted, or `is_extra` and has no room."""
-    draft = run.state.draft
+    draft = run.state.evidence.draft
     if draft is None:
         return None
     try:
@@ -110,7 +110,7 @@ def _reviewing_engine(run: ResearchRun) -> EngineKind:
 async def _revise(run: ResearchRun, first: ReviewerAnswer) -> bool:
     """Have a draft that scores too low revised once; the better one wins. Return whether that is the revision."""
     state, score = run.state, first.scores.overall
-    if score >= MIN_REVIEW_SCORE or writer_engine(state.engine_by_role) is not EngineKind.MODEL:
+    if score >= MIN_REVIEW_SCORE or writer_engine(state.accounts.engine_by_role) is not EngineKind.MODEL:
         return False
     notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
     try:
@@ -119,7 +119,7 @@ async def _revise(run: ResearchRun, first: ReviewerAnswer) -> bool:
         else:
             revised = await run.ask(SYNTHESIZER, "revise", write_input(run, issues=notes))
             revision = revised.draft if revised.account.engine is EngineKind.MODEL else None
-            state.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # either draft is by a model
+            state.accounts.engine_by_role[SYNTHESIZER.name] = EngineKind.MODEL.value  # either draft is by a model
         if revision is None:
             return False
         request = _review_input(state, revision, None)
@@ -146,28 +146,28 @@ def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) ->
         missing=output.missing,
         **revision,
     )
-    run.state.verification = run.state.verification.model_copy(update={"review": summary})
+    run.state.evidence.verification = run.state.evidence.verification.model_copy(update={"review": summary})
 
 
 def _review_input(state: ResearchState, draft: ReportDraft, weighed: ExtractedClaims | None) -> ReviewInput:
-    cited = [state.evidence[item] for item in draft.evidence_ids if item in state.evidence]
+    cited = [state.evidence.passages[item] for item in draft.evidence_ids if item in state.evidence.passages]
     return ReviewInput(
-        brief=state.plan.brief,
+        brief=state.work.plan.brief,
         draft=draft.document,
-        sub_queries=[query.text for query in state.plan.sub_queries],
-        unanswered=[query.text for query in state.plan.sub_queries if not query.finding_count],
+        sub_queries=[query.text for query in state.work.plan.sub_queries],
+        unanswered=[query.text for query in state.work.plan.sub_queries if not query.finding_count],
         sources_cited=len({item.source_id for item in cited}),
-        findings=len(state.findings),
+        findings=len(state.evidence.findings),
         passages_cited=len(draft.evidence_ids),
         claims_entry=weighed.claims_entry if weighed else "",
-        answers=state.verification.answers,
+        answers=state.evidence.verification.answers,
     )
 
 
 # --- verification --------------------------------------------------------------------------------------------------
 def verification_is_due(run: ResearchRun) -> bool:
     """Return true if the draft's claims must be fully checked before the report is rendered."""
-    draft = run.state.draft
+    draft = run.state.evidence.draft
     return run.resolved.verify is Verify.FULL and draft is not None and not draft.empty
 
 
@@ -176,19 +176,19 @@ async def verify(run: ResearchRun, weighed: ExtractedClaims | None = None) -> No
     if not verification_is_due(run):
         return
     state = run.state
-    state.phase = VERIFICATION
+    state.work.phase = VERIFICATION
     run.hooks.enter_phase()
-    run.note("phase.started", "checking the claims", phase=VERIFICATION, label="verify", iteration=state.iteration)
-    previous = state.verification
-    state.verification = Verification(answers=previous.answers, review=previous.review)
+    run.note("phase.started", "checking the claims", phase=VERIFICATION, label="verify", iteration=state.work.iteration)
+    previous = state.evidence.verification
+    state.evidence.verification = Verification(answers=previous.answers, review=previous.review)
     try:
         await _check_claims(run, weighed)
     except ActivityError as error:
         if is_cancelled(error):
             raise
         run.degrade(Message("degraded_not_checked", reason=reason_of(error)))
-    text = f"claims checked: {_describe_verdicts(state.verification.summary)}"
-    run.note("phase.finished", text, phase=VERIFICATION, iteration=state.iteration)
+    text = f"claims checked: {_describe_verdicts(state.evidence.verification.summary)}"
+    run.note("phase.finished", text, phase=VERIFICATION, iteration=state.work.iteration)
 
 
 def note_verdicts(run: ResearchRun, verdicts: Sequence[Verdict], summary: VerificationSummary) -> None:
@@ -208,11 +208,11 @@ def _describe_verdicts(summary: VerificationSummary) -> str:
 
 def with_verification(progress: Progress, state: ResearchState) -> Progress:
     """Return the strategy's progress, with the verification as an extra unit if the request enables it."""
-    if state.resolved is None or state.resolved.verify is not Verify.FULL:
+    if state.work.resolved is None or state.work.resolved.verify is not Verify.FULL:
         return progress
-    done, running = state.result is not None, state.phase == VERIFICATION
+    done, running = state.work.result is not None, state.work.phase == VERIFICATION
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
-    summary = state.verification.summary
+    summary = state.evidence.verification.summary
     detail = _describe_verdicts(summary) if summary.verdict_counts else ""
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
     return progress.model_copy(update={"units": [*progress.units, unit]})
@@ -236,7 +236,7 @@ async def check_sections(run: ResearchRun, sections: Sequence[DocumentRef], head
 
 async def _find_claims(run: ResearchRun, step: str, **of_sections: Any) -> ExtractedClaims:
     """Find the claims of the draft, or of sections, and judge them by rules. Raises `ActivityError`."""
-    answers = run.state.verification.answers
+    answers = run.state.evidence.verification.answers
 
     async def find(change: StateChange) -> ExtractedClaims:
         request = ExtractClaimsRequest(**run_ids(run), change=change, answers=answers, **of_sections)
@@ -254,7 +254,7 @@ async def _weigh(run: ResearchRun) -> ExtractedClaims | None:
             raise
         run.degrade(Message("degraded_not_checked", reason=reason_of(error)))
         return None
-    run.state.note_entry(weighed.claims_entry)
+    run.state.evidence.note_entry(weighed.claims_entry)
     return weighed
 
 
@@ -287,11 +287,11 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
         output = await run.ask(CHECKER, f"{step}/{call}", request)
         checked += len(output.verdicts)
         if output.entry is not None:
-            verification = run.state.verification
-            run.state.note_entry(output.entry)
+            verification = run.state.evidence.verification
+            run.state.evidence.note_entry(output.entry)
             # Sorted, so that the order of arrival does not matter.
             answers = sorted({*verification.answers, output.entry})
-            run.state.verification = verification.model_copy(update={"answers": answers})
+            run.state.evidence.verification = verification.model_copy(update={"answers": answers})
         run.note("status", f"{checked:,} of {plural(len(weighed.sizes), 'claim')} checked", level="info")
 
     return await _call_in_batches(run, weighed.sizes, check)
@@ -299,7 +299,7 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
 
 async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
     """Combine the verdicts, and adopt them together with the corrected draft."""
-    state, verification = run.state, run.state.verification
+    state, verification = run.state, run.state.evidence.verification
     request = FinalizeVerificationRequest(
         **run_ids(run),
         **entries,
@@ -318,16 +318,16 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
         "corrections_entry": concluded.corrections_entry,
     }
     for entry in update.values():
-        state.note_entry(entry)
-    if concluded.draft is not None and state.draft is not None:
+        state.evidence.note_entry(entry)
+    if concluded.draft is not None and state.evidence.draft is not None:
         # The activity returns only the figures that follow from the text.
-        history = {name: getattr(state.draft, name) for name in NON_TEXT_FIELDS}
-        update_of_draft = history | {"revision": state.draft.revision + 1}
+        history = {name: getattr(state.evidence.draft, name) for name in NON_TEXT_FIELDS}
+        update_of_draft = history | {"revision": state.evidence.draft.revision + 1}
         await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
         for action, count in concluded.summary.correction_counts.items():
             run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
     # A review beside it may have changed the state.
-    state.verification = state.verification.model_copy(update=update | {"summary": concluded.summary})
+    state.evidence.verification = state.evidence.verification.model_copy(update=update | {"summary": concluded.summary})
     return concluded.model_copy(update=update)
 
 
@@ -339,7 +339,7 @@ async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> Extrac
         request = CorrectInput(entry=concluded.doubtful_entry, numbers=numbers, bytes_shown=size)
         output = await run.ask(CORRECTOR, f"correct/{call}", request)
         if output.entry:
-            run.state.note_entry(output.entry)
+            run.state.evidence.note_entry(output.entry)
             proposals[call] = output.entry
 
     if by_model:
@@ -350,7 +350,7 @@ async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> Extrac
         claims_entry=concluded.claims_entry,
         doubtful_entry=concluded.doubtful_entry,
         proposals=[entry for _, entry in sorted(proposals.items())],
-        answers=run.state.verification.answers,
+        answers=run.state.evidence.verification.answers,
     )
     summary = "put the corrections into the draft"
     return await call_records(run, activities.APPLY_CORRECTIONS, request, "apply", summary)

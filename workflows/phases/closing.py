@@ -63,11 +63,11 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
     called. If the model is too slow or the reserve too small, the report is written without it.
     """
     state = run.state
-    if state.findings:
-        newest = max(finding.iteration for finding in state.findings)
-        is_due = changed or state.draft is None or state.draft.iteration < newest
+    if state.evidence.findings:
+        newest = max(finding.iteration for finding in state.evidence.findings)
+        is_due = changed or state.evidence.draft is None or state.evidence.draft.iteration < newest
     else:
-        is_due, engine = bool(state.plan.nodes or changed), EngineKind.EXTRACTIVE
+        is_due, engine = bool(state.work.plan.nodes or changed), EngineKind.EXTRACTIVE
     if not is_due:
         return
     request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
@@ -109,21 +109,21 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
             rendered = await run.checkpoints.with_newest_state(render)
             break
         except ActivityError as error:
-            if not is_given_up(error) or state.draft is None:
+            if not is_given_up(error) or state.evidence.draft is None:
                 raise
             reason = await _replace_draft(run, reason, reason_of(error), writer)
     incomplete = ending.outcome is not Outcome.COMPLETED
-    ending = state.ending = ending.after_check(rendered.verification)
+    ending = state.work.ending = ending.after_check(rendered.verification)
     if rendered.verification.warning:
         count, cited = rendered.verification.shortfall
         statements = counted("statement", cited)
         if run.resolved.verify is Verify.LIGHT:
-            state.limitations.append(Message("not_supported_remedy", count=count, statements=statements))
+            state.work.limitations.append(Message("not_supported_remedy", count=count, statements=statements))
         else:
-            state.limitations.append(Message("not_supported", count=count, statements=statements))
+            state.work.limitations.append(Message("not_supported", count=count, statements=statements))
     note_verdicts(run, rendered.verdicts, rendered.verification)
-    state.citations = rendered.citations
-    state.result = result_of(
+    state.evidence.citations = rendered.citations
+    state.work.result = result_of(
         state,
         ending.outcome,
         ending.stop_reason,
@@ -131,17 +131,17 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         resumable=incomplete,
         advice=advice_of(state, ending.outcome, ending.stop_reason) if incomplete else "",
         completeness=ending.completeness,
-        kind=state.draft.kind if state.draft else ReportKind.REPORT,
-        summary=rendered.summary or (state.draft.summary if state.draft else ""),
+        kind=state.evidence.draft.kind if state.evidence.draft else ReportKind.REPORT,
+        summary=rendered.summary or (state.evidence.draft.summary if state.evidence.draft else ""),
         report=rendered.text,
         report_cut=rendered.cut,
         report_ref=rendered.files.markdown,
         files=rendered.files,
         verification=rendered.verification,
-        review=state.verification.review,
-        limitations=state.limitations,
+        review=state.evidence.verification.review,
+        limitations=state.work.limitations,
     )
-    state.status = RunStatus(ending.outcome.value)
+    state.work.status = RunStatus(ending.outcome.value)
     natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
     why = "see the limitations in the report" if natural else ending.stop_reason.text
     run.note_end(ending.outcome, f"{ending.outcome.value}: {why}")
@@ -151,7 +151,7 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         if is_cancelled(error):
             raise
         run.degrade(Message("session_unsaved"))
-        state.result = state.result.model_copy(update={"degraded": list(map(str, state.degraded))})
+        state.work.result = state.work.result.model_copy(update={"degraded": list(map(str, state.work.degraded))})
     return ending.outcome
 
 
@@ -160,9 +160,11 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
     """Analyze the rest without a model, then write within the reserve, or at once if even that is used up."""
     state = run.state
     run.inbox.clear()
-    state.phase = CLOSING
+    state.work.phase = CLOSING
     # After an outage that used up the deadline, the run still gets its reserve.
-    state.deadline_at = max(state.deadline_at, run.host.now().timestamp() + run.resolved.limits.reserve_seconds)
+    state.clock.deadline_at = max(
+        state.clock.deadline_at, run.host.now().timestamp() + run.resolved.limits.reserve_seconds
+    )
     remaining = run.clock.remaining_seconds()
     without_layout = remaining - min(LAYOUT_SECONDS, LAYOUT_SHARE * remaining)
     seconds = remaining * WRITING_SHARE if run.resolved.verify is Verify.FULL else without_layout
@@ -174,7 +176,7 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
 
 async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     """Review and verify the draft as far as time, limits and people allow; it is rendered either way."""
-    refresh, draft = run.state.refresh, run.state.draft
+    refresh, draft = run.state.work.refresh, run.state.evidence.draft
     if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
         return  # the same text was checked before
     # A refresh only follows changes of its sources, so it is not reviewed.
@@ -193,16 +195,16 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
     If it was not written by a model, the run ends without a report.
     """
     state = run.state
-    by_model = writer_engine(state.engine_by_role) is EngineKind.MODEL
+    by_model = writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL
     await take_draft(run, None)
-    state.verification = state.verification.model_copy(update={"verdicts_entry": ""})
+    state.evidence.verification = state.evidence.verification.model_copy(update={"verdicts_entry": ""})
     run.operation_done(RENDER)
     run.branch_failed(Message("layout_failed", problem=problem))
     if by_model:
         run.inbox.clear()
         await writer(run, reason, changed=True, engine=EngineKind.EXTRACTIVE)
         run.degrade(Message("degraded_anew"))
-    return reason if state.draft is not None else StopReason.INTERNAL_ERROR
+    return reason if state.evidence.draft is not None else StopReason.INTERNAL_ERROR
 
 
 # --- the end -------------------------------------------------------------------------------------------------------
@@ -212,10 +214,10 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
     unread = add_unread_protected(state)
     reason = stop_reason_of(state, reason)
     outcome = outcome_of(run.resolved.query, state, reason)
-    state.limitations = [*limitations_of(run.resolved.query, state, reason), *unread]
+    state.work.limitations = [*limitations_of(run.resolved.query, state, reason), *unread]
     completeness = completeness_of(run.resolved.query, state, reason)
     by_model = run.resolved.engine is EngineKind.MODEL
-    state.ending = Ending(
+    state.work.ending = Ending(
         outcome=outcome,
         stop_reason=reason,
         completeness=completeness,
@@ -223,7 +225,7 @@ def _conclude(run: ResearchRun, reason: StopReason) -> Ending:
         ended_at=run.now_text(),
     )
     run.record_time()
-    return state.ending
+    return state.work.ending
 
 
 def _closing_options(run: ResearchRun, step: str, summary: str) -> CallOptions:

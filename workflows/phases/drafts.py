@@ -60,9 +60,9 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
     A live report reaches the text step by step, with an event for each; changes too large for a step are not made.
     """
     if draft is None or not has_live_report(run):
-        run.state.draft = draft
+        run.state.evidence.draft = draft
         return
-    request = SplitRequest(**_live_report(run, run.state.draft), after=draft.model_copy(update=LONGER_FIGURES))
+    request = SplitRequest(**_live_report(run, run.state.evidence.draft), after=draft.model_copy(update=LONGER_FIGURES))
     try:
         result = await call_records(run, activities.SPLIT_DRAFT, request, "split", "divide a change of the report")
     except ActivityError as error:
@@ -72,9 +72,9 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
         return
     for step in result.steps:
         take_step(run, step)
-    if run.state.draft is not None:
+    if run.state.evidence.draft is not None:
         figures = {name: getattr(draft, name) for name in (*NON_TEXT_FIELDS, "revision")}
-        run.state.draft = run.state.draft.model_copy(update=figures)
+        run.state.evidence.draft = run.state.evidence.draft.model_copy(update=figures)
     if result.unreached:
         run.degrade(Message("update_too_long"))
 
@@ -82,9 +82,11 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     """Set the report's text to that after an update, and emit its event with the fields of `data`."""
     state, document = run.state, step.draft.document.hash
-    state.draft = _add_evidence(state.draft, [step])
+    state.evidence.draft = _add_evidence(state.evidence.draft, [step])
     # The latest earlier texts remain listed.
-    state.revisions = [*(revision for revision in state.revisions if revision != document), document][-MAX_REVISIONS:]
+    state.evidence.revisions = [*(revision for revision in state.evidence.revisions if revision != document), document][
+        -MAX_REVISIONS:
+    ]
     run.note(
         "report.updated",
         f"{step.draft.characters} characters",
@@ -113,13 +115,15 @@ def update_input(
     cited = {key for finding in findings for key in finding.evidence_ids}
     read = {key for finding in findings for key in finding.source_ids}
     return UpdateInput(
-        draft=state.draft.document if state.draft else None,
+        draft=state.evidence.draft.document if state.evidence.draft else None,
         heading=heading,
         outline=current_outline(run),
         purpose=purpose,
         findings=list(findings),
-        evidence=[item for key, item in state.evidence.items() if key in cited],
-        sources=[to_extract(source, to_search=False) for source in state.readable_sources() if source.id in read],
+        evidence=[item for key, item in state.evidence.passages.items() if key in cited],
+        sources=[
+            to_extract(source, to_search=False) for source in state.evidence.readable_sources() if source.id in read
+        ],
         most_characters=run.resolved.limits.max_update_characters,
         issues=list(issues),
     )
@@ -127,7 +131,9 @@ def update_input(
 
 def current_outline(run: ResearchRun) -> list[str]:
     """Return the headings of the live report, in order."""
-    return run.state.plan.outline or list(run.state.draft.words_by_section if run.state.draft else [])
+    return run.state.work.plan.outline or list(
+        run.state.evidence.draft.words_by_section if run.state.evidence.draft else []
+    )
 
 
 async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> AppliedUpdates:
@@ -135,7 +141,7 @@ async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> Ap
 
     Raises `Interrupted` and `ActivityError`.
     """
-    request = UpdatesRequest(**_live_report(run, run.state.draft), updates=list(updates))
+    request = UpdatesRequest(**_live_report(run, run.state.evidence.draft), updates=list(updates))
     spec = activities.APPLY_REPORT_UPDATES
     return await run.within_limits(call_records(run, spec, request, "update", "update the report"))
 
@@ -147,13 +153,13 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
     that share most words with these remarks, cited or not. Sections without a remark are not written to. None if no
     section was changed. Raises `Interrupted`.
     """
-    draft = run.state.draft
+    draft = run.state.evidence.draft
     if draft is None:
         return None
     calls = []
     for number, (heading, remarks) in enumerate(remarks_by_section(current_outline(run), notes).items(), start=1):
         subject = " ".join([heading, *(remark.message for remark in remarks)])
-        findings = closest_findings(subject, findings_to_report(run.state.findings), draft.evidence_ids)
+        findings = closest_findings(subject, findings_to_report(run.state.evidence.findings), draft.evidence_ids)
         request = update_input(run, heading, findings, issues=remarks)
         calls.append(partial(run.ask, REPORTER, f"revise-section-{number}", request))
     written = await all_or_first_error(run.host, calls)
@@ -201,7 +207,7 @@ def closest_findings(subject: str, findings: Sequence[Finding], cited: Collectio
 
 async def withdraw_evidence(run: ResearchRun, evidence_ids: Collection[str]) -> None:
     """Remove everything that cites these passages from a live report, step by step. Raises `Interrupted`."""
-    draft = run.state.draft
+    draft = run.state.evidence.draft
     if draft is None or not set(draft.evidence_ids).intersection(evidence_ids):
         return
     request = WithdrawRequest(**_live_report(run, draft), evidence_ids=sorted(evidence_ids))
@@ -216,11 +222,11 @@ async def follow_outline(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    draft, outline = run.state.draft, run.state.plan.outline
+    draft, outline = run.state.evidence.draft, run.state.work.plan.outline
     if draft is None or list(draft.words_by_section) == outline:
         return
     request, summary = LiveReportRequest(**_live_report(run, draft)), "give the report other headings"
-    step = f"outline/{run.state.plan.version}"
+    step = f"outline/{run.state.work.plan.version}"
     result = await run.within_limits(call_records(run, activities.CHANGE_OUTLINE, request, step, summary))
     for change in result.steps:
         take_step(run, change)

@@ -72,9 +72,9 @@ class Gathering:
         self._run = run
         self._sub_queries = sub_queries
         self._only = only
-        self._ledger = {page.id: page for page in state.ledger.pages}
+        self._ledger = {page.id: page for page in state.evidence.ledger.pages}
         """Pages that the run had read before this agent started; their records are reused without a request."""
-        self._known = frozenset(state.fetched_sources())
+        self._known = frozenset(state.evidence.fetched_sources())
         left = sources_left(state, limits)
         self._protected = hits_to_protect(state) if sub_queries else []
         """Unread protected sources of the request, read before all others, for the first sub-query."""
@@ -84,7 +84,7 @@ class Gathering:
         self._searching = Searching(run, sub_queries, titled=labelled or only is not None)
         self._searches_at_once = asyncio.Semaphore(limits.max_parallel)
         self._reads_at_once = asyncio.Semaphore(limits.max_parallel_reads)
-        self._identities = Identities({**self._ledger, **state.sources}, state.aliases)
+        self._identities = Identities({**self._ledger, **state.evidence.sources}, state.evidence.aliases)
         self._answers: dict[str, Answers] = {}
         """By sub-query; missing for those whose hits an earlier pass stored."""
         self._responses: dict[str, SearchResponse] = {}
@@ -107,7 +107,10 @@ class Gathering:
     # --- search and choose -----------------------------------------------------------------------------------------
     async def _search(self, query: PlanNode) -> None:
         """Search for one sub-query, unless an interrupted or repeated pass already has its hits."""
-        run, stored = self._run, [one.hit for one in self._run.state.candidates if one.sub_query_id == query.id]
+        run, stored = (
+            self._run,
+            [one.hit for one in self._run.state.evidence.candidates if one.sub_query_id == query.id],
+        )
         if stored:
             self._responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
             return
@@ -216,7 +219,9 @@ class Gathering:
                 cached = source.status is SourceStatus.FULL and read.record.result().cached
                 account(state, AgentRole.GATHERER, Usage(reads=1, cached_reads=int(cached)))
         fresh.sort(key=lambda pair: (order[pair[1].sub_query_ids[0]], pair[0].rank))
-        state.sources, state.aliases, dropped = register_sources(state.sources, state.aliases, fresh)
+        state.evidence.sources, state.evidence.aliases, dropped = register_sources(
+            state.evidence.sources, state.evidence.aliases, fresh
+        )
         self._extend_known_sources(found_by)
         readable = [source for _, source in fresh if source.status is SourceStatus.FULL]
         new = Counter(source.sub_query_ids[0] for source in readable if source.id not in dropped)
@@ -228,7 +233,7 @@ class Gathering:
         task, hit = read.record, read.hit
         if not task.done() or task.cancelled():
             return None
-        of_run = {"id": identity, "iteration": self._run.state.iteration, "hit_entries": []}
+        of_run = {"id": identity, "iteration": self._run.state.work.iteration, "hit_entries": []}
         source = Source.of_hit(hit, found_by).model_copy(update=of_run)
         error = task.exception()
         if isinstance(error, ActivityError):
@@ -239,7 +244,7 @@ class Gathering:
             update = {"status": SourceStatus.FAILED, "status_reason": reason, "hit_entries": hit.entries}
             return source.model_copy(update=update)
         record = task.result()
-        self._run.state.note_entry(record.entry)
+        self._run.state.evidence.note_entry(record.entry)
         return source.model_copy(update=read_fields(record, canonical_url(hit.url), hit.title))
 
     def _extend_known_sources(self, found_by: dict[str, list[str]]) -> None:
@@ -248,7 +253,7 @@ class Gathering:
         cap = self._run.resolved.limits.max_sources_per_query
         for query in self._sub_queries:
             for hit in self._hits(query)[:cap]:
-                source = state.sources.get(self._identities.identity_of(hit))
+                source = state.evidence.sources.get(self._identities.identity_of(hit))
                 if source is None:
                     continue
                 finders = [*source.sub_query_ids, *found_by[self._identities.identity_of(hit)]]
@@ -257,33 +262,35 @@ class Gathering:
                     "sub_query_ids": list(dict.fromkeys(finders)),
                     "hit_entries": list(dict.fromkeys([*source.hit_entries, *sections])),
                 }
-                state.sources[source.id] = source.model_copy(update=update)
+                state.evidence.sources[source.id] = source.model_copy(update=update)
 
     def _take_query(self, query: PlanNode, new: int, *, complete: bool) -> None:
         """Update a sub-query with its search results and the number of its `new` sources."""
         state, answers, response = self._run.state, self._answers.get(query.id), self._responses.get(query.id)
         error = answers.failed if answers else None
-        if response is not None and not any(candidate.sub_query_id == query.id for candidate in state.candidates):
-            state.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
-            state.term_documents.update(response.term_documents)
-            state.spellings.update(response.spellings)
+        if response is not None and not any(
+            candidate.sub_query_id == query.id for candidate in state.evidence.candidates
+        ):
+            state.evidence.candidates += [Candidate(sub_query_id=query.id, hit=hit) for hit in response.hits]
+            state.evidence.term_documents.update(response.term_documents)
+            state.evidence.spellings.update(response.spellings)
             if response.documents_searched is not None:
-                state.documents_searched = response.documents_searched
+                state.evidence.documents_searched = response.documents_searched
         if answers is not None:
-            state.query_ledger += answers.asked
+            state.evidence.query_ledger += answers.asked
         duplicates = answers.duplicate_hits if answers else 0
         if complete and query.status is not NodeStatus.COMPLETED and not query.duplicate_count:
             # Of its first hits, those repeating a source, and those whose source another sub-query found first.
-            identities = Identities({**self._ledger, **state.sources}, state.aliases)
+            identities = Identities({**self._ledger, **state.evidence.sources}, state.evidence.aliases)
             top_hits = self._hits(query)[: self._run.resolved.limits.max_sources_per_query]
-            fetched = state.fetched_sources().values()
+            fetched = state.evidence.fetched_sources().values()
             other_sources = {source.id for source in fetched if source.sub_query_ids[:1] != [query.id]}
             duplicates += len(top_hits) - len({identities.identity_of(hit) for hit in top_hits} - other_sources)
-        state.duplicates += duplicates
+        state.evidence.duplicates += duplicates
         unfinished = NodeStatus.EXECUTING if response else NodeStatus.PENDING
         status = NodeStatus.COMPLETED if complete else unfinished
         unanswered = "; ".join(f"{name}: {reason}" for name, reason in answers.errors.items()) if answers else ""
-        query = state.plan.newest(query).model_copy(
+        query = state.work.plan.newest(query).model_copy(
             update={
                 "status": NodeStatus.FAILED if error is not None else status,
                 "status_reason": "",
@@ -294,7 +301,7 @@ class Gathering:
                 "duplicate_count": query.duplicate_count + duplicates,
             }
         )
-        state.plan = state.plan.with_nodes(query)
+        state.work.plan = state.work.plan.with_nodes(query)
         if complete or error is not None:
             counts = f"{query.result_count} found · {new} read · {query.duplicate_count} duplicates"
             text = f"failed: {query.text}: {error}" if error is not None else f"{counts}: {query.text}"
@@ -312,7 +319,7 @@ def _read_request(
     if questions is not None:
         fields["tenant"] = run.resolved.tenant
     if questions is not None and not url.startswith(CORPUS_SCHEME):
-        fields |= reading_conditions(run.resolved, questions, run.state.started_at[:10])
+        fields |= reading_conditions(run.resolved, questions, run.state.clock.started_at[:10])
     private = run.exposes_private_text(url)
     return ReadRequest(source_id=identity, url=url, exposes_private_text=private, permitted=run.is_permitted, **fields)
 
@@ -330,11 +337,11 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
     A source that cannot be read again remains archived, so its passages can still be shown and checked. A changed
     source stays due until its record is merged (`withdraw_sources`). Raises `Interrupted`.
     """
-    state, refresh = run.state, run.state.refresh
+    state, refresh = run.state, run.state.work.refresh
     if refresh is None:
         return {}
-    questions = [query.text for query in state.plan.sub_queries]
-    sources = [state.sources[name] for name in refresh.due if name in state.sources]
+    questions = [query.text for query in state.work.plan.sub_queries]
+    sources = [state.evidence.sources[name] for name in refresh.due if name in state.evidence.sources]
 
     async def read(source: Source) -> ReadRecord:
         remaining = run.clock.remaining_work_seconds()
@@ -368,20 +375,22 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
 async def withdraw_sources(run: ResearchRun, changed: Mapping[str, ReadRecord]) -> None:
     """Remove the findings of changed sources from report and state, and adopt their new texts. Raises `Interrupted`."""
     state = run.state
-    withdrawn = [key for key, item in state.evidence.items() if item.source_id in changed]
+    withdrawn = [key for key, item in state.evidence.passages.items() if item.source_id in changed]
     await withdraw_evidence(run, withdrawn)
     # Remove passages of these sources, and findings based only on them.
-    state.evidence = {key: item for key, item in state.evidence.items() if item.source_id not in changed}
+    state.evidence.passages = {
+        key: item for key, item in state.evidence.passages.items() if item.source_id not in changed
+    }
     remaining = []
-    for finding in state.findings:
-        if evidence := [key for key in finding.evidence_ids if key in state.evidence]:
+    for finding in state.evidence.findings:
+        if evidence := [key for key in finding.evidence_ids if key in state.evidence.passages]:
             sources = [name for name in finding.source_ids if name not in changed]
             remaining.append(finding.model_copy(update={"evidence_ids": evidence, "source_ids": sources}))
-    state.findings = remaining
+    state.evidence.findings = remaining
     for name, record in changed.items():
-        source = state.sources[name]
-        state.note_entry(record.entry)
+        source = state.evidence.sources[name]
+        state.evidence.note_entry(record.entry)
         fresh = {"analyzed": False, "hit_entries": [], "found_quality": None}
-        state.sources[name] = source.model_copy(update=read_fields(record, source.url, source.title) | fresh)
-    if state.refresh is not None:
-        state.refresh.due = [name for name in state.refresh.due if name not in changed]
+        state.evidence.sources[name] = source.model_copy(update=read_fields(record, source.url, source.title) | fresh)
+    if state.work.refresh is not None:
+        state.work.refresh.due = [name for name in state.work.refresh.due if name not in changed]

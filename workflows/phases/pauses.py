@@ -56,43 +56,45 @@ class HumanGate:
         Raises `Interrupted` if the run is stopped, the plan is rejected, or no one answers in time.
         """
         run, state, gates = self._run, self._run.state, self._run.resolved.gates
-        if state.plan.to_judge or not self._take_change():
+        if state.work.plan.to_judge or not self._take_change():
             return False
-        while gates.clarifies and not state.clarification.done and not state.plan.nodes:
+        while gates.clarifies and not state.people.clarification.done and not state.work.plan.nodes:
             await self._clarify()
-        while state.needs_approval and state.plan.nodes:
+        while state.needs_approval and state.work.plan.nodes:
             phrase = APPROVAL_PHRASE if gates.approve is Approve.PHRASE else None
-            waiting = state.waiting or self._waiting(WaitKind.APPROVAL, phrase=phrase).for_plan(state.plan)
+            waiting = state.people.waiting or self._waiting(WaitKind.APPROVAL, phrase=phrase).for_plan(state.work.plan)
             reply = await self._wait(waiting)
             if reply.plan is not None:
                 return False
-            if reply.rejected is not None and state.approved_plan is not None:
+            if reply.rejected is not None and state.people.approved_plan is not None:
                 is_expired = reply.rejected == NOT_IN_TIME
-                self._keep_approved_plan(state.approved_plan, reply.rejected, by_person=not is_expired)
+                self._keep_approved_plan(state.people.approved_plan, reply.rejected, by_person=not is_expired)
                 continue
             if reply.rejected is not None:
                 run.decide(PERSON, "reject_plan", reply.rejected)
                 run.note("plan.rejected", f"the plan is rejected: {reply.rejected}".removesuffix(": "))
                 raise Interrupted(StopReason.APPROVAL_REJECTED)
             if reply.answers is not None:
-                self._take_answers(reply.answers, state.plan.questions, {"version": state.plan.version})
+                self._take_answers(reply.answers, state.work.plan.questions, {"version": state.work.plan.version})
                 return False
             if reply.approved is None:
                 self._guide_planner(reply)
                 return False
-            if reply.overruled and (objections := state.plan.open_objections):
+            if reply.overruled and (objections := state.work.plan.open_objections):
                 queries = [objection.query_id for objection in objections]
-                version = state.plan.version
+                version = state.work.plan.version
                 run.decide(PERSON, "overrule_objections", "", {"version": version}, {"queries": queries})
                 text = f"the objections to {plural(len(queries), 'query')} are overruled"
                 run.note("plan.overruled", text, version=version, queries=queries)
-                overruled = [objection.model_copy(update={"overruled": True}) for objection in state.plan.objections]
-                state.plan = state.plan.model_copy(update={"objections": overruled})
-            state.approved_version = reply.approved
+                overruled = [
+                    objection.model_copy(update={"overruled": True}) for objection in state.work.plan.objections
+                ]
+                state.work.plan = state.work.plan.model_copy(update={"objections": overruled})
+            state.people.approved_version = reply.approved
             run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
             run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
-        if state.approved_plan is not None and state.approved_plan.version != state.plan.version:
-            state.approved_plan = None
+        if state.people.approved_plan is not None and state.people.approved_plan.version != state.work.plan.version:
+            state.people.approved_plan = None
         if run.is_permitted and not self._providers_checked:
             self._providers_checked = True
             with run.clock.stopped():
@@ -101,21 +103,21 @@ class HumanGate:
 
     def end(self) -> None:
         """Have the report written by the approved plan, whatever version of it is not approved yet."""
-        state, approved = self._run.state, self._run.state.approved_plan
-        if self._run.inbox.replies and state.waiting is None:
+        state, approved = self._run.state, self._run.state.people.approved_plan
+        if self._run.inbox.replies and state.people.waiting is None:
             self._run.degrade(Message("change_too_late"))
             self._run.inbox.replies.clear()
-        if approved is not None and approved.version != state.plan.version:
-            state.waiting = None
+        if approved is not None and approved.version != state.work.plan.version:
+            state.people.waiting = None
             self._keep_approved_plan(approved, "the research ended before it was approved", by_person=False)
 
     # --- changes of an approved plan ---------------------------------------------------------------------------------
     def _take_change(self) -> bool:
         """Make a person's version of an approved plan the plan; return false if the planner is to make it."""
         run, state = self._run, self._run.state
-        if state.waiting is not None or not run.inbox.replies:
+        if state.people.waiting is not None or not run.inbox.replies:
             return True
-        state.approved_plan = state.approved_plan or state.plan
+        state.people.approved_plan = state.people.approved_plan or state.work.plan
         while run.inbox.replies and (plan := run.inbox.replies[0].plan) is not None:
             run.inbox.replies.pop(0)
             self._replace_plan(plan)
@@ -126,40 +128,43 @@ class HumanGate:
 
     def _guide_planner(self, reply: Reply) -> None:
         self._run.decide(PERSON, "revise_plan", reply.guidance)
-        self._run.guide(PERSON, reply.guidance, self._run.state.phase)
+        self._run.guide(PERSON, reply.guidance, self._run.state.work.phase)
 
     def _replace_plan(self, plan: Plan) -> None:
         """Make a plan as edited by a person the plan of the run."""
         run, count = self._run, len(plan.parts)
-        run.state.plan = plan
+        run.state.work.plan = plan
         run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
         parts = "steps" if count and not plan.parts[0].needs_search else "sub-queries"
         run.note("plan.revised", f"plan version {plan.version}: {count} {parts}", **plan.texts())
 
     def _keep_approved_plan(self, approved: Plan, reason: str, *, by_person: bool) -> None:
         """Return to the approved plan, under a version of its own, since the number of the other one was shown."""
-        run, state, other = self._run, self._run.state, self._run.state.plan.version
-        state.plan = approved.model_copy(update={"version": other + 1})
-        state.approved_version, state.approved_plan = state.plan.version if state.approved_version else None, None
+        run, state, other = self._run, self._run.state, self._run.state.work.plan.version
+        state.work.plan = approved.model_copy(update={"version": other + 1})
+        state.people.approved_version, state.people.approved_plan = (
+            state.work.plan.version if state.people.approved_version else None,
+            None,
+        )
         agent = PERSON if by_person else AgentRole.SUPERVISOR
-        run.decide(agent, "keep_plan", reason, {"version": other}, {"version": state.plan.version})
-        text = f"plan version {other} is not approved: version {state.plan.version} is the plan of before"
-        run.note("plan.rejected" if by_person else "status", text, level="info", version=state.plan.version)
+        run.decide(agent, "keep_plan", reason, {"version": other}, {"version": state.work.plan.version})
+        text = f"plan version {other} is not approved: version {state.work.plan.version} is the plan of before"
+        run.note("plan.rejected" if by_person else "status", text, level="info", version=state.work.plan.version)
 
     # --- clarification ---------------------------------------------------------------------------------------------
     async def _clarify(self) -> None:
         """Do one round of questions, if there are any, and wait for the answers."""
         run = self._run
-        waiting = run.state.waiting or await self._ask_role()
+        waiting = run.state.people.waiting or await self._ask_role()
         if waiting is None:
-            run.state.clarification = run.state.clarification.model_copy(update={"done": True})
+            run.state.people.clarification = run.state.people.clarification.model_copy(update={"done": True})
             return
         reply = await self._wait(waiting)
         answers = reply.answers or []
         unanswered = self._take_answers(answers, waiting.questions, {"round": waiting.round})
-        clarification = run.state.clarification
+        clarification = run.state.people.clarification
         done = len(clarification.rounds) >= MAX_ROUNDS or not any(answers)
-        run.state.clarification = clarification.model_copy(update={"done": done})
+        run.state.people.clarification = clarification.model_copy(update={"done": done})
         for question in unanswered:
             run.degrade(Message("decided_by_itself", question=question))
 
@@ -168,9 +173,9 @@ class HumanGate:
 
         `inputs` name the round, or the version of the plan.
         """
-        run, clarification = self._run, self._run.state.clarification
+        run, clarification = self._run, self._run.state.people.clarification
         rounds = [*clarification.rounds, QuestionRound(questions=questions, answers=answers)][-MAX_KNOWN_ROUNDS:]
-        run.state.clarification = clarification.model_copy(update={"rounds": rounds})
+        run.state.people.clarification = clarification.model_copy(update={"rounds": rounds})
         outputs = {"answered": sum(map(bool, answers)), "asked": len(questions)}
         run.decide(PERSON, "answer_clarification", "", inputs, outputs)
         for question, answer in zip(questions, answers, strict=False):
@@ -179,8 +184,8 @@ class HumanGate:
 
     async def _ask_role(self) -> Waiting | None:
         """Return the wait for the questions of the strategy's clarifier; None if it has none."""
-        run, clarification = self._run, self._run.state.clarification
-        run.state.phase = CLARIFICATION
+        run, clarification = self._run, self._run.state.people.clarification
+        run.state.work.phase = CLARIFICATION
         role = declaration(run.resolved.strategy).clarifier
         request = role.input(
             rounds=clarification.rounds,
@@ -214,8 +219,8 @@ class HumanGate:
         """Wait for a reply; a plan edited by the person replaces the waiting one. Raises `Interrupted`."""
         run, state = self._run, self._run.state
         with run.clock.stopped():
-            if state.waiting is None:
-                state.waiting, state.status = waiting, WAITS[waiting.kind][0]
+            if state.people.waiting is None:
+                state.people.waiting, state.work.status = waiting, WAITS[waiting.kind][0]
                 for question in waiting.questions:
                     run.note("clarification.requested", f"question: {question}", question=question)
                 ways = waiting.ways(run.resolved.research_id)
@@ -223,14 +228,14 @@ class HumanGate:
                 run.note("wait.started", text, kind=waiting.kind.value, ways=ways, expires_at=waiting.expires_at)
             run.checkpoints.save_in_background()
             while (plan := (reply := await self._next_reply(waiting)).plan) is not None:
-                state.waiting = state.waiting and state.waiting.for_plan(plan)
+                state.people.waiting = state.people.waiting and state.people.waiting.for_plan(plan)
                 self._replace_plan(plan)
                 run.checkpoints.save_in_background()
                 if plan.to_judge:
                     break
-            if reply.rejected is not None and state.approved_plan is None:
+            if reply.rejected is not None and state.people.approved_plan is None:
                 return reply  # `waiting` stays set, because the result names the plan
-            state.waiting, state.status = None, RunStatus.RUNNING
+            state.people.waiting, state.work.status = None, RunStatus.RUNNING
             run.note("wait.ended", "the wait for a person is over", kind=waiting.kind.value)
             # A late save of the waiting state would give up the slot that the run takes now.
             await run.checkpoints.settle()
@@ -246,11 +251,11 @@ class HumanGate:
                 return inbox.replies.pop(0)
             run.take_steering()
             await run.hooks.continue_as_new()
-            waiting = run.state.waiting or waiting
+            waiting = run.state.people.waiting or waiting
             seconds = (datetime.fromisoformat(waiting.expires_at) - run.host.now()).total_seconds()
             if seconds <= 0:
                 run.note("wait.expired", f"{waiting.describe()} was not given in time")
-                if run.state.approved_plan is not None:
+                if run.state.people.approved_plan is not None:
                     return Reply(rejected=NOT_IN_TIME)
                 raise Interrupted(WAITS[waiting.kind][1])
             alarm = asyncio.ensure_future(run.host.sleep(seconds, f"until {waiting.describe()} is due"))
@@ -298,20 +303,20 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
     """Return the part of a state passed to a hook: at most about 20 kB, however large the run."""
     latest, limit = slice(-MAX_SHOWN_ITEMS, None), SHOWN_CHARACTERS
-    queries, findings = state.plan.sub_queries[latest], state.findings[latest]
+    queries, findings = state.work.plan.sub_queries[latest], state.evidence.findings[latest]
     return {
         "research_id": state.resolution.research_id,
         "query": shorten(state.resolution.query, 10 * limit),
-        "phase": state.phase,
-        "iteration": state.iteration,
+        "phase": state.work.phase,
+        "iteration": state.work.iteration,
         "plan": {
-            "brief": shorten(state.plan.brief, 5 * limit),
+            "brief": shorten(state.work.plan.brief, 5 * limit),
             "sub_queries": [{"text": shorten(query.text, limit), "status": query.status.value} for query in queries],
         },
         "findings": [
             {"statement": shorten(one.statement, limit), "confidence": one.confidence.value} for one in findings
         ],
-        "open_gaps": [shorten(gap.description, limit) for gap in state.unaddressed_gaps()[latest]],
-        "usage": state.usage.model_dump(mode="json"),
+        "open_gaps": [shorten(gap.description, limit) for gap in state.evidence.unaddressed_gaps()[latest]],
+        "usage": state.accounts.usage.model_dump(mode="json"),
         "counts": state.counts().model_dump(mode="json"),
     }

@@ -32,7 +32,7 @@ def to_extract(source: Source, *, to_search: bool = True, again: bool = False) -
 
 def sources_to_analyze(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Return the sources to analyze for a sub-query: those it owns first, best ranks first (see `limit_sources`)."""
-    sources = [source for source in run.state.readable_sources() if query.id in source.sub_query_ids]
+    sources = [source for source in run.state.evidence.readable_sources() if query.id in source.sub_query_ids]
     sources.sort(key=lambda source: (source.sub_query_ids.index(query.id) > 0, source.rank, source.id))
     return limit_sources(run.state, sources)
 
@@ -73,16 +73,16 @@ def reading_input(
         for query in queries
     ]
     return AnalyzeInput(
-        brief=state.plan.brief,
+        brief=state.work.plan.brief,
         sub_query=asked[0],
         sub_queries=asked if len(asked) > 1 else [],
         sources=[to_extract(source, again=source.id in known) for source in sources],
-        gaps=gaps_to_answer(state.gaps, [query.gap_id for query in queries]),
-        source_count=len(state.readable_sources()),
-        high_quality_sources=len(state.high_quality_sources()),
+        gaps=gaps_to_answer(state.evidence.gaps, [query.gap_id for query in queries]),
+        source_count=len(state.evidence.readable_sources()),
+        high_quality_sources=len(state.evidence.high_quality_sources()),
         max_findings=FINDINGS_PER_SUB_QUERY,
-        documents_searched=state.documents_searched,
-        term_documents=state.term_documents,
+        documents_searched=state.evidence.documents_searched,
+        term_documents=state.evidence.term_documents,
         issues=issues,
     )
 
@@ -119,34 +119,38 @@ def findings_to_report(findings: Sequence[Finding]) -> list[Finding]:
 def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None = None) -> WriteInput:
     """Return the request to the synthesizer; `cut_short` is the stop reason of a run that ends early."""
     state = run.state
-    findings = findings_to_report(state.findings)
+    findings = findings_to_report(state.evidence.findings)
     shown = {key for finding in findings for key in finding.evidence_ids}
-    left_out = {key for finding in state.findings for key in finding.evidence_ids} - shown
+    left_out = {key for finding in state.evidence.findings for key in finding.evidence_ids} - shown
     cited = {source_id for finding in findings for source_id in finding.source_ids}
     # A writer is given the steps that were worked on, as the parts of the answer.
-    steps = [step for step in state.plan.steps if step.status is not NodeStatus.SKIPPED]
-    brief = [state.plan.brief, *(f"{number}. {step.text}" for number, step in enumerate(steps, start=1))]
+    steps = [step for step in state.work.plan.steps if step.status is not NodeStatus.SKIPPED]
+    brief = [state.work.plan.brief, *(f"{number}. {step.text}" for number, step in enumerate(steps, start=1))]
     return WriteInput(
         caller=declaration(run.resolved.strategy).caller,
         brief="\n".join(brief).strip(),
         sub_queries=[
             PlanNode(id=query.id, text=query.text, facet=query.facet, iteration=query.iteration)
-            for query in state.plan.sub_queries
+            for query in state.work.plan.sub_queries
         ],
         findings=findings,
         # A writer needs the offsets of passages, not their hashes.
         evidence=[
-            item.model_copy(update={"quote_hash": ""}) for key, item in state.evidence.items() if key not in left_out
+            item.model_copy(update={"quote_hash": ""})
+            for key, item in state.evidence.passages.items()
+            if key not in left_out
         ],
-        sources=[to_extract(source, to_search=False) for source in state.readable_sources() if source.id in cited],
-        gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.gaps],
-        source_count=len(state.readable_sources()),
-        high_quality_sources=len(state.high_quality_sources()),
-        improvements=state.report_improvements,
+        sources=[
+            to_extract(source, to_search=False) for source in state.evidence.readable_sources() if source.id in cited
+        ],
+        gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.evidence.gaps],
+        source_count=len(state.evidence.readable_sources()),
+        high_quality_sources=len(state.evidence.high_quality_sources()),
+        improvements=state.evidence.report_improvements,
         target_words=run.resolved.output.target_words,
-        documents_searched=state.documents_searched,
-        term_documents=state.term_documents,
-        spellings=state.spellings,
+        documents_searched=state.evidence.documents_searched,
+        term_documents=state.evidence.term_documents,
+        spellings=state.evidence.spellings,
         cut_short=cut_short,
         issues=issues,
     )

@@ -29,8 +29,8 @@ async def judge_scope(run: ResearchRun) -> None:
     """
     state = run.state
     is_asked = run.resolved.gates.requires_approval
-    answer = await _ask(run, [node.text for node in state.plan.parts] if state.plan.to_judge else [])
-    nodes = state.plan.parts if state.plan.to_judge else _nodes(run, answer.queries)
+    answer = await _ask(run, [node.text for node in state.work.plan.parts] if state.work.plan.to_judge else [])
+    nodes = state.work.plan.parts if state.work.plan.to_judge else _nodes(run, answer.queries)
     objections = _objections(run, nodes, answer)
     splits: list[str] = []
     if not (is_asked or all(query.feasible for query in answer.queries)):
@@ -41,26 +41,26 @@ async def judge_scope(run: ResearchRun) -> None:
         narrower = _nodes(run, second.queries)
         if not _objections(run, narrower, second):
             nodes, objections = narrower, [objection.model_copy(update={"followed": True}) for objection in objections]
-    if state.plan.to_judge:
-        state.plan = state.plan.model_copy(update={"objections": objections, "to_judge": False})
-        judged = f"plan version {state.plan.version}: {plural(len(state.plan.open_objections), 'objection')}"
-        run.note("plan.judged", judged, **state.plan.texts())
+    if state.work.plan.to_judge:
+        state.work.plan = state.work.plan.model_copy(update={"objections": objections, "to_judge": False})
+        judged = f"plan version {state.work.plan.version}: {plural(len(state.work.plan.open_objections), 'objection')}"
+        run.note("plan.judged", judged, **state.work.plan.texts())
     else:
         run.draft_plan("", nodes, objections=objections)
-    remaining = state.plan.open_objections
+    remaining = state.work.plan.open_objections
     for objection in remaining:
         run.note("status", f"objection: {objection.line()}", level="warning")
     text = "; ".join(objection.line() for objection in remaining) or "every query can be answered within the limits"
     outputs = {"queries": len(nodes), "objections": len(remaining)}
-    run.decide(MANAGER.name, "judge_scope", text, {"version": state.plan.version}, outputs)
+    run.decide(MANAGER.name, "judge_scope", text, {"version": state.work.plan.version}, outputs)
     if remaining and not is_asked:
         raise Interrupted(StopReason.INFEASIBLE)
 
 
 def with_current_limits(state: ResearchState) -> list[Objection]:
     """Return the objections to a plan under the limits in force, which a resumed run may have raised; opinions stay."""
-    opinions = [one for one in state.plan.objections if one.kind is not ObjectionKind.STRUCTURAL or one.followed]
-    nodes = state.plan.parts
+    opinions = [one for one in state.work.plan.objections if one.kind is not ObjectionKind.STRUCTURAL or one.followed]
+    nodes = state.work.plan.parts
     estimate = estimate_scope(state.resolution, [node.text for node in nodes])
     return [*structural_objections(estimate, state.resolution.limits, nodes), *opinions]
 
@@ -87,14 +87,14 @@ async def _ask(run: ResearchRun, edited: Sequence[str], part: str = "") -> Manag
     request = ScopeInput(
         most_queries=max_queries(run),
         edited=list(edited),
-        previous=[] if edited else [node.text for node in run.state.plan.parts],
+        previous=[] if edited else [node.text for node in run.state.work.plan.parts],
     )
     return await run.ask(MANAGER, f"scope{part}", request)
 
 
 def _nodes(run: ResearchRun, judged: Sequence[JudgedQuery]) -> list[PlanNode]:
     proposed = [SubQuery(query=query.query, rationale=query.reason, priority=1) for query in judged]
-    return plan_sub_queries(proposed, run.state.iteration, run.resolved.limits.max_sub_queries)
+    return plan_sub_queries(proposed, run.state.work.iteration, run.resolved.limits.max_sub_queries)
 
 
 def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnswer) -> list[Objection]:
@@ -103,7 +103,7 @@ def _objections(run: ResearchRun, nodes: Sequence[PlanNode], answer: ManagerAnsw
     If no person approves the plan and the budget did not allow the manager's call, the work continues without a model
     and names the exhausted limit; budget limits are then no objection to starting.
     """
-    refused = run.resolved.engine is not answer.account.engine and not run.state.fallbacks.get(MANAGER.name)
+    refused = run.resolved.engine is not answer.account.engine and not run.state.accounts.fallbacks.get(MANAGER.name)
     pays = run.resolved.gates.requires_approval or not refused
     estimate = estimate_scope(run.resolved, [node.text for node in nodes])
     if not pays:

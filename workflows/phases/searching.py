@@ -101,7 +101,9 @@ class Searching:
             if choice.name == CORPUS_PROVIDER or source_type in choice.source_types
         ]
         """Each available provider for each requested source type it supports, in order."""
-        self._follows = resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.iteration == 1
+        self._follows = (
+            resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.work.iteration == 1
+        )
         self._failed: dict[str, set[str]] = {}
         """Provider → ids of the sub-queries for which it failed."""
 
@@ -131,7 +133,7 @@ class Searching:
         With the policy `fan_out` each service is its own chain; otherwise all services of one source type are, because
         one type cannot replace another. If all providers were dropped, all are tried again, as an outage may be over.
         """
-        lost = self._run.state.lost_providers
+        lost = self._run.state.work.lost_providers
         usable = [service for service in self._services if service[0] not in lost] or self._services
         if self._resolved.search.policy is SearchPolicy.FAN_OUT:
             chains = [[service] for service in usable]
@@ -181,7 +183,7 @@ class Searching:
     ) -> None:
         run = self._run
         request = self._request(query, provider, source_type).model_copy(update={"patience_seconds": patience})
-        earlier = find_asked(run.state.ledger.queries, query.text, provider, source_type.value)
+        earlier = find_asked(run.state.evidence.ledger.queries, query.text, provider, source_type.value)
         if earlier is not None and earlier.text != query.text:
             # The earlier wording is a cache hit.
             request = request.model_copy(update={"text": earlier.text})
@@ -208,7 +210,7 @@ class Searching:
             answers.failures.append((provider, error))
             account(run.state, AgentRole.GATHERER, spent_by(error))
             return
-        run.state.note_entry(response.entry)
+        run.state.evidence.note_entry(response.entry)
         usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
         account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
         if response.entry is not None:
@@ -226,7 +228,7 @@ class Searching:
         operation = run.scoped(f"search/{query.id}/{provider}")
         if source_type is not SourceType.WEB:
             operation += f"/{source_type.value}"
-        today = run.state.started_at[:10]
+        today = run.state.clock.started_at[:10]
         if provider == CORPUS_PROVIDER and resolved.corpus:
             filters: dict[str, Any] = {"corpus": resolved.corpus.name}
         else:
@@ -251,7 +253,7 @@ class Searching:
             snippet_characters=SNIPPET_CHARACTERS if self._titled else 0,
             questions=self._questions,
             date=today,
-            resolved_entry=run.state.resolved_entry,
+            resolved_entry=run.state.work.resolved_entry,
             permitted=run.is_permitted,
             **filters,
         )
@@ -274,10 +276,10 @@ class Searching:
             return
         failed = self._failed.setdefault(provider, set())
         failed.add(query.id)
-        if len({name for name, _ in self._services}) == 1 or provider in run.state.lost_providers:
+        if len({name for name, _ in self._services}) == 1 or provider in run.state.work.lost_providers:
             return
         if kind in PERMANENT_FAILURES or len(failed) >= MAX_FAILURES:
-            run.state.lost_providers[provider] = reason
+            run.state.work.lost_providers[provider] = reason
             run.degrade(Message("degraded_provider", name=provider, why=reason))
 
 

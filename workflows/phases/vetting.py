@@ -83,8 +83,10 @@ class Vetting:
 
         async def propose(key: str) -> list[str]:
             record = self.known[key]
-            asked = [node.text for node in state.plan.nodes if node.id in record.searches]
-            elsewhere = [text for text in dict.fromkeys(one.text for one in state.query_ledger) if text not in asked]
+            asked = [node.text for node in state.work.plan.nodes if node.id in record.searches]
+            elsewhere = [
+                text for text in dict.fromkeys(one.text for one in state.evidence.query_ledger) if text not in asked
+            ]
             request = LibrarianInput(
                 caller=self.caller,
                 need=record.need,
@@ -99,10 +101,10 @@ class Vetting:
             if call.exception() is None:
                 searches = {sub_query_id(text): text for text in call.result()}
                 nodes = [
-                    PlanNode(id=name, text=text, origin=CHOSEN_BY_AGENT, iteration=state.iteration)
+                    PlanNode(id=name, text=text, origin=CHOSEN_BY_AGENT, iteration=state.work.iteration)
                     for name, text in searches.items()
                 ]
-                state.plan = state.plan.with_nodes(*map(state.plan.newest, nodes))
+                state.work.plan = state.work.plan.with_nodes(*map(state.work.plan.newest, nodes))
                 named = list(dict.fromkeys([*self.known[key].searches, *searches]))
                 self.known[key] = self.known[key].model_copy(update={"searches": named, "is_searched": True})
         for call in calls:
@@ -113,34 +115,41 @@ class Vetting:
         """Search, and read this round's candidates; return their source ids by need."""
         run, state = self.run, self.run.state
         searches = {name for key in keys for name in self.known[key].searches}
-        nodes = [node for node in state.plan.nodes if node.id in searches]
+        nodes = [node for node in state.work.plan.nodes if node.id in searches]
         if unsearched := [node for node in nodes if node.status not in SEARCHED]:
             await Gathering(run, unsearched, only=frozenset()).carry_out()
         # The sources are examined here instead of being analyzed per search.
-        state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in nodes)]))
+        state.work.analyzed_sub_queries = list(
+            dict.fromkeys([*state.work.analyzed_sub_queries, *(node.id for node in nodes)])
+        )
         chosen = {}
         for key in keys:
             hits = interleave_hits(state, self.known[key].searches, self.works)
             allowed = [hit for hit in hits if not run.is_excluded(hit)]
             chosen[key] = choose_candidates(state, allowed, self.known[key].before, self.most)
-        identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+        identities, fetched = (
+            Identities(state.evidence.sources, state.evidence.aliases),
+            state.evidence.fetched_sources(),
+        )
         new = [hit for hits in chosen.values() for hit in hits if identities.identity_of(hit) not in fetched]
         unread = frozenset(canonical_url(hit.url) for hit in new)
-        owners = {one.sub_query_id for one in state.candidates if canonical_url(one.hit.url) in unread}
+        owners = {one.sub_query_id for one in state.evidence.candidates if canonical_url(one.hit.url) in unread}
         if unread:
             await Gathering(run, [node for node in nodes if node.id in owners], only=unread).carry_out()
-        identities, candidates = Identities(state.sources, state.aliases), dict[str, list[str]]()
+        identities, candidates = Identities(state.evidence.sources, state.evidence.aliases), dict[str, list[str]]()
         for key, hits in chosen.items():
             record = self.known[key]
             # Sources named by the request come first.
             ordered = dict.fromkeys([*self._named_sources(record), *map(identities.identity_of, hits)])
-            candidates[key] = [name for name in ordered if name in state.sources and name not in record.before]
+            candidates[key] = [name for name in ordered if name in state.evidence.sources and name not in record.before]
         return candidates
 
     def _named_sources(self, record: Vetted) -> list[str]:
         """Return the ids of sources that were named by the request and found for this need."""
         state = self.run.state
-        of_request = [state.sources[name] for name in protected_ids(state).values() if name in state.sources]
+        of_request = [
+            state.evidence.sources[name] for name in protected_ids(state).values() if name in state.evidence.sources
+        ]
         return [source.id for source in of_request if not set(source.sub_query_ids).isdisjoint(record.searches)]
 
     # --- examination -----------------------------------------------------------------------------------------------
@@ -176,19 +185,19 @@ class Vetting:
         run, record = self.run, self.known[key]
         if run.resolved.engine is EngineKind.EXTRACTIVE:
             return []
-        named, sources = self._named_sources(record), run.state.sources
+        named, sources = self._named_sources(record), run.state.evidence.sources
         scanned = [name for name in names if sources[name].status is SourceStatus.FULL and name not in named]
         return [scanned[start:][:SCANNED_TOGETHER] for start in range(0, len(scanned), SCANNED_TOGETHER)]
 
     def _take_assessment(self, key: str, name: str, answer: ScannedSource | None) -> None:
         """Record a candidate as examined, by a scan or by rules."""
-        record, source = self.known[key], self.run.state.sources[name]
+        record, source = self.known[key], self.run.state.evidence.sources[name]
         if answer is None:
             examined = assess_by_rules(source, is_named=name in self._named_sources(record))
         else:
             # A scan moves the rules' label by at most one step.
             opinion = QualityUpdate(source_id=name, quality=answer.credibility)
-            self.run.state.sources[name] = source = update_quality(source, opinion, SCANNER.name)
+            self.run.state.evidence.sources[name] = source = update_quality(source, opinion, SCANNER.name)
             reason = f"credibility {answer.credibility.value}, relevance {answer.relevance.value}"
             examined = ExaminedSource(
                 source_id=name,
@@ -207,7 +216,7 @@ class Vetting:
         request = ScanInput(
             caller=LIBRARIAN.name,
             sub_query=PlanNode(id=key, text=record.need),
-            sources=[to_extract(run.state.sources[name]) for name in names],
+            sources=[to_extract(run.state.evidence.sources[name]) for name in names],
         )
         try:
             return await run.ask(SCANNER, f"scan/{key}/{names[0]}", request)

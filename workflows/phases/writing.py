@@ -49,12 +49,12 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
     state, resolved = run.state, run.resolved
     if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
-    reportable = findings_to_report(state.findings)
+    reportable = findings_to_report(state.evidence.findings)
     if headings := resolved.output.sections:
         planned = [(heading, f"{resolved.query} {heading}", reportable) for heading in headings]
     else:
         planned = []
-        for query in state.plan.sub_queries:
+        for query in state.work.plan.sub_queries:
             findings = [finding for finding in reportable if finding.sub_query_id == query.id]
             heading = query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
             planned += [(heading, query.text, findings)] if findings else []

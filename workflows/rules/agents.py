@@ -28,7 +28,7 @@ from contracts.request import Clarify, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import SYNTHESIZER
 from contracts.sentences import AS_DATA, Message, joined
-from contracts.state import ResearchState
+from contracts.state import AccountsState, ClockState, EvidenceState, PeopleState, ResearchState, WorkState
 from contracts.state_changes import pack_json
 from contracts.tokens import MAX_SHORTENED_CALLS, FidelityTotals
 from contracts.vocabulary import (
@@ -80,11 +80,11 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     return AgentRequest(
         task=task,
         resolved=scoped_resolution(resolved, task, limits),
-        started_at=state.started_at,
+        started_at=state.clock.started_at,
         deadline_at=now + limits.deadline_seconds,
-        approved_version=state.approved_version,
-        lost_providers=state.lost_providers,
-        call_sizes=state.call_sizes,
+        approved_version=state.people.approved_version,
+        lost_providers=state.work.lost_providers,
+        call_sizes=state.accounts.call_sizes,
         packed_ledger=pack_json(ledger.model_dump(mode="json", exclude_defaults=True, context=AS_DATA))
         if ledger != Ledger()
         else "",
@@ -146,19 +146,19 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
 def scoped_state(request: AgentRequest, resolved_entry: str, now: float) -> ResearchState:
     """Return an agent's initial state at `now` (seconds since the epoch). Raises ValueError for invalid requests."""
     state = ResearchState(
-        resolved=request.resolved,
-        resolved_entry=resolved_entry,
-        status=RunStatus.RUNNING,
-        task=request.task,
-        ledger=request.ledger(),
-        approved_version=request.approved_version,
-        lost_providers=dict(request.lost_providers),
-        call_sizes=dict(request.call_sizes),
-        started_at=request.started_at,
-        clock_started_at=now,
-        deadline_at=request.deadline_at,
+        work=WorkState(
+            resolved=request.resolved,
+            resolved_entry=resolved_entry,
+            status=RunStatus.RUNNING,
+            task=request.task,
+            lost_providers=dict(request.lost_providers),
+        ),
+        evidence=EvidenceState(ledger=request.ledger()),
+        people=PeopleState(approved_version=request.approved_version),
+        accounts=AccountsState(call_sizes=dict(request.call_sizes)),
+        clock=ClockState(started_at=request.started_at, clock_started_at=now, deadline_at=request.deadline_at),
     )
-    state.note_entry(resolved_entry)
+    state.evidence.note_entry(resolved_entry)
     return state
 
 
@@ -195,9 +195,9 @@ def agents_at_once(left: AgentShare, reading: Usage, usd: float | None, number: 
 # --- the ledger ----------------------------------------------------------------------------------------------------
 def build_ledger(state: ResearchState, record: AgentRecord) -> Ledger:
     """Return the queries and pages of a run when the task was assigned, including those of its own ledger."""
-    queries = [*state.ledger.queries, *state.query_ledger[: record.known_queries]]
-    own = list(state.sources.values())[: record.known_sources]
-    known = {source.id: source for source in (*state.ledger.pages, *own)}.values()
+    queries = [*state.evidence.ledger.queries, *state.evidence.query_ledger[: record.known_queries]]
+    own = list(state.evidence.sources.values())[: record.known_sources]
+    known = {source.id: source for source in (*state.evidence.ledger.pages, *own)}.values()
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
     plain = {"sub_query_ids": [], "rank": 1, "iteration": 1, "analyzed": False}
     return Ledger(queries=queries[-MAX_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MAX_KNOWN:]])
@@ -211,43 +211,71 @@ def known_record(page: Source) -> ReadRecord:
 
 
 # --- the result ----------------------------------------------------------------------------------------------------
-RESULT_FIELDS: Final = (
-    "sources aliases passed_over findings evidence gaps query_ledger notebook plan analyzed_sub_queries duplicates "
-    "documents_searched term_documents spellings lost_providers fidelity shortened_calls "
-    "dropped_content_ids content_archive_hashes fallbacks engine_by_role prompt_versions models_used degraded "
-    "decisions rule_answers"
-).split()
-"""Parts of an agent's state that are passed to its run."""
-RUN_FIRST_FIELDS: Final = "evidence aliases term_documents spellings lost_providers prompt_versions".split()
-"""Of these, maps in which the run's entries take precedence over the agent's."""
-UNION_FIELDS: Final = "shortened_calls dropped_content_ids content_archive_hashes models_used".split()
-"""Of these, lists that are merged without duplicates."""
-
-
 def task_result(
     state: ResearchState, reason: StopReason, summary: str, problem: str = "", node: NodeSummary | None = None
 ) -> TaskResult:
     """Return an agent's result, from its own state, and its part of a tree."""
     pass_over(state, unread_hits(state))
-    results = ResearchState(**{name: getattr(state, name) for name in RESULT_FIELDS})
+    results = state_for_run(state)
     return TaskResult(
         stop_reason=reason,
         problem=problem,
-        defects=state.defects,
+        defects=state.work.defects,
         summary=summary,
-        finding_ids=[finding.id for finding in state.findings],
-        source_ids=[source.id for source in state.readable_sources()],
-        gap_ids=[gap.id for gap in state.unaddressed_gaps()],
+        finding_ids=[finding.id for finding in state.evidence.findings],
+        source_ids=[source.id for source in state.evidence.readable_sources()],
+        gap_ids=[gap.id for gap in state.evidence.unaddressed_gaps()],
         counts=state.counts(),
-        usage=state.usage.model_copy(update={"active_seconds": 0.0}),
-        usage_by_role=state.usage_by_role,
+        usage=state.accounts.usage.model_copy(update={"active_seconds": 0.0}),
+        usage_by_role=state.accounts.usage_by_role,
         lost=lost_work(state),
-        failed_branches=state.failed_branches,
+        failed_branches=state.work.failed_branches,
         node=None if node is None else complete_node(state, node, reason),
-        calls=state.calls,
-        agents=[agent_progress(record) for record in state.agents],
-        call_sizes=state.call_sizes,
+        calls=state.accounts.calls,
+        agents=[agent_progress(record) for record in state.work.agents],
+        call_sizes=state.accounts.call_sizes,
         packed=results.pack(),
+    )
+
+
+def state_for_run(state: ResearchState) -> ResearchState:
+    """Return the parts of an agent's state that are passed to its run."""
+    work = state.work
+    evidence = state.evidence
+    accounts = state.accounts
+    return ResearchState(
+        work=WorkState(
+            plan=work.plan,
+            analyzed_sub_queries=work.analyzed_sub_queries,
+            lost_providers=work.lost_providers,
+            degraded=work.degraded,
+        ),
+        evidence=EvidenceState(
+            notebook=evidence.notebook,
+            sources=evidence.sources,
+            aliases=evidence.aliases,
+            passed_over=evidence.passed_over,
+            query_ledger=evidence.query_ledger,
+            duplicates=evidence.duplicates,
+            documents_searched=evidence.documents_searched,
+            term_documents=evidence.term_documents,
+            spellings=evidence.spellings,
+            passages=evidence.passages,
+            findings=evidence.findings,
+            gaps=evidence.gaps,
+        ),
+        accounts=AccountsState(
+            fallbacks=accounts.fallbacks,
+            rule_answers=accounts.rule_answers,
+            engine_by_role=accounts.engine_by_role,
+            models_used=accounts.models_used,
+            prompt_versions=accounts.prompt_versions,
+            fidelity=accounts.fidelity,
+            shortened_calls=accounts.shortened_calls,
+            dropped_content_ids=accounts.dropped_content_ids,
+            content_archive_hashes=accounts.content_archive_hashes,
+        ),
+        people=PeopleState(decisions=state.people.decisions),
     )
 
 
@@ -263,25 +291,30 @@ NODE_ENDS: Final = {
 
 def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -> NodeSummary:
     """Return an agent's node with those of its own agents, in task order, its own usage, and its end."""
-    usage = state.usage.model_copy(update={"active_seconds": 0.0})
-    for record in state.agents:
+    usage = state.accounts.usage.model_copy(update={"active_seconds": 0.0})
+    for record in state.work.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
-    children, end = collect_nodes(state.agents), NODE_ENDS.get(reason, node.end)
+    children, end = collect_nodes(state.work.agents), NODE_ENDS.get(reason, node.end)
     return node.model_copy(update={"usage": usage, "below": children, "end": end})
 
 
 def lost_work(state: ResearchState) -> LostWork:
     """Return the unanswered work of an agent, including that of its earlier start which is still not done."""
-    earlier, known = state.task.lost if state.task else LostWork(), Identities(state.sources, state.aliases)
-    searches = [node for node in state.plan.sub_queries if node.kind is NodeKind.QUERY]
+    earlier, known = (
+        state.work.task.lost if state.work.task else LostWork(),
+        Identities(state.evidence.sources, state.evidence.aliases),
+    )
+    searches = [node for node in state.work.plan.sub_queries if node.kind is NodeKind.QUERY]
     asked = {node.text: node.status for node in searches if node.origin != WITHOUT_SEARCH}
-    sources = [each for each in state.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)]
+    sources = [
+        each for each in state.evidence.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)
+    ]
     pages = [each.as_hit() for each in sources if not each.analyzed]
     return LostWork(
         queries=[
             text for text in {**asked, **dict.fromkeys(earlier.queries)} if asked.get(text) is not NodeStatus.COMPLETED
         ],
-        pages=[*pages, *(hit for hit in earlier.pages if known.identity_of(hit) not in state.sources)],
+        pages=[*pages, *(hit for hit in earlier.pages if known.identity_of(hit) not in state.evidence.sources)],
     )
 
 
@@ -293,47 +326,63 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     belongs to the task's node itself.
     """
     results = ResearchState.unpack(result.packed) if result.packed else ResearchState()
-    for name in RUN_FIRST_FIELDS:
-        setattr(state, name, getattr(results, name) | getattr(state, name))
-    nodes = agent_nodes(results.plan.nodes, state.plan.nodes, task.id)
-    state.plan = state.plan.with_nodes(*nodes)
+    evidence = state.evidence
+    found = results.evidence
+    # The run's own entries take precedence over the agent's.
+    evidence.passages = found.passages | evidence.passages
+    evidence.aliases = found.aliases | evidence.aliases
+    evidence.term_documents = found.term_documents | evidence.term_documents
+    evidence.spellings = found.spellings | evidence.spellings
+    state.work.lost_providers = results.work.lost_providers | state.work.lost_providers
+    nodes = agent_nodes(results.work.plan.nodes, state.work.plan.nodes, task.id)
+    state.work.plan = state.work.plan.with_nodes(*nodes)
     owners = _Owners(task.id, frozenset(node.id for node in nodes))
-    known = {finding.id for finding in state.findings}
-    state.findings = [*state.findings, *(owners.take(one, state) for one in results.findings if one.id not in known)]
+    known = {finding.id for finding in evidence.findings}
+    new_findings = [owners.take(finding, state) for finding in found.findings if finding.id not in known]
+    evidence.findings = [*evidence.findings, *new_findings]
     if not result.is_stub:
-        state.gaps = _merge_gaps(state, results, owners)
+        evidence.gaps = _merge_gaps(state, results, owners)
     new_sources = _merge_sources(state, results, owners)
     pass_over(
-        state, [one.model_copy(update={"sub_query_id": owners.of(one.sub_query_id)}) for one in results.passed_over]
+        state, [hit.model_copy(update={"sub_query_id": owners.of(hit.sub_query_id)}) for hit in found.passed_over]
     )
     _merge_node(state, task, result, results, new_sources)
     unanalyzed = {query.id for query in queries_to_analyze(results)}
     analyzed = [*([] if unanalyzed else [task.id]), *(node.id for node in nodes if node.id not in unanalyzed)]
-    state.analyzed_sub_queries = _union(state.analyzed_sub_queries, analyzed)
-    state.query_ledger = [*state.query_ledger, *(owners.take(record, state) for record in results.query_ledger)]
-    for entry in results.notebook:
-        state.note_entry(entry)
-    state.duplicates += results.duplicates
-    for phase, totals in results.fidelity.items():
-        state.fidelity = {**state.fidelity, phase: state.fidelity.get(phase, FidelityTotals()).plus(totals)}
-    for name in UNION_FIELDS:
-        setattr(state, name, _union(getattr(state, name), getattr(results, name)))
-    del state.shortened_calls[:-MAX_SHORTENED_CALLS]
-    if results.documents_searched is not None:
-        state.documents_searched = results.documents_searched
-    by_model = {role for role, kind in state.engine_by_role.items() if kind == EngineKind.MODEL.value}
-    state.engine_by_role |= {role: kind for role, kind in results.engine_by_role.items() if role not in by_model}
-    for role, count in results.rule_answers.items():
-        state.rule_answers[role] = state.rule_answers.get(role, 0) + count
-    if SYNTHESIZER.name in results.fallbacks:  # no model has room for the protected sources
-        state.fallbacks = results.fallbacks | state.fallbacks
-    state.degraded = _union(state.degraded, _prefix_notes(task, results.degraded))
-    state.failed_branches = _union(state.failed_branches, _prefix_notes(task, result.failed_branches))
+    state.work.analyzed_sub_queries = _union(state.work.analyzed_sub_queries, analyzed)
+    evidence.query_ledger = [*evidence.query_ledger, *(owners.take(record, state) for record in found.query_ledger)]
+    for entry in found.notebook:
+        evidence.note_entry(entry)
+    evidence.duplicates += found.duplicates
+    if found.documents_searched is not None:
+        evidence.documents_searched = found.documents_searched
+    _merge_accounts(state.accounts, results.accounts)
+    state.work.degraded = _union(state.work.degraded, _prefix_notes(task, results.work.degraded))
+    state.work.failed_branches = _union(state.work.failed_branches, _prefix_notes(task, result.failed_branches))
     return [
         decision.model_copy(update={"agent": owners.of(decision.agent)})
-        for decision in results.decisions
+        for decision in results.people.decisions
         if decision.agent not in set(AgentRole) and not decision.action.startswith("execute_")
     ]
+
+
+def _merge_accounts(accounts: AccountsState, others: AccountsState) -> None:
+    """Merge the content that an agent's models were shown, and the engines and models that answered it."""
+    accounts.prompt_versions = others.prompt_versions | accounts.prompt_versions
+    for phase, totals in others.fidelity.items():
+        own = accounts.fidelity.get(phase, FidelityTotals())
+        accounts.fidelity = {**accounts.fidelity, phase: own.plus(totals)}
+    shortened = _union(accounts.shortened_calls, others.shortened_calls)
+    accounts.shortened_calls = shortened[-MAX_SHORTENED_CALLS:]
+    accounts.dropped_content_ids = _union(accounts.dropped_content_ids, others.dropped_content_ids)
+    accounts.content_archive_hashes = _union(accounts.content_archive_hashes, others.content_archive_hashes)
+    accounts.models_used = _union(accounts.models_used, others.models_used)
+    by_model = {role for role, kind in accounts.engine_by_role.items() if kind == EngineKind.MODEL.value}
+    accounts.engine_by_role |= {role: kind for role, kind in others.engine_by_role.items() if role not in by_model}
+    for role, count in others.rule_answers.items():
+        accounts.rule_answers[role] = accounts.rule_answers.get(role, 0) + count
+    if SYNTHESIZER.name in others.fallbacks:  # no model has room for the protected sources
+        accounts.fallbacks = others.fallbacks | accounts.fallbacks
 
 
 @dataclass(frozen=True)
@@ -350,7 +399,7 @@ class _Owners:
 
     def take(self, item: Owned, state: ResearchState) -> Owned:
         """Return an agent's finding or query as one of the run."""
-        return item.model_copy(update={"sub_query_id": self.of(item.sub_query_id), "iteration": state.iteration})
+        return item.model_copy(update={"sub_query_id": self.of(item.sub_query_id), "iteration": state.work.iteration})
 
 
 def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -> list[Gap]:
@@ -360,12 +409,12 @@ def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -
     """
     origins = {f"sub_query:{name}" for name in (owners.task, *owners.nodes)}
     replaced = (GapStatus.OPEN, GapStatus.SUPERSEDED)
-    gaps = {gap.id: gap for gap in state.gaps if gap.origin not in origins or gap.status not in replaced}
-    for gap in results.gaps:
+    gaps = {gap.id: gap for gap in state.evidence.gaps if gap.origin not in origins or gap.status not in replaced}
+    for gap in results.evidence.gaps:
         origin = f"sub_query:{owners.of(gap.origin.removeprefix('sub_query:'))}"
         known = gaps.get(gap.id)
         if known is None:
-            gaps[gap.id] = gap.model_copy(update={"origin": origin, "iteration": state.iteration})
+            gaps[gap.id] = gap.model_copy(update={"origin": origin, "iteration": state.work.iteration})
         elif gap.status is GapStatus.ADDRESSED and known.status is not GapStatus.ADDRESSED:
             gaps[gap.id] = known.model_copy(update={"status": gap.status, "resolved_by": gap.resolved_by})
     return list(gaps.values())
@@ -374,23 +423,23 @@ def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -
 def _merge_sources(state: ResearchState, results: ResearchState, owners: _Owners) -> int:
     """Merge sources, attributed to the agent's nodes; return the number of newly readable ones."""
     new = 0
-    for source in results.sources.values():
-        known, is_readable = state.sources.get(source.id), source.status is SourceStatus.FULL
+    for source in results.evidence.sources.values():
+        known, is_readable = state.evidence.sources.get(source.id), source.status is SourceStatus.FULL
         nodes = [name for name in source.sub_query_ids if name in owners.nodes] or [owners.task]
         update: dict[str, Any] = {"sub_query_ids": _union(known.sub_query_ids if known else [], nodes)}
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
             base, new = source, new + is_readable
-            update["iteration"] = state.iteration
+            update["iteration"] = state.work.iteration
         else:
             base = known
             update["hit_entries"] = _union(known.hit_entries, source.hit_entries)
             update["analyzed"] = known.analyzed or source.analyzed
-        state.sources[source.id] = base.model_copy(update=update)
+        state.evidence.sources[source.id] = base.model_copy(update=update)
     return new
 
 
 def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, results: ResearchState, new: int) -> None:
-    node = next((node for node in state.plan.nodes if node.id == task.id), None)
+    node = next((node for node in state.work.plan.nodes if node.id == task.id), None)
     if node is None:
         return
     stated = node.stated_gaps if result.is_stub else result.gap_ids
@@ -399,20 +448,20 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, resul
         problem = result.problem or joined(result.failed_branches[:1])
         cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
         silent = silent_gap(node.model_copy(update=cut_short))
-        state.gaps = reopen_stated(state.gaps, [silent])
-        state.gaps = with_gaps(state, open_gaps(state, [silent], f"sub_query:{node.id}"))
+        state.evidence.gaps = reopen_stated(state.evidence.gaps, [silent])
+        state.evidence.gaps = with_gaps(state, open_gaps(state, [silent], f"sub_query:{node.id}"))
         stated = [gap_id(silent.description)]
-    finding_ids = [finding.id for finding in state.findings if finding.sub_query_id == node.id]
+    finding_ids = [finding.id for finding in state.evidence.findings if finding.sub_query_id == node.id]
     update = {
         "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
         "error": result.problem if result.is_stub else None,
         "finding_count": len(_union(finding_ids, result.finding_ids)),
-        "result_count": node.result_count + sum(record.found for record in results.query_ledger),
+        "result_count": node.result_count + sum(record.found for record in results.evidence.query_ledger),
         "new_source_count": node.new_source_count + new,
-        "duplicate_count": node.duplicate_count + results.duplicates,
+        "duplicate_count": node.duplicate_count + results.evidence.duplicates,
         "stated_gaps": list(stated),
     }
-    state.plan = state.plan.with_nodes(node.model_copy(update=update))
+    state.work.plan = state.work.plan.with_nodes(node.model_copy(update=update))
 
 
 def _prefix_notes(task: AgentTask, notes: Sequence[str]) -> list[str]:

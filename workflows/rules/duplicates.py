@@ -55,7 +55,7 @@ class Identities:
 def interleave_hits(state: ResearchState, searches: Sequence[str], works: Sequence[MentionedWork]) -> list[SearchHit]:
     """Return the hits of searches, interleaved rank by rank in search order; mentioned works come first."""
     by_search = [
-        sorted((one.hit for one in state.candidates if one.sub_query_id == name), key=lambda hit: hit.rank)
+        sorted((one.hit for one in state.evidence.candidates if one.sub_query_id == name), key=lambda hit: hit.rank)
         for name in searches
     ]
     hits = [hit for rank in zip_longest(*by_search) for hit in rank if hit is not None]
@@ -66,7 +66,7 @@ def choose_candidates(
     state: ResearchState, hits: Sequence[SearchHit], examined: Collection[str], limit: int
 ) -> list[SearchHit]:
     """Return the first hits of distinct sources not examined for this need yet, at most `limit`."""
-    identities, chosen = Identities(state.sources, state.aliases), dict[str, SearchHit]()
+    identities, chosen = Identities(state.evidence.sources, state.evidence.aliases), dict[str, SearchHit]()
     for hit in hits:
         identities.add(hit)
         identity = identities.identity_of(hit)
@@ -90,14 +90,14 @@ def protected_ids(state: ResearchState) -> dict[str, str]:
     """Return the source id of each protected address that was read or tried."""
     if not (urls := state.resolution.protected_sources):
         return {}
-    identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
+    identities, fetched = Identities(state.evidence.sources, state.evidence.aliases), state.evidence.fetched_sources()
     ids = {url: identities.identity_of(SearchHit(url=url)) for url in urls}
     return {url: identity for url, identity in ids.items() if identity in fetched}
 
 
 def hits_to_protect(state: ResearchState) -> list[SearchHit]:
     """Return the protected sources still to be read, as hits; only an agent with `protects` reads them."""
-    if state.task is not None and not state.task.protects:
+    if state.work.task is not None and not state.work.task.protects:
         return []
     known, resolved = protected_ids(state), state.resolution
     urls = [url for url in resolved.protected_sources if resolved.web or url.startswith(CORPUS_SCHEME)]
@@ -111,7 +111,7 @@ def add_unread_protected(state: ResearchState) -> list[str]:
     for url in state.resolution.protected_sources:
         reason = ENDED_BEFORE if web or url.startswith(CORPUS_SCHEME) else NO_WEB
         unread = Source.of_hit(SearchHit(url=url, title=url, provider=NAMED), [])
-        source = state.sources.setdefault(known.get(url, unread.id), unread)
+        source = state.evidence.sources.setdefault(known.get(url, unread.id), unread)
         if source.status is not SourceStatus.FULL:
             lines.append(Message("protected_unread", url=url, reason=source.status_reason or reason))
     return lines

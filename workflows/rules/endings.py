@@ -68,9 +68,9 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
     """Return the outcome of a run from its missing parts and its report's check; gates do not affect it."""
     if is_direct(state):
         return Outcome.COMPLETED
-    if not state.findings:
+    if not state.evidence.findings:
         return _outcome_without_findings(state, reason)
-    if state.draft is None:
+    if state.evidence.draft is None:
         return Outcome.FAILED
     incomplete = _is_missing(question, state, reason) or has_fallen_back(state) or report_issues(state)
     return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
@@ -79,22 +79,22 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
 def _is_missing(question: str, state: ResearchState, reason: StopReason) -> bool:
     """Return true if part of the work is not done or part of the question is unanswered."""
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    return cut_short or bool(state.failed_branches or find_unanswered(question, state) or lost_sources(state))
+    return cut_short or bool(state.work.failed_branches or find_unanswered(question, state) or lost_sources(state))
 
 
 def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outcome:
     if reason is StopReason.BUDGET_TIME:
         # A quick run takes seconds, and must answer even if only to report that nothing was found in time.
-        quick = state.resolution.mode is Mode.QUICK and state.draft is not None
+        quick = state.resolution.mode is Mode.QUICK and state.evidence.draft is not None
         return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
     # A completed agent without a search does not show that nothing can be found.
     searches = [query for query in state.searches() if query.origin != "background"]
-    searched = any(query.status is NodeStatus.COMPLETED for query in searches) or state.readable_sources()
+    searched = any(query.status is NodeStatus.COMPLETED for query in searches) or state.evidence.readable_sources()
     cut_short = reason in LIMITS or reason is StopReason.USER_STOPPED
-    if searched and not (cut_short or state.failed_branches or lost_sources(state)):
+    if searched and not (cut_short or state.work.failed_branches or lost_sources(state)):
         return Outcome.EMPTY
     # Readable sources justify a report that names the missing parts.
-    return Outcome.PARTIAL if state.readable_sources() else Outcome.FAILED
+    return Outcome.PARTIAL if state.evidence.readable_sources() else Outcome.FAILED
 
 
 def result_of(
@@ -107,10 +107,10 @@ def result_of(
         outcome=outcome,
         stop_reason=reason,
         counts=state.counts(),
-        usage=state.usage,
-        degraded=state.degraded,
-        failed_branches=state.failed_branches,
-        started_at=state.started_at,
+        usage=state.accounts.usage,
+        degraded=state.work.degraded,
+        failed_branches=state.work.failed_branches,
+        started_at=state.clock.started_at,
         ended_at=ended_at,
         metadata=state.resolution.metadata,
         **fields,
@@ -126,9 +126,9 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
     if ended_by and reason is not StopReason.MAX_ITERATIONS:
         return raise_limit
     ended = (NodeStatus.SKIPPED, NodeStatus.FAILED)
-    undone = any(node.status in ended and node.status_reason != ENOUGH for node in state.plan.nodes)
-    rewritten = state.findings and report_issues(state)
-    lost = undone or state.failed_branches or state.hasty_analyses or lost_sources(state)
+    undone = any(node.status in ended and node.status_reason != ENOUGH for node in state.work.plan.nodes)
+    rewritten = state.evidence.findings and report_issues(state)
+    lost = undone or state.work.failed_branches or state.work.hasty_analyses or lost_sources(state)
     if lost or rewritten or reason not in (*NATURAL_STOPS, StopReason.NO_EVIDENCE):
         return ""
     rephrase = "ask in other words, or add sources with `--corpus` or `--web`; resuming the run would find the same"
@@ -138,10 +138,13 @@ def advice_of(state: ResearchState, outcome: Outcome, reason: StopReason) -> str
 def result_without_work(state: ResearchState, reason: StopReason, ended_at: str) -> ResearchResult | None:
     """Return the result of a run that ends before any research; None if there is something to report."""
     infeasible = reason is StopReason.INFEASIBLE
-    if (state.waiting is None and not infeasible) or state.sources or reason not in WITHOUT_WORK:
+    if (state.people.waiting is None and not infeasible) or state.evidence.sources or reason not in WITHOUT_WORK:
         return None
     (outcome, remedy), name = WITHOUT_WORK[reason], state.resolution.research_id
-    limitations = [remedy.format(id=name), *([one.line() for one in state.plan.open_objections] if infeasible else [])]
+    limitations = [
+        remedy.format(id=name),
+        *([one.line() for one in state.work.plan.open_objections] if infeasible else []),
+    ]
     advice = ADVICE.get(reason, "").format(id=name)
     return result_of(state, outcome, reason, ended_at, limitations=limitations, advice=advice)
 
@@ -152,17 +155,17 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
     A limit of costs counts as reached once `REACHED` of it is spent; before, what is left is too little.
     """
     limit = state.resolution.limits.max_cost_usd
-    if reason is StopReason.BUDGET_COST and limit and state.usage.known_cost_usd < REACHED * limit:
+    if reason is StopReason.BUDGET_COST and limit and state.accounts.usage.known_cost_usd < REACHED * limit:
         return StopReason.BUDGET_REST
-    if not state.findings and not is_direct(state) and reason in NATURAL_STOPS:
-        outage = state.failed_branches or lost_sources(state)
+    if not state.evidence.findings and not is_direct(state) and reason in NATURAL_STOPS:
+        outage = state.work.failed_branches or lost_sources(state)
         return StopReason.PROVIDER_OUTAGE if outage else StopReason.NO_EVIDENCE
     return reason
 
 
 def completeness_of(question: str, state: ResearchState, reason: StopReason) -> Completeness:
     """Return how much of the question is covered, independent of the report's quality."""
-    if not state.findings and not is_direct(state):
+    if not state.evidence.findings and not is_direct(state):
         return Completeness.EMPTY
     missing = not is_direct(state) and _is_missing(question, state, reason)
     return Completeness.PARTIAL if missing else Completeness.FULL
@@ -170,13 +173,13 @@ def completeness_of(question: str, state: ResearchState, reason: StopReason) -> 
 
 def is_direct(state: ResearchState) -> bool:
     """Return true if the question was answered without research."""
-    return state.draft is not None and state.draft.direct
+    return state.evidence.draft is not None and state.evidence.draft.direct
 
 
 def has_fallen_back(state: ResearchState) -> bool:
     """Return true if roles of a run with a model fell back to working without it."""
     by_model = state.resolution.engine is EngineKind.MODEL
-    return by_model and any(role.has_fallback and role.name in state.fallbacks for role in declared_roles())
+    return by_model and any(role.has_fallback and role.name in state.accounts.fallbacks for role in declared_roles())
 
 
 def may_be_read_later(source: Source) -> bool:
@@ -186,7 +189,7 @@ def may_be_read_later(source: Source) -> bool:
 
 def lost_sources(state: ResearchState) -> str:
     """Describe the sources lost to faults of this system, if they are many; else empty."""
-    tried = state.fetched_sources()
+    tried = state.evidence.fetched_sources()
     lost = [source for source in tried.values() if source.status_reason in SYSTEM_FAULTS]
     if not lost or len(lost) < MIN_LOST_SHARE * len(tried):
         return ""
@@ -200,31 +203,41 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
 
     Whatever makes an outcome partial has a line.
     """
-    lines = list(state.limitations)
+    lines = list(state.work.limitations)
     if is_direct(state):
         lines.append(Message("without_research"))
     if reason in LIMITS or reason is StopReason.USER_STOPPED:
         why = why_stopped(reason)
-        lines.append(Message("written_from_there", why=why) if state.draft else Message("ended_early", why=why))
-    lines += state.failed_branches
+        lines.append(
+            Message("written_from_there", why=why) if state.evidence.draft else Message("ended_early", why=why)
+        )
+    lines += state.work.failed_branches
     if has_fallen_back(state):
-        messages = (note for note in state.degraded if isinstance(note, Message))
-        notes = [note for note in messages if note.values.get("role") in state.fallbacks]
+        messages = (note for note in state.work.degraded if isinstance(note, Message))
+        notes = [note for note in messages if note.values.get("role") in state.accounts.fallbacks]
         lines += notes or [Message("done_without_model")]
     lines.append(lost_sources(state))
-    if state.refresh is not None and state.refresh.lost:
-        titles = "; ".join(state.sources[name].title for name in sorted(state.refresh.lost) if name in state.sources)
+    if state.work.refresh is not None and state.work.refresh.lost:
+        titles = "; ".join(
+            state.evidence.sources[name].title
+            for name in sorted(state.work.refresh.lost)
+            if name in state.evidence.sources
+        )
         lines.append(Message("sources_gone", titles=titles[:600]))
-    if state.refresh is not None and state.refresh.due:
-        lines.append(Message("refresh_unfinished", count=len(state.refresh.due)))
-    if state.findings and state.draft:
+    if state.work.refresh is not None and state.work.refresh.due:
+        lines.append(Message("refresh_unfinished", count=len(state.work.refresh.due)))
+    if state.evidence.findings and state.evidence.draft:
         lines += [Message("check_failed", what=issue.message) for issue in report_issues(state)]
-    empty = [name for name, count in state.draft.words_by_section.items() if not count] if state.draft else []
+    empty = (
+        [name for name, count in state.evidence.draft.words_by_section.items() if not count]
+        if state.evidence.draft
+        else []
+    )
     if empty:
         lines.append(Message("empty_sections", text=empty))
     lines += [Message("not_answered", text=text) for text in find_unanswered(question, state)]
     open_states = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
-    lines += [gap.description for gap in state.gaps if gap.status in open_states]
+    lines += [gap.description for gap in state.evidence.gaps if gap.status in open_states]
     return list(filter(None, dict.fromkeys(lines)))
 
 
@@ -232,8 +245,8 @@ def find_unanswered(question: str, state: ResearchState) -> list[str]:
     """Return the texts of plan nodes without an answer or stated gap; empty for a run without a model."""
     if state.resolution.engine is EngineKind.EXTRACTIVE:
         return []
-    closing = {node.gap_id for node in state.plan.nodes if node.gap_id and node.finding_count}
-    planned = (node for node in state.plan.nodes if node.origin != CHOSEN_BY_AGENT)
+    closing = {node.gap_id for node in state.work.plan.nodes if node.gap_id and node.finding_count}
+    planned = (node for node in state.work.plan.nodes if node.origin != CHOSEN_BY_AGENT)
     return [node.text for node in planned if not _is_settled(node, question, state, closing)]
 
 
@@ -248,12 +261,14 @@ def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: se
     if node.status is NodeStatus.SKIPPED:
         return node.status_reason == ENOUGH
     origin = f"sub_query:{node.id}"
-    gaps = {gap.id for gap in state.gaps if gap.id == node.gap_id or gap.origin == origin}.union(node.stated_gaps)
+    gaps = {gap.id for gap in state.evidence.gaps if gap.id == node.gap_id or gap.origin == origin}.union(
+        node.stated_gaps
+    )
     if gaps & closing:
         return True
     if node.needs_search:
         return bool(gaps) and normalized_text(node.text) != normalized_text(question)
-    parts = state.plan.children(node)
+    parts = state.work.plan.children(node)
     done = node.status is NodeStatus.COMPLETED and all(_is_settled(child, question, state, closing) for child in parts)
     return done or bool(gaps)
 
@@ -261,12 +276,12 @@ def _is_settled(node: PlanNode, question: str, state: ResearchState, closing: se
 # --- the report ----------------------------------------------------------------------------------------------------
 def report_issues(state: ResearchState) -> list[GateIssue]:
     """Return the issues of the draft: too short, no headings, unresolved markers, or no citations."""
-    draft = state.draft
+    draft = state.evidence.draft
     if draft is None or draft.characters == 0:
         return [GateIssue(code="no_report", message=Message("no_report"))]
     short = Message("short_report", count=draft.characters, least=MIN_REPORT_CHARACTERS)
     unresolved = Message("unresolved_citations", count=len(draft.unresolved_markers))
-    uncited = state.findings and not draft.evidence_ids
+    uncited = state.evidence.findings and not draft.evidence_ids
     checks = (
         ("short_report", short, draft.characters < MIN_REPORT_CHARACTERS),
         ("no_sections", Message("no_sections"), not draft.has_headings),

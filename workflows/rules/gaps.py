@@ -23,7 +23,7 @@ VISIBLE: Final = (GapStatus.OPEN, GapStatus.UNADDRESSABLE)
 # --- opening -------------------------------------------------------------------------------------------------------
 def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) -> list[Gap]:
     """Return the gaps that are new to the run, in order; `with_gaps` adds them."""
-    known = {gap.id for gap in state.gaps}
+    known = {gap.id for gap in state.evidence.gaps}
     fresh: list[Gap] = []
     for draft in drafts:
         identity = gap_id(draft.description)
@@ -40,7 +40,7 @@ def open_gaps(state: ResearchState, drafts: Iterable[ProposedGap], origin: str) 
                 suggested_queries=[shorten(query, 300) for query in draft.suggested_queries[:3]],
                 origin=origin,
                 unread=draft.unread,
-                iteration=state.iteration,
+                iteration=state.work.iteration,
             )
         )
     return fresh
@@ -51,8 +51,8 @@ def with_gaps(state: ResearchState, fresh: Sequence[Gap]) -> list[Gap]:
 
     Settled gaps give way first, then the least severe and oldest ones; requests of people do not.
     """
-    limit = declaration(state.resolved.strategy).most_gaps if state.resolved else MAX_GAPS
-    gaps = [*state.gaps, *fresh]
+    limit = declaration(state.work.resolved.strategy).most_gaps if state.work.resolved else MAX_GAPS
+    gaps = [*state.evidence.gaps, *fresh]
     order = sorted(range(len(gaps)), key=lambda index: (_importance(gaps[index]), index), reverse=True)
     return [gaps[index] for index in sorted(order[:limit])]
 
@@ -123,8 +123,11 @@ def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap
 
     Only known findings and gaps count. A request of a person is closed by findings alone, once it was searched for.
     """
-    result, finding_ids = {gap.id: gap for gap in state.gaps}, {finding.id for finding in state.findings}
-    searched = {node.gap_id for node in state.plan.nodes if node.gap_id and node.status is not NodeStatus.PENDING}
+    result, finding_ids = (
+        {gap.id: gap for gap in state.evidence.gaps},
+        {finding.id for finding in state.evidence.findings},
+    )
+    searched = {node.gap_id for node in state.work.plan.nodes if node.gap_id and node.status is not NodeStatus.PENDING}
     for item in settled:
         gap = result.get(item.gap_id)
         if gap is None or gap.status is not GapStatus.OPEN:

@@ -107,12 +107,12 @@ def follow_ups(
     searched for besides only where the refiner asks for that.
     """
     # A sub-query whose search failed may be repeated.
-    done = (query for query in state.plan.sub_queries if query.status is not NodeStatus.FAILED)
+    done = (query for query in state.work.plan.sub_queries if query.status is not NodeStatus.FAILED)
     asked = {"", *(normalized_query(query.text) for query in done)}
-    nodes = {node.id: node for node in state.plan.nodes}
+    nodes = {node.id: node for node in state.work.plan.nodes}
     by_gap = {assessment.gap_id: assessment for assessment in assessments}
-    further = {node.gap_id: node for node in reading_nodes(state, readings, state.iteration + 1)}
-    order = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
+    further = {node.gap_id: node for node in reading_nodes(state, readings, state.work.iteration + 1)}
+    order = sorted(state.evidence.unaddressed_gaps(), key=lambda gap: (gap.id not in priority_gaps, gap.priority))
     fresh: list[PlanNode] = []
     for gap in order:
         proposed = by_gap[gap.id].follow_up_queries if gap.id in by_gap else []
@@ -122,7 +122,7 @@ def follow_ups(
         else:
             texts = texts or [(text, "") for text in gap.suggested_queries]
         for text, expected in texts[:MAX_FOLLOW_UPS]:
-            if len(fresh) >= limit or find_asked(state.query_ledger, text) or normalized_query(text) in asked:
+            if len(fresh) >= limit or find_asked(state.evidence.query_ledger, text) or normalized_query(text) in asked:
                 continue
             asked.add(normalized_query(text))
             parent = nodes.get(gap.origin.removeprefix("sub_query:"))
@@ -136,7 +136,7 @@ def follow_ups(
                     priority=gap.priority,
                     origin=f"gap:{gap.id}",
                     expected_contribution=shorten(expected, 500),
-                    iteration=state.iteration + 1,
+                    iteration=state.work.iteration + 1,
                 )
             )
     return fresh
@@ -149,11 +149,13 @@ def reading_nodes(
 
     They are those that readers of the pages named, then those of `readings`; none that was read for that gap before.
     """
-    named = {gap.id: gap.unread for gap in state.unaddressed_gaps() if gap.unread}
+    named = {gap.id: gap.unread for gap in state.evidence.unaddressed_gaps() if gap.unread}
     for reading in readings:
         named[reading.gap_id] = [*named.get(reading.gap_id, []), *reading.sections]
-    still_open = {gap.id: gap for gap in state.unaddressed_gaps()}
-    done = {(node.gap_id, section.source_id, section.start) for node in state.plan.nodes for section in node.sections}
+    still_open = {gap.id: gap for gap in state.evidence.unaddressed_gaps()}
+    done = {
+        (node.gap_id, section.source_id, section.start) for node in state.work.plan.nodes for section in node.sections
+    }
     nodes = []
     for name, places in named.items():
         gap = still_open.get(name)
@@ -183,9 +185,9 @@ def assign_readings(state: ResearchState, nodes: Iterable[PlanNode]) -> None:
     """Make the sources of sections that are to be read sources of their sub-queries."""
     for node in nodes:
         for name in dict.fromkeys(section.source_id for section in node.sections):
-            if (source := state.sources.get(name)) is not None:
+            if (source := state.evidence.sources.get(name)) is not None:
                 finders = list(dict.fromkeys([*source.sub_query_ids, node.id]))
-                state.sources[name] = source.model_copy(update={"sub_query_ids": finders})
+                state.evidence.sources[name] = source.model_copy(update={"sub_query_ids": finders})
 
 
 # --- remaining work ------------------------------------------------------------------------------------------------
@@ -193,27 +195,27 @@ def skip_unfinished(state: ResearchState, reason: str) -> None:
     """Skip the unfinished nodes because the run ends; a resumed run continues them."""
     unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
     update = {"status": NodeStatus.SKIPPED, "status_reason": reason}
-    state.plan = state.plan.with_nodes(
-        *(node.model_copy(update=update) for node in state.plan.nodes if node.status in unfinished)
+    state.work.plan = state.work.plan.with_nodes(
+        *(node.model_copy(update=update) for node in state.work.plan.nodes if node.status in unfinished)
     )
 
 
 def queries_to_analyze(state: ResearchState) -> list[PlanNode]:
     """Return the unanalyzed sub-queries that were searched, or were skipped but have sources."""
-    done = set(state.analyzed_sub_queries)
+    done = set(state.work.analyzed_sub_queries)
     ended = {NodeStatus.COMPLETED, NodeStatus.FAILED}
-    read = {query_id for source in state.readable_sources() for query_id in source.sub_query_ids}
+    read = {query_id for source in state.evidence.readable_sources() for query_id in source.sub_query_ids}
     return [
         query
-        for query in state.plan.sub_queries
+        for query in state.work.plan.sub_queries
         if query.id not in done and (query.status in ended or (query.status is NodeStatus.SKIPPED and query.id in read))
     ]
 
 
 def queries_to_repeat(state: ResearchState) -> list[PlanNode]:
     """Return the sub-queries of this iteration whose analysis failed or has no finding."""
-    current = [query for query in state.plan.sub_queries if query.iteration == state.iteration]
-    return [query for query in current if query.id in state.hasty_analyses or not query.finding_count]
+    current = [query for query in state.work.plan.sub_queries if query.iteration == state.work.iteration]
+    return [query for query in current if query.id in state.work.hasty_analyses or not query.finding_count]
 
 
 def reads_left(query: PlanNode, limits: EffectiveLimits) -> int:
@@ -223,9 +225,9 @@ def reads_left(query: PlanNode, limits: EffectiveLimits) -> int:
 
 def sources_left(state: ResearchState, limits: EffectiveLimits) -> int:
     """Return the number of sources that may still be read in this iteration; an agent's ledger pages do not count."""
-    ledger_ids = {page.id for page in state.ledger.pages}
-    readable = [source for source in state.readable_sources() if source.id not in ledger_ids]
-    new = sum(source.iteration == state.iteration for source in readable)
+    ledger_ids = {page.id for page in state.evidence.ledger.pages}
+    readable = [source for source in state.evidence.readable_sources() if source.id not in ledger_ids]
+    new = sum(source.iteration == state.work.iteration for source in readable)
     return max(0, min(limits.max_new_sources - new, limits.max_sources - len(readable)))
 
 
@@ -233,29 +235,31 @@ def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Can
     """Return the unread hits that a repeated gathering may read."""
     if not sources_left(state, limits):
         return []
-    room = {query.id: reads_left(query, limits) for query in state.plan.sub_queries}
+    room = {query.id: reads_left(query, limits) for query in state.work.plan.sub_queries}
     return [candidate for candidate in unread_hits(state) if room.get(candidate.sub_query_id)]
 
 
 def unread_hits(state: ResearchState) -> list[Candidate]:
     """Return the unread hits, whether or not a limit allows reading them."""
-    identities, fetched = Identities(state.sources, state.aliases), state.fetched_sources()
-    return [candidate for candidate in state.candidates if identities.identity_of(candidate.hit) not in fetched]
+    identities, fetched = Identities(state.evidence.sources, state.evidence.aliases), state.evidence.fetched_sources()
+    return [
+        candidate for candidate in state.evidence.candidates if identities.identity_of(candidate.hit) not in fetched
+    ]
 
 
 def pass_over_unread(state: ResearchState) -> None:
     """Move the unread hits of an iteration from its candidates to `passed_over`."""
     pass_over(state, unread_hits(state))
-    state.candidates = []
+    state.evidence.candidates = []
 
 
 def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
     """Add unread hits that are not excluded to `passed_over`, one per page, at most `MAX_PASSED_OVER`."""
-    by_url = {canonical_url(candidate.hit.url): candidate for candidate in state.passed_over}
+    by_url = {canonical_url(candidate.hit.url): candidate for candidate in state.evidence.passed_over}
     for candidate in unread:
         if not is_excluded(candidate.hit.title, candidate.hit.url, state.resolution.exclude):
             # The search entries have the other details, so checkpoints need not repeat them.
             bare = {"title": "", "snippet": "", "rank": 1} if candidate.hit.entries else {}
             hit = candidate.hit.model_copy(update=bare)
             by_url.setdefault(canonical_url(hit.url), candidate.model_copy(update={"hit": hit}))
-    state.passed_over = list(by_url.values())[:MAX_PASSED_OVER]
+    state.evidence.passed_over = list(by_url.values())[:MAX_PASSED_OVER]

@@ -87,7 +87,7 @@ class Agents:
         text = f"{plural(len(todo), 'task')}, {min(at_once, len(todo))} at once"
         run.decide(DECIDER, "dispatch", text, {"caller": caller} if caller else {}, outputs)
         waits = f", {queued} of them when others are done" if queued else ""
-        data = {"turn": run.state.iteration, "branches": len(todo), "queued": queued}
+        data = {"turn": run.state.work.iteration, "branches": len(todo), "queued": queued}
         run.note("agents.branching", f"starting {plural(len(todo), 'agent')}{waits}", **data)
         for agent in todo:
             run.count_calls(caller, self._find(agent).task.strategy)
@@ -205,13 +205,13 @@ class Agents:
                 run.count_calls(caller, role, max(0, number - counted.get(role, 0)))
         for decision in merge_agent(run.state, record.task, result):
             run.decide(decision.agent, decision.action, decision.rationale, decision.inputs, decision.outputs)
-        sizes = run.state.call_sizes
+        sizes = run.state.accounts.call_sizes
         merged = {role: own.merged(sizes.get(role, CallSizes())) for role, own in result.call_sizes.items()}
-        run.state.call_sizes = sizes | merged
+        run.state.accounts.call_sizes = sizes | merged
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         result = result.model_copy(update={"packed": "", "call_sizes": {}})
         self._update(agent, status=status, result=result, ended_at=run.now_text())
-        run.state.note_defects(result.defects)
+        run.state.work.note_defects(result.defects)
         if result.problem:
             note = Message("of_agent", agent=agent, note=result.problem)
             (run.branch_failed if result.is_stub else run.degrade)(note)
@@ -222,23 +222,23 @@ class Agents:
 
     # --- records -----------------------------------------------------------------------------------------------------
     def _find(self, agent: str) -> AgentRecord:
-        return next(record for record in self._run.state.agents if record.task.id == agent)
+        return next(record for record in self._run.state.work.agents if record.task.id == agent)
 
     def _record(self, task: AgentTask) -> None:
         """Record a task; one recorded before retains its share and ledger."""
         state = self._run.state
         if state.level:
             task = task.model_copy(update={"level": state.level + 1})
-        if state.level and all(node.id != task.id for node in state.plan.nodes):
+        if state.level and all(node.id != task.id for node in state.work.plan.nodes):
             node = PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=state.scope, needs_search=False)
-            state.plan = state.plan.with_nodes(node)
-        if all(record.task.id != task.id for record in state.agents):
-            known = {"known_queries": len(state.query_ledger), "known_sources": len(state.sources)}
-            state.agents = [*state.agents, AgentRecord(task=task, **known)]
+            state.work.plan = state.work.plan.with_nodes(node)
+        if all(record.task.id != task.id for record in state.work.agents):
+            known = {"known_queries": len(state.evidence.query_ledger), "known_sources": len(state.evidence.sources)}
+            state.work.agents = [*state.work.agents, AgentRecord(task=task, **known)]
 
     def _update(self, agent: str, **update: object) -> AgentRecord:
         state, changed = self._run.state, self._find(agent).model_copy(update=update)
-        state.agents = [changed if record.task.id == agent else record for record in state.agents]
+        state.work.agents = [changed if record.task.id == agent else record for record in state.work.agents]
         return changed
 
     def _share_out(self, todo: list[str], at_once: int) -> int:
@@ -250,7 +250,7 @@ class Agents:
         fresh = [agent for agent in todo if self._find(agent).share is None]
         if not fresh:
             return at_once
-        run, limits, used = self._run, self._run.resolved.limits, self._run.state.usage
+        run, limits, used = self._run, self._run.resolved.limits, self._run.state.accounts.usage
         taken = [share for agent in todo if (share := self._find(agent).share)]
         protected = sum(self._find(agent).task.protects for agent in todo)
         reserved = sum(map(_reservation, taken), run.reservations.total + run.reserved_for_report())
@@ -276,13 +276,13 @@ class Agents:
 
     def _mark_unfinished(self, task: AgentTask) -> None:
         """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""
-        plan = self._run.state.plan
+        plan = self._run.state.work.plan
         nodes = [node.model_copy(update={"status": NodeStatus.EXECUTING}) for node in plan.nodes if node.id == task.id]
-        self._run.state.plan = plan.with_nodes(*nodes)
+        self._run.state.work.plan = plan.with_nodes(*nodes)
 
     def _note(self, kind: str, agent: str, text: str) -> None:
         """Add an event of an agent, with the turn that started it and its number among the agents of that turn."""
-        location = {"turn": self._run.state.iteration, "branch": self._branches[agent]}
+        location = {"turn": self._run.state.work.iteration, "branch": self._branches[agent]}
         self._run.note(kind, f"{agent}: {text[:MAX_TASK_CHARACTERS]}", agent=agent, **location)
 
 

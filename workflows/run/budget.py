@@ -172,15 +172,15 @@ class Reservations:
 
 def account(state: ResearchState, role: str, usage: Usage) -> None:
     """Add a role's usage in the current phase; searches and reads count for the gatherer (`AgentRole.GATHERER`)."""
-    phase = state.phase or ""
-    state.usage = state.usage.plus(usage)
-    state.usage_by_role[role] = state.usage_by_role.get(role, Usage()).plus(usage)
-    state.usage_by_phase[phase] = state.usage_by_phase.get(phase, Usage()).plus(usage)
+    phase = state.work.phase or ""
+    state.accounts.usage = state.accounts.usage.plus(usage)
+    state.accounts.usage_by_role[role] = state.accounts.usage_by_role.get(role, Usage()).plus(usage)
+    state.accounts.usage_by_phase[phase] = state.accounts.usage_by_phase.get(phase, Usage()).plus(usage)
 
 
 def account_failure(state: ResearchState, role: str, request: RoleInput, usage: Usage) -> None:
     """Add the cost of an unusable answer once; a resumed run gets the same answer from the journal."""
     answer = f"{request.operation}:{short_hash(request.compact_json(exclude=OF_ONE_ATTEMPT))}"
-    if answer not in state.paid_failures and usage != Usage():
+    if answer not in state.accounts.paid_failures and usage != Usage():
         account(state, role, usage)
-        state.paid_failures = [*state.paid_failures, answer][-MAX_PAID_FAILURES:]
+        state.accounts.paid_failures = [*state.accounts.paid_failures, answer][-MAX_PAID_FAILURES:]

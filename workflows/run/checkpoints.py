@@ -87,7 +87,7 @@ class Checkpoints:
 
         async def send(change: StateChange) -> None:
             owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}
-            request = SaveRequest(change=change, closed=closed, yields_turn=state.waiting is not None, **owner)
+            request = SaveRequest(change=change, closed=closed, yields_turn=state.people.waiting is not None, **owner)
             await self._run.host.execute(activities.SAVE_SESSION, request, call)
 
         stored, self._stored = self._stored, None  # unknown until the save has ended
@@ -157,41 +157,49 @@ def resume_state(
     tasks, and analyses that failed or ran without the model. `reposition` is `Strategy.resume`.
     """
     hasty, unread, failed = set[str](), set[str](), set[str]()
-    if state.refresh is None:
-        hasty, unread = set(state.hasty_analyses), _requeue_lost_pages(state)
-        failed = {node.id for node in state.plan.nodes if node.status is NodeStatus.FAILED}
+    if state.work.refresh is None:
+        hasty, unread = set(state.work.hasty_analyses), _requeue_lost_pages(state)
+        failed = {node.id for node in state.work.plan.nodes if node.status is NodeStatus.FAILED}
     redone = hasty | unread | failed
     # Degradations noted by a killed run still apply.
-    interrupted = state.status in (RunStatus.RUNNING, *AWAITING) and state.ending is None
+    interrupted = state.work.status in (RunStatus.RUNNING, *AWAITING) and state.work.ending is None
     # Gaps inferred from failed work no longer apply.
     origins = {f"sub_query:{name}" for name in redone}
-    state.gaps = [gap for gap in state.gaps if gap.origin not in origins]
-    state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in redone]
-    state.active_seconds_before = state.usage.active_seconds
-    state.resolved = resolved
-    state.status = RunStatus.RUNNING
-    state.started_at = state.started_at or started_at
-    state.degraded = state.degraded if interrupted else []
-    state.failed_branches = state.failed_branches if interrupted and not failed else []
+    state.evidence.gaps = [gap for gap in state.evidence.gaps if gap.origin not in origins]
+    state.work.analyzed_sub_queries = [query for query in state.work.analyzed_sub_queries if query not in redone]
+    state.clock.active_seconds_before = state.accounts.usage.active_seconds
+    state.work.resolved = resolved
+    state.work.status = RunStatus.RUNNING
+    state.clock.started_at = state.clock.started_at or started_at
+    state.work.degraded = state.work.degraded if interrupted else []
+    state.work.failed_branches = state.work.failed_branches if interrupted and not failed else []
     if not interrupted:
         # Other roles are not called again, so their work without the model stays.
         asked_again = {ANALYZER.name, *writers(), *(role.name for role in CLOSING_ROLES)}
-        state.fallbacks = {role: count for role, count in state.fallbacks.items() if role not in asked_again}
-        state.rule_answers = {role: count for role, count in state.rule_answers.items() if role not in asked_again}
+        state.accounts.fallbacks = {
+            role: count for role, count in state.accounts.fallbacks.items() if role not in asked_again
+        }
+        state.accounts.rule_answers = {
+            role: count for role, count in state.accounts.rule_answers.items() if role not in asked_again
+        }
     # A person is asked again, with the full time to answer.
-    state.waiting, state.clock_stopped_at, state.limits_fixed = None, 0.0, False
-    state.limitations, state.last_failure, state.result = [], "", None
-    state.hasty_analyses, state.lost_providers, state.defects = [], {}, []
-    state.agents = [_resumed_agent(record, unread) for record in state.agents]
+    state.people.waiting, state.clock.clock_stopped_at, state.clock.limits_fixed = None, 0.0, False
+    state.work.limitations, state.work.last_failure, state.work.result = [], "", None
+    state.work.hasty_analyses, state.work.lost_providers, state.work.defects = [], {}, []
+    state.work.agents = [_resumed_agent(record, unread) for record in state.work.agents]
     reset = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
-    if state.refresh is None:
-        state.plan = state.plan.with_nodes(
-            *(node.model_copy(update=reset) for node in state.plan.nodes if node.status in ended or node.id in unread)
+    if state.work.refresh is None:
+        state.work.plan = state.work.plan.with_nodes(
+            *(
+                node.model_copy(update=reset)
+                for node in state.work.plan.nodes
+                if node.status in ended or node.id in unread
+            )
         )
     # The strategy repositions by the earlier ending, so the ending is removed only afterwards.
     reposition(state, redo_analysis=bool(hasty))
-    state.ending = None
+    state.work.ending = None
     return state
 
 
@@ -201,21 +209,26 @@ def begin_refresh(state: ResearchState, *, requested: bool) -> None:
     An interrupted refresh is continued.
     """
     unfinished: Refresh | None = None
-    if state.ending is not None:
-        unfinished = state.refresh if state.ending.stop_reason not in NATURAL_STOPS else None
-        state.refresh = None
-    if not requested or state.refresh is not None or state.result is None or state.result.files is None:
+    if state.work.ending is not None:
+        unfinished = state.work.refresh if state.work.ending.stop_reason not in NATURAL_STOPS else None
+        state.work.refresh = None
+    if not requested or state.work.refresh is not None or state.work.result is None or state.work.result.files is None:
         return
-    cited = set(state.draft.evidence_ids if state.draft else ())
-    unwritten = [finding.id for finding in state.findings if not cited.intersection(finding.evidence_ids)]
-    state.refresh = Refresh(
-        before=state.result.files.json_document,
-        draft=state.draft.document.hash if state.draft else "",
-        due=[source.id for source in state.readable_sources()],
+    cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
+    unwritten = [finding.id for finding in state.evidence.findings if not cited.intersection(finding.evidence_ids)]
+    state.work.refresh = Refresh(
+        before=state.work.result.files.json_document,
+        draft=state.evidence.draft.document.hash if state.evidence.draft else "",
+        due=[source.id for source in state.evidence.readable_sources()],
         # Findings that an unfinished refresh had no time to write are still due.
         unwritten=[name for name in unwritten if unfinished is None or name in unfinished.unwritten],
     )
-    state.usage, state.usage_by_role, state.usage_by_phase, state.paid_failures = Usage(), {}, {}, []
+    state.accounts.usage, state.accounts.usage_by_role, state.accounts.usage_by_phase, state.accounts.paid_failures = (
+        Usage(),
+        {},
+        {},
+        [],
+    )
 
 
 def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
@@ -233,18 +246,20 @@ def _requeue_lost_pages(state: ResearchState) -> set[str]:
 
     A page found by an agent remains a source until an agent reads it.
     """
-    pending, finders = {candidate.sub_query_id for candidate in state.candidates}, set[str]()
-    for source in list(state.sources.values()):
+    pending, finders = {candidate.sub_query_id for candidate in state.evidence.candidates}, set[str]()
+    for source in list(state.evidence.sources.values()):
         if not may_be_read_later(source):
             continue
-        found_by = [query for query in state.plan.sub_queries if query.id in source.sub_query_ids]
+        found_by = [query for query in state.work.plan.sub_queries if query.id in source.sub_query_ids]
         finders |= {query.id for query in found_by}
         if any(query.kind is NodeKind.QUERY for query in found_by):
-            del state.sources[source.id]
-        state.candidates += [
+            del state.evidence.sources[source.id]
+        state.evidence.candidates += [
             Candidate(sub_query_id=query.id, hit=source.as_hit())
             for query in found_by
             if query.kind is NodeKind.QUERY and query.id not in pending
         ]
-    state.aliases = {url: name for url, name in state.aliases.items() if name in state.sources}
+    state.evidence.aliases = {
+        url: name for url, name in state.evidence.aliases.items() if name in state.evidence.sources
+    }
     return finders

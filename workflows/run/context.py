@@ -70,18 +70,18 @@ class RunContext:
         state, resolved, chosen = self.state, self.resolved, self.resolved.choices.get(choice)
         if chosen is None:
             return
-        if not state.limits_fixed:
-            state.limits_fixed = True
-            state.deadline_at += chosen.deadline_seconds - resolved.limits.deadline_seconds
+        if not state.clock.limits_fixed:
+            state.clock.limits_fixed = True
+            state.clock.deadline_at += chosen.deadline_seconds - resolved.limits.deadline_seconds
         # After continue-as-new the resolution has the request's own limits again, but the deadline is unchanged.
-        state.resolved = with_choice(resolved, choice)
+        state.work.resolved = with_choice(resolved, choice)
         self.clock.set_alarm()
 
     # --- calls -----------------------------------------------------------------------------------------------------
     def operation(self, step: str) -> str:
         """Return a logical operation id, `step/iteration`, with a suffix for repetitions in this session."""
-        base = f"{step}/{self.state.iteration}"
-        count = self.state.operations.get(base, 0)
+        base = f"{step}/{self.state.work.iteration}"
+        count = self.state.accounts.operations.get(base, 0)
         return self.scoped(base if count == 0 else f"{base}/again-{count + 1}")
 
     def scoped(self, name: str) -> str:
@@ -93,8 +93,8 @@ class RunContext:
 
         A step that was cut off reuses its id, so that a resumed run finds the answer in the call store.
         """
-        base = f"{step}/{self.state.iteration}"
-        self.state.operations[base] = self.state.operations.get(base, 0) + 1
+        base = f"{step}/{self.state.work.iteration}"
+        self.state.accounts.operations[base] = self.state.accounts.operations.get(base, 0) + 1
 
     async def within_limits(self, work: Coroutine[Any, Any, T]) -> T:
         """See `within_limits`."""
@@ -114,10 +114,10 @@ class RunContext:
     def guide(self, origin: str, text: str, phase: str | None, role: str = "") -> None:
         """Add guidance for the next phase; a model addresses it to a role."""
         if text.strip():
-            iteration = self.state.iteration if origin == MODEL else 0
+            iteration = self.state.work.iteration if origin == MODEL else 0
             words = shorten(text.strip(), 2_000)
             guidance = Guidance(origin=origin, phase=phase, role=role, iteration=iteration, text=words)
-            self.state.guidance = with_guidance(self.state.guidance, guidance)
+            self.state.people.guidance = with_guidance(self.state.people.guidance, guidance)
             self.note("guidance.given", f"{origin}: {guidance.text}", origin=origin)
 
     def steer(self, text: str, origin: str = PERSON, phase: str | None = None) -> None:
@@ -126,15 +126,15 @@ class RunContext:
         With a model, a hook's text is only guidance, because the model can weigh it.
         """
         state = self.state
-        self.guide(origin, text, phase or state.phase)
+        self.guide(origin, text, phase or state.work.phase)
         weighed = origin != PERSON and self.resolved.engine is EngineKind.MODEL
-        if weighed or not state.plan.nodes or not text.strip():
+        if weighed or not state.work.plan.nodes or not text.strip():
             return  # the planner reads the guidance
         draft = ProposedGap(
             description=f"Asked while running: {shorten(text, 300)}", suggested_queries=[text], kind="question"
         )
         for gap in open_gaps(state, [draft], ASKED_BY_PERSON):
-            state.gaps = with_gaps(state, [gap])
+            state.evidence.gaps = with_gaps(state, [gap])
             outputs = {"status": gap.status.value}
             self.decide(AgentRole.SUPERVISOR, "gap_opened", gap.description, {"gap_id": gap.id}, outputs)
 
@@ -151,7 +151,7 @@ class RunContext:
     def record_time(self) -> None:
         """Record the active seconds so far as usage."""
         seconds = round(self.clock.elapsed_seconds(), 3)
-        self.state.usage = self.state.usage.model_copy(update={"active_seconds": seconds})
+        self.state.accounts.usage = self.state.accounts.usage.model_copy(update={"active_seconds": seconds})
 
     def is_excluded(self, item: Source | SearchHit) -> bool:
         """Return true for a source excluded by the request."""
@@ -160,9 +160,9 @@ class RunContext:
     # --- gaps ------------------------------------------------------------------------------------------------------
     def settle_gaps(self, settled: Iterable[SettledGap], role: str) -> None:
         """Close the gaps that a role calls answered or repeated, and record each."""
-        statuses = {gap.id: gap.status for gap in self.state.gaps}
-        self.state.gaps = settle_gaps(self.state, settled)
-        for gap in self.state.gaps:
+        statuses = {gap.id: gap.status for gap in self.state.evidence.gaps}
+        self.state.evidence.gaps = settle_gaps(self.state, settled)
+        for gap in self.state.evidence.gaps:
             if gap.status is not statuses[gap.id]:
                 outputs = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
                 self.decide(role, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
@@ -172,29 +172,29 @@ class RunContext:
     # --- plan ------------------------------------------------------------------------------------------------------
     def draft_plan(self, brief: str, nodes: list[PlanNode], **parts: Any) -> None:
         """Replace the plan with a new version; `parts` are its other fields."""
-        plan = self.state.plan = Plan(version=self.state.plan.version + 1, brief=brief, nodes=nodes, **parts)
+        plan = self.state.work.plan = Plan(version=self.state.work.plan.version + 1, brief=brief, nodes=nodes, **parts)
         count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
         self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
     def retries(self, phase: str) -> bool:
         """Return whether the last pause requires a retry of a phase."""
-        pause = self.state.pause
+        pause = self.state.work.pause
         return pause is not None and pause.phase == phase and pause.action is Action.RETRY
 
     def issues(self, phase: str) -> list[GateIssue]:
         """Return why a phase is retried, from its gate or else from the reflection on it; empty the first time."""
-        if not self.retries(phase) or self.state.pause is None:
+        if not self.retries(phase) or self.state.work.pause is None:
             return []
-        if self.state.pause.issues is not None:
-            return self.state.pause.issues
-        issues = next((gate.issues for gate in reversed(self.state.gates) if gate.phase == phase), [])
-        return issues or [GateIssue(code="reflection", message=self.state.pause.rationale)]
+        if self.state.work.pause.issues is not None:
+            return self.state.work.pause.issues
+        issues = next((gate.issues for gate in reversed(self.state.work.gates) if gate.phase == phase), [])
+        return issues or [GateIssue(code="reflection", message=self.state.work.pause.rationale)]
 
     # --- records ---------------------------------------------------------------------------------------------------
     def note(self, kind: str, text: str, /, **data: Any) -> None:
         """Add an event for watchers; an agent's events include its place in its run."""
-        if self.state.task is not None:
-            inputs = self.state.task.given
+        if self.state.work.task is not None:
+            inputs = self.state.work.task.given
             position = {name: inputs[name] for name in ("turn", "branch") if isinstance(inputs.get(name), int)}
             data = {"scope": self.state.scope, **position, **data}
         add_event(self.state, kind, self.now_text(), text, data)
@@ -215,22 +215,22 @@ class RunContext:
     ) -> int:
         """Append to the decision log and return the entry's number; a full log only counts new entries."""
         state = self.state
-        number = len(state.decisions) + state.decisions_dropped + 1
-        if len(state.decisions) < MAX_DECISIONS:
+        number = len(state.people.decisions) + state.people.decisions_dropped + 1
+        if len(state.people.decisions) < MAX_DECISIONS:
             decision = AgentDecision(
                 seq=number,
                 agent=agent,
                 action=action,
-                phase=state.phase,
-                iteration=state.iteration,
+                phase=state.work.phase,
+                iteration=state.work.iteration,
                 rationale=rationale[:500],
                 inputs=inputs or {},
                 outputs=outputs,
                 timestamp=self.now_text(),
             )
-            state.decisions.append(decision)
+            state.people.decisions.append(decision)
         else:
-            state.decisions_dropped += 1
+            state.people.decisions_dropped += 1
         # The rationale for another iteration is a complete sentence.
         name = "" if rationale and action == "decide_iteration" else action.replace("_", " ")
         text = ": ".join(part for part in (agent, name, rationale) if part)
@@ -239,7 +239,7 @@ class RunContext:
 
     def decided(self, number: int, outputs: dict[str, Any]) -> None:
         """Add the outputs to a logged decision."""
-        log = self.state.decisions
+        log = self.state.people.decisions
         if 0 < number <= len(log):
             log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
 
@@ -256,16 +256,16 @@ class RunContext:
     def count_calls(self, caller: str, role: str, number: int = 1) -> None:
         """Count calls of one role by another; no effect without a caller."""
         if caller:
-            calls = dict(self.state.calls.get(caller, {}))
+            calls = dict(self.state.accounts.calls.get(caller, {}))
             calls[role] = calls.get(role, 0) + number
-            self.state.calls = {**self.state.calls, caller: calls}
+            self.state.accounts.calls = {**self.state.accounts.calls, caller: calls}
 
     def exposes_private_text(self, url: str) -> bool:
         """Return whether a URL contains private text: the run's canary, its system prompt or earlier turns."""
         earlier = [turn_text for turn in self.resolved.context for turn_text in (turn.question, turn.answer)]
         private = [self.resolved.system_prompt or "", *earlier]
         public = [self.resolved.query, *self.resolved.protected_sources]
-        public += [query.text for query in self.state.plan.nodes]
+        public += [query.text for query in self.state.work.plan.nodes]
         return exposes_private_text(url, self.resolved.canary, private, public)
 
     def contains_canary(self, query: str) -> bool:
@@ -274,15 +274,15 @@ class RunContext:
 
     def degrade(self, note: str) -> None:
         """Record a degradation, which the report lists."""
-        if note not in self.state.degraded:
-            self.state.degraded.append(bounded(note, MAX_NOTE))
+        if note not in self.state.work.degraded:
+            self.state.work.degraded.append(bounded(note, MAX_NOTE))
             self.note("status", note, level="warning")
 
     def branch_failed(self, note: str) -> None:
         """Record that a part of the work failed; the outcome can then no longer be `completed`."""
-        if note not in self.state.failed_branches:
-            self.state.failed_branches.append(bounded(note, MAX_NOTE))
-        self.state.last_failure = bounded(note, MAX_NOTE)
+        if note not in self.state.work.failed_branches:
+            self.state.work.failed_branches.append(bounded(note, MAX_NOTE))
+        self.state.work.last_failure = bounded(note, MAX_NOTE)
 
 
 async def within_limits(host: Host, inbox: Inbox, work: Coroutine[Any, Any, T]) -> T:
@@ -321,7 +321,7 @@ class Hooks:
 
 def elapsed_seconds(state: ResearchState, now: float) -> float:
     """Return a session's active seconds at `now` (seconds since the epoch); waits for a person do not count."""
-    return state.active_seconds_before + (state.clock_stopped_at or now) - state.clock_started_at
+    return state.clock.active_seconds_before + (state.clock.clock_stopped_at or now) - state.clock.clock_started_at
 
 
 class Clock:
@@ -339,18 +339,18 @@ class Clock:
 
     def remaining_seconds(self) -> float:
         """Return the seconds until the report is due."""
-        return self._state.deadline_at - (self._state.clock_stopped_at or self._host.now().timestamp())
+        return self._state.clock.deadline_at - (self._state.clock.clock_stopped_at or self._host.now().timestamp())
 
     def remaining_work_seconds(self) -> float:
         """Return the seconds until research must end, so that the reserve is left for writing the report."""
-        resolved = self._state.resolved
+        resolved = self._state.work.resolved
         reserve = resolved.limits.reserve_seconds if resolved and not self._inbox.closing else 0.0
         return self.remaining_seconds() - reserve
 
     def set_alarm(self) -> None:
         """Schedule the end of research with the only durable timer of a working run."""
         self.cancel_alarm()
-        if not self._state.clock_stopped_at:
+        if not self._state.clock.clock_stopped_at:
             seconds = self.remaining_work_seconds()
             self._alarm = asyncio.ensure_future(self.ring_after(seconds, "time for research, without that for writing"))
 
@@ -365,16 +365,16 @@ class Clock:
         """Stop the clock during the block; afterwards the same time remains, with a new alarm."""
         state = self._state
         self.cancel_alarm()
-        state.clock_stopped_at = state.clock_stopped_at or self._host.now().timestamp()
+        state.clock.clock_stopped_at = state.clock.clock_stopped_at or self._host.now().timestamp()
         with afterwards(self._go_on):
             yield
 
     def _go_on(self) -> None:
         state = self._state
-        waited = self._host.now().timestamp() - state.clock_stopped_at
-        state.clock_stopped_at = 0.0
-        state.clock_started_at += waited
-        state.deadline_at += waited
+        waited = self._host.now().timestamp() - state.clock.clock_stopped_at
+        state.clock.clock_stopped_at = 0.0
+        state.clock.clock_started_at += waited
+        state.clock.deadline_at += waited
         self.set_alarm()
 
     async def ring_after(self, seconds: float, why: str) -> None:
@@ -414,9 +414,11 @@ def guidance_for(known: Sequence[Guidance], role: str, iteration: int) -> list[G
 
 def add_event(state: ResearchState, kind: str, time: str, text: str, data: dict[str, Any]) -> None:
     """Append an event to the state's ring buffer; it adds no history event."""
-    state.event_count += 1
-    state.events.append(Event(seq=state.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data))
-    del state.events[:-MAX_EVENTS]
+    state.people.event_count += 1
+    state.people.events.append(
+        Event(seq=state.people.event_count, type=kind, time=time, text=text[:EVENT_CHARACTERS], data=data)
+    )
+    del state.people.events[:-MAX_EVENTS]
 
 
 def add_end(state: ResearchState, time: str, outcome: Outcome, text: str) -> None:
@@ -428,5 +430,5 @@ def add_end(state: ResearchState, time: str, outcome: Outcome, text: str) -> Non
 
 def page_after(state: ResearchState, after: int) -> EventPage:
     """Return the oldest events after a sequence number, and the cursor for the next call."""
-    events = [event for event in state.events if event.seq > after][:MAX_PAGE_EVENTS]
+    events = [event for event in state.people.events if event.seq > after][:MAX_PAGE_EVENTS]
     return EventPage(events=events, next=events[-1].seq if events else max(after, 0))

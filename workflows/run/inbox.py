@@ -110,7 +110,11 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
 
     Answers to the questions of a plan that waits for approval lead to a new plan; `round_` is then its version.
     """
-    planned = state.waiting is not None and state.waiting.kind is WaitKind.APPROVAL and bool(state.waiting.questions)
+    planned = (
+        state.people.waiting is not None
+        and state.people.waiting.kind is WaitKind.APPROVAL
+        and bool(state.people.waiting.questions)
+    )
     waiting = _current_wait(state, pending, WaitKind.APPROVAL if planned else WaitKind.CLARIFICATION)
     if planned and round_ not in (None, waiting.plan_version):
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
@@ -209,11 +213,11 @@ def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Rep
     """Interpret a text for the current wait: as an answer, the approval phrase, or guidance for the planner."""
     if not isinstance(text, str) or not text.strip():
         raise Unacceptable(f"text: expected 1 to {ANSWER_CHARACTERS} characters")
-    if state.waiting is None:
+    if state.people.waiting is None:
         _current_wait(state, pending, WaitKind.CLARIFICATION)
-    if state.waiting is not None and state.waiting.kind is WaitKind.CLARIFICATION:
+    if state.people.waiting is not None and state.people.waiting.kind is WaitKind.CLARIFICATION:
         return read_answers(state, pending, [text])
-    if state.waiting is not None and state.waiting.is_phrase(text):
+    if state.people.waiting is not None and state.people.waiting.is_phrase(text):
         return read_approval(state, pending, _newest_plan(state, pending).version, text)
     return read_revision(state, pending, text)
 
@@ -221,13 +225,13 @@ def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Rep
 # --- a plan that the run works by ------------------------------------------------------------------------------------
 def _is_at_work(state: ResearchState) -> bool:
     """Return true for a run that works by a plan with an outline, approved or in no need of it."""
-    is_running = state.status is RunStatus.RUNNING and state.resolved is not None
-    return is_running and state.waiting is None and bool(state.plan.outline) and not state.needs_approval
+    is_running = state.work.status is RunStatus.RUNNING and state.work.resolved is not None
+    return is_running and state.people.waiting is None and bool(state.work.plan.outline) and not state.needs_approval
 
 
 def _check_late_revision(state: ResearchState, pending: Sequence[Reply]) -> None:
     """Raise `Unacceptable` while an earlier change is made; the plan itself may be changed any number of times."""
-    if state.phase == Phase.PLANNING:
+    if state.work.phase == Phase.PLANNING:
         raise Unacceptable("plan: a new version is being made: look at it with `research plan` in a moment")
     if any(reply.plan is None for reply in pending):
         raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
@@ -243,21 +247,21 @@ def with_searched(plan: Plan, nodes: Sequence[PlanNode]) -> list[PlanNode]:
 
 # --- the wait ------------------------------------------------------------------------------------------------------
 def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind) -> Waiting:
-    waiting = state.waiting
+    waiting = state.people.waiting
     if waiting is None and pending and pending[0].plan and state.resolution.gates.requires_approval:
         # A version of an approved plan that the run presents at its next step.
         phrase = APPROVAL_PHRASE if state.resolution.gates.approve is Approve.PHRASE else None
         waiting = Waiting(kind=WaitKind.APPROVAL, phrase=phrase).for_plan(_newest_plan(state, pending))
-    if waiting is None and kind is WaitKind.APPROVAL and state.approved_version:
+    if waiting is None and kind is WaitKind.APPROVAL and state.people.approved_version:
         remedy = "say what else to look for with `research steer`"
-        raise Unacceptable(f"plan: version {state.approved_version} is approved already; {remedy}")
-    if waiting is None and state.resolved is None:
+        raise Unacceptable(f"plan: version {state.people.approved_version} is approved already; {remedy}")
+    if waiting is None and state.work.resolved is None:
         # Also true for a moment after a continue-as-new of a waiting run.
         raise Unacceptable("the run is getting ready: send this again in a moment")
-    if waiting is None and state.plan.to_judge:
-        raise Unacceptable(f"plan version {state.plan.version} is being judged: send this again in a moment")
+    if waiting is None and state.work.plan.to_judge:
+        raise Unacceptable(f"plan version {state.work.plan.version} is being judged: send this again in a moment")
     if waiting is None:
-        raise Unacceptable(f"the run asks nothing now, it is {state.status.value}: see `research status`")
+        raise Unacceptable(f"the run asks nothing now, it is {state.work.status.value}: see `research status`")
     if waiting.kind is not kind:
         raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
     if any(reply.plan is None for reply in pending):
@@ -267,7 +271,7 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
 
 def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
     edited = [reply.plan for reply in pending if reply.plan is not None]
-    return edited[-1] if edited else state.plan
+    return edited[-1] if edited else state.work.plan
 
 
 def _replace_parts(plan: Plan, queries: Sequence[PlannedQuery], limits: EffectiveLimits) -> list[PlanNode]:

@@ -207,7 +207,7 @@ class ResearchRun(RunContext):
         the request. Raises `Interrupted`, `CallNotAllowed`, and `Unanswered` for a role without a fallback.
         """
         self.check_call(fields.caller, role.name)
-        given_up = self.state.fallbacks.get(role.name, 0) >= MAX_UNUSABLE_ANSWERS
+        given_up = self.state.accounts.fallbacks.get(role.name, 0) >= MAX_UNUSABLE_ANSWERS
         kind = engine or (EngineKind.EXTRACTIVE if given_up else self.resolved.engine)
         if kind is EngineKind.EXTRACTIVE and not role.has_fallback:
             raise Unanswered(role.name)
@@ -237,7 +237,7 @@ class ResearchRun(RunContext):
         and calls, with the fields of `extra`. Raises the same errors as `ask`.
         """
         output = await self.ask(role, step, request)
-        self.state.note_entry(output.transcript.hash)
+        self.state.evidence.note_entry(output.transcript.hash)
         if output.steered:
             self.degrade(STEERED_NOTE)
         extra = {"role": role.name, "step": step, **extra}
@@ -283,17 +283,17 @@ class ResearchRun(RunContext):
                 output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
                 spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT) or self._can_still_read(role)
-                if not role.has_fallback or ((state.fetched_sources() or role.writes_report) and not spared):
+                if not role.has_fallback or ((state.evidence.fetched_sources() or role.writes_report) and not spared):
                     raise
                 # Either nothing was read yet, so there is nothing to report from, or there is enough for calls that
                 # read: the run continues without a model for this one.
                 self.degrade(Message("degraded_refused", role=role.name, reason=refused.words))
-                state.fallbacks.setdefault(role.name, 0)
+                state.accounts.fallbacks.setdefault(role.name, 0)
                 break
             except _Unusable as unusable:
                 problem = unusable.problem
                 if problem is None or repair:
-                    state.fallbacks[role.name] = state.fallbacks.get(role.name, 0) + 1
+                    state.accounts.fallbacks[role.name] = state.accounts.fallbacks.get(role.name, 0) + 1
                     if not role.has_fallback:
                         raise Unanswered(role.name) from None
                     self.degrade(Message("degraded_steered", role=role.name))
@@ -360,7 +360,7 @@ class ResearchRun(RunContext):
             fields = SummarizeInput(text=order.text, level=order.level, summarizer=model)
             with suppress(CallRefused, _Unusable, ActivityError):
                 if entry := (await self._paid_call(SUMMARIZER, name, fields, None)).entry:
-                    self.state.note_entry(entry)
+                    self.state.evidence.note_entry(entry)
                     self._summaries[order.key] = entry
         if not self._summaries.setdefault(order.key, ""):
             self.degrade(Message("shortened_by_sentences", role=SUMMARIZER.name))
@@ -407,9 +407,9 @@ class ResearchRun(RunContext):
     def _note_size(self, role: RoleSpec[I, O], bound: Usage, estimate: int, used: Usage) -> None:
         """Remember the size of a paid call; an answer from the journal that another call paid for has none."""
         if used.output_tokens:
-            sizes = self.state.call_sizes
+            sizes = self.state.accounts.call_sizes
             own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, self.price(role))
-            self.state.call_sizes = {**sizes, role.name: own}
+            self.state.accounts.call_sizes = {**sizes, role.name: own}
 
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with those common to all calls."""
@@ -419,9 +419,9 @@ class ResearchRun(RunContext):
                 "research_id": self.resolved.research_id,
                 "operation": operation,
                 "engine": kind,
-                "date": self.state.started_at[:10],
-                "iteration": self.state.iteration,
-                "guidance": guidance_for(self.state.guidance, role.name, self.state.iteration),
+                "date": self.state.clock.started_at[:10],
+                "iteration": self.state.work.iteration,
+                "guidance": guidance_for(self.state.people.guidance, role.name, self.state.work.iteration),
                 "protected_source_ids": [name for name in protected_ids(self.state).values() if name in source_ids],
                 "repair": repair,
             }
@@ -459,18 +459,20 @@ class ResearchRun(RunContext):
         if role.writes_report:
             # If several roles wrote, the last one wrote the current report.
             others = writers() - {role.name}
-            state.engine_by_role = {name: kind for name, kind in state.engine_by_role.items() if name not in others}
+            state.accounts.engine_by_role = {
+                name: kind for name, kind in state.accounts.engine_by_role.items() if name not in others
+            }
         # A role counts as a model's once a model has answered it, and so does a live report; any other report is the
         # work of the last engine that wrote it.
         is_last = role.writes_report and role.name != REPORTER.name
-        if is_last or state.engine_by_role.get(role.name) != EngineKind.MODEL.value:
-            state.engine_by_role[role.name] = answer.engine.value
+        if is_last or state.accounts.engine_by_role.get(role.name) != EngineKind.MODEL.value:
+            state.accounts.engine_by_role[role.name] = answer.engine.value
         if answer.engine is not EngineKind.MODEL and self.resolved.engine is EngineKind.MODEL:
-            state.rule_answers[role.name] = state.rule_answers.get(role.name, 0) + 1
-        if answer.model and answer.model not in state.models_used:
-            state.models_used.append(answer.model)
+            state.accounts.rule_answers[role.name] = state.accounts.rule_answers.get(role.name, 0) + 1
+        if answer.model and answer.model not in state.accounts.models_used:
+            state.accounts.models_used.append(answer.model)
         if answer.prompt_version:
-            state.prompt_versions[role.name] = answer.prompt_version
+            state.accounts.prompt_versions[role.name] = answer.prompt_version
         for warning in answer.warnings[:5]:
             self.note("status", f"{role.name}: {warning}", level="info")
 
@@ -507,9 +509,9 @@ class ResearchRun(RunContext):
                 # No model has room for the protected sources, so no more model calls are made.
                 replaceable = (other for other in declared_roles() if other.has_fallback or other in CLOSING_ROLES)
                 given_up = dict.fromkeys((other.name for other in replaceable), MAX_UNUSABLE_ANSWERS)
-                self.state.fallbacks = given_up | self.state.fallbacks
+                self.state.accounts.fallbacks = given_up | self.state.accounts.fallbacks
                 self.degrade(Message("no_room_for_protected"))
-        elif kind not in UNUSABLE_FAILURES and not role.writes_report and not self.state.plan.nodes:
+        elif kind not in UNUSABLE_FAILURES and not role.writes_report and not self.state.work.plan.nodes:
             self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
@@ -525,11 +527,11 @@ class ResearchRun(RunContext):
         limits, reservations, price = self.resolved.limits, self.reservations, self.price(role)
         bound = worst_call(role, request, self.resolved.reasoning_tokens)
         is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
-        reflects_on_report = role.name == AgentRole.SUPERVISOR and self.state.phase == Phase.SYNTHESIS
+        reflects_on_report = role.name == AgentRole.SUPERVISOR and self.state.work.phase == Phase.SYNTHESIS
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         while True:
             reserve = NOTHING if closes else self.reserved_for_report() + self._reserved_for_reading(role)
-            likely = likely_call(role, bound, self.state.call_sizes, self.resolved.reasoning_tokens)
+            likely = likely_call(role, bound, self.state.accounts.call_sizes, self.resolved.reasoning_tokens)
             likely = Usage(
                 input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
                 output_tokens=max(likely.output_tokens, min(least_output, bound.output_tokens)),
@@ -566,7 +568,7 @@ class ResearchRun(RunContext):
 
     def _parts(self, role: RoleSpec[I, O], likely: Usage, reserve: Reservation, *, whole_input: bool) -> list[Usage]:
         """Return the part of a call's likely size that fits without calls in flight; empty if it is too small."""
-        limits, used, price = self.resolved.limits, self.state.usage, self.price(role)
+        limits, used, price = self.resolved.limits, self.state.accounts.usage, self.price(role)
         taken = self.reservations.unexplained + reserve
         tokens = cost = math.inf
         if limits.max_tokens is not None:
@@ -592,7 +594,7 @@ class ResearchRun(RunContext):
         left = self.tokens_left(role.share, reserved_tokens)
         # Shares already reserve tokens for the report.
         reserve = reserve if left is None else Reservation(reserve.calls, 0, reserve.cost_usd)
-        reason = refusal(self.resolved.limits, self.state.usage, reserved, wanted, reserve)
+        reason = refusal(self.resolved.limits, self.state.accounts.usage, reserved, wanted, reserve)
         if reason is not None:
             return CallRefused(reason)
         return None if left is None or wanted.tokens <= left else CallRefused(StopReason.BUDGET_TOKENS, role.share)
@@ -603,37 +605,37 @@ class ResearchRun(RunContext):
         An agent has a part of its run's share and does not divide it again.
         """
         limit = self.resolved.limits.max_tokens
-        if limit is None or not self.resolved.tokens.token_management_enabled or self.state.task is not None:
+        if limit is None or not self.resolved.tokens.token_management_enabled or self.state.work.task is not None:
             return None
-        taken = Counter(usage_by_share(self.state.usage_by_role)) + Counter(reserved)
-        return tokens_left(share, limit, taken, written=self.state.draft is not None)
+        taken = Counter(usage_by_share(self.state.accounts.usage_by_role)) + Counter(reserved)
+        return tokens_left(share, limit, taken, written=self.state.evidence.draft is not None)
 
     def reserved_for_report(self) -> Reservation:
         """Return the reservation that only the report and its checks may use; none for an agent that writes none."""
         resolved, state = self.resolved, self.state
-        if state.task is not None and not any(role.writes_report for role in declaration(resolved.strategy).roles):
+        if state.work.task is not None and not any(role.writes_report for role in declaration(resolved.strategy).roles):
             return NOTHING
         # An analysis in flight may add as many findings as a sub-query usually has.
-        findings = len(state.findings) + FINDINGS_PER_SUB_QUERY
-        if not state.findings:
-            findings = FINDINGS_PER_SUB_QUERY * (len(state.plan.sub_queries) or resolved.limits.max_sub_queries)
+        findings = len(state.evidence.findings) + FINDINGS_PER_SUB_QUERY
+        if not state.evidence.findings:
+            findings = FINDINGS_PER_SUB_QUERY * (len(state.work.plan.sub_queries) or resolved.limits.max_sub_queries)
         writer: RoleSpec[Any, Any] = SYNTHESIZER
-        size = likely_report(findings, state.call_sizes, resolved.reasoning_tokens)
+        size = likely_report(findings, state.accounts.call_sizes, resolved.reasoning_tokens)
         if declaration(resolved.strategy).live_report:
-            writer, size = REPORTER, likely_updates(state.call_sizes, resolved.reasoning_tokens)
+            writer, size = REPORTER, likely_updates(state.accounts.call_sizes, resolved.reasoning_tokens)
         report = report_reserve(resolved.limits, size, self.price(writer))
         if resolved.verify is not Verify.FULL:
             return report
-        size = likely_check(state.call_sizes, resolved.reasoning_tokens)
+        size = likely_check(state.accounts.call_sizes, resolved.reasoning_tokens)
         checks = check_reserve(resolved.limits, size, self.price(CHECKER), likely_checks(findings))
         # The report is written first: until its real cost is known, it may use what is reserved for the checks.
-        cost = max(report.cost_usd, likely_cost_share(state.call_sizes) * (report + checks).cost_usd)
+        cost = max(report.cost_usd, likely_cost_share(state.accounts.call_sizes) * (report + checks).cost_usd)
         return replace(report + checks, cost_usd=cost)
 
     def _reserved_for_reading(self, role: RoleSpec[Any, Any]) -> Reservation:
         """Return what a call that chooses what to read next leaves for reading it; nothing for other roles."""
         reader, size = self.likely_reading()
-        if not _chooses_reading(role) or reader is None or reader.name not in self.state.call_sizes:
+        if not _chooses_reading(role) or reader is None or reader.name not in self.state.accounts.call_sizes:
             return NOTHING
         least = Usage(
             input_tokens=math.ceil(size.input_tokens * READING_PART),
@@ -655,7 +657,7 @@ class ResearchRun(RunContext):
 
     def likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
         """Return the role that reads sources in this run, and the size of its largest call, or a small one's."""
-        seen = self.state.call_sizes
+        seen = self.state.accounts.call_sizes
         reader = next((role for role in (ANALYZER, EXTRACTOR) if role.name in seen), None)
         if reader is not None:
             output = likely_output(reader, seen, self.resolved.reasoning_tokens)

@@ -19,7 +19,7 @@ class Finished:
 
 
 class Strategy(Protocol):
-    """Decides the next unit; its position is in `run.state.position`, never in the object.
+    """Decides the next unit; its position is in `run.state.work.position`, never in the object.
 
     After each unit the driver calls `evaluate`, the reflecting model and `pause`, checks the limits and saves.
     A run may end between any two of these, and another process continues from the stored state.

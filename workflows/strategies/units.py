@@ -93,9 +93,9 @@ async def carry_out(
     `label` is the short name for live views, `title` the text of the first event, both the name by default; `data` are
     additional fields of that event.
     """
-    run.state.phase = name
+    run.state.work.phase = name
     run.hooks.enter_phase()
-    iteration = run.state.iteration
+    iteration = run.state.work.iteration
     run.note("phase.started", title or name, phase=name, label=label or name, iteration=iteration, **data)
     result = await work(run)
     run.note("phase.finished", f"{name} done: {summary()}".removesuffix(": "), phase=name, summary=summary())
@@ -113,7 +113,7 @@ def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, 
     """Return the progress of a unit that occurs once, with its summary once it is done."""
     order = list[str](type(unit))
     index, current = order.index(unit), order.index(position.next_unit)
-    mark = unit_mark(index, current, finished=position.finished, started=state.phase is not None)
+    mark = unit_mark(index, current, finished=position.finished, started=state.work.phase is not None)
     return UnitProgress(name=unit, label=unit.label, mark=mark, detail=summary if mark is Mark.DONE else "")
 
 
@@ -137,22 +137,22 @@ def step_node(
 
 def unplanned_requests(state: ResearchState) -> list[Gap]:
     """Return the open gaps requested by a person that no step of the plan pursues yet."""
-    pursued = {node.gap_id for node in state.plan.nodes}
-    return [gap for gap in state.unaddressed_gaps() if gap.origin == ASKED_BY_PERSON and gap.id not in pursued]
+    pursued = {node.gap_id for node in state.work.plan.nodes}
+    return [gap for gap in state.evidence.unaddressed_gaps() if gap.origin == ASKED_BY_PERSON and gap.id not in pursued]
 
 
 def skip_steps(state: ResearchState, position: UnitPosition, steps: Sequence[PlanNode] = ()) -> None:
     """Skip these steps and those skipped before, because the findings answer the question."""
     position.skipped += [step.id for step in steps]
     update = {"status": NodeStatus.SKIPPED, "status_reason": ENOUGH}
-    skipped = [step for step in state.plan.steps if step.id in position.skipped]
-    state.plan = state.plan.with_nodes(*(step.model_copy(update=update) for step in skipped))
+    skipped = [step for step in state.work.plan.steps if step.id in position.skipped]
+    state.work.plan = state.work.plan.with_nodes(*(step.model_copy(update=update) for step in skipped))
 
 
 # --- remaining work --------------------------------------------------------------------------------------------------
 def planned_queries(state: ResearchState) -> list[PlanNode]:
     """Return the plan's queries that were not added by an agent and need a search, in order."""
-    return [query for query in state.plan.sub_queries if query.origin != CHOSEN_BY_AGENT and not query.sections]
+    return [query for query in state.work.plan.sub_queries if query.origin != CHOSEN_BY_AGENT and not query.sections]
 
 
 def is_unfinished(record: AgentRecord | None) -> bool:
@@ -163,11 +163,11 @@ def is_unfinished(record: AgentRecord | None) -> bool:
 
 def limit_of_agents(state: ResearchState) -> StopReason | None:
     """Return the limit that cut the first agent short; None if none did."""
-    reasons = (record.result.stop_reason for record in state.agents if record.result is not None)
+    reasons = (record.result.stop_reason for record in state.work.agents if record.result is not None)
     return next((reason for reason in reasons if reason in LIMITS), None)
 
 
 def reason_without_findings(state: ResearchState) -> StopReason:
     """Return the stop reason of agents without findings; an early end does not show a lack of sources."""
-    reasons = [record.result.stop_reason for record in state.agents if record.result is not None]
+    reasons = [record.result.stop_reason for record in state.work.agents if record.result is not None]
     return next((reason for reason in reasons if reason not in NATURAL_STOPS), StopReason.NO_ACTIONABLE_GAPS)

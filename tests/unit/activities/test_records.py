@@ -204,7 +204,7 @@ async def test_a_session_lists_its_files(records: Records) -> None:
     first = session["sources"][sources[0].id]
     assert (first["file_id"], first["retrieved_at"], first["notes"]) == (page.hash, read_at, ["Words."])
     again = ResearchState.model_validate(session)
-    shown = [artifact for source in again.sources.values() for artifact in list_artifacts(source)]
+    shown = [artifact for source in again.evidence.sources.values() for artifact in list_artifacts(source)]
     assert shown == [Artifact.model_validate(one) for one in files]
 
 
@@ -240,7 +240,7 @@ async def test_a_run_that_may_begin_has_a_session(records: Records) -> None:
     begun = await records.call("prepare_research", prepare())
     stored = ResearchState.model_validate_json(await records.world.sessions.load("r-1") or "")
     assert begun.has_turn
-    assert (stored.status, stored.resolved, stored.notebook) == (
+    assert (stored.work.status, stored.work.resolved, stored.evidence.notebook) == (
         RunStatus.RUNNING,
         begun.resolved,
         [begun.resolved_entry],
@@ -255,8 +255,8 @@ async def test_a_history_that_continues_changes_nothing(records: Records) -> Non
     stored = await records.keep(phase="analysis")
     more = {"continue_from": "r-1", "limits": {"max_iterations": 7}}
     again = await records.call("prepare_research", prepare(continued=True, **more))
-    assert (again.resolved, again.resolved_entry) == (stored.resolved, stored.resolved_entry)
-    assert ResearchState.unpack(again.packed_state).phase == "analysis"
+    assert (again.resolved, again.resolved_entry) == (stored.work.resolved, stored.work.resolved_entry)
+    assert ResearchState.unpack(again.packed_state).work.phase == "analysis"
     resumed = await records.call("prepare_research", prepare(**more))
     assert (resumed.resolved.limits.max_iterations, resumed.resolved.canary) == (7, CANARY)
     assert resumed.resolved_entry.startswith("sha256:")
@@ -280,7 +280,7 @@ async def test_only_a_completed_run_is_over(records: Records) -> None:
         await records.keep(phase="closing", result=result)
         again = await records.call("prepare_research", prepare(continue_from="r-1"))
         assert again.stored_result == (result if over else None)
-        assert over or ResearchState.unpack(again.packed_state).phase == "closing"
+        assert over or ResearchState.unpack(again.packed_state).work.phase == "closing"
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ async def test_only_a_finished_live_report_can_be_refreshed(
     records: Records, strategy: str, session: dict[str, Any], words: str
 ) -> None:
     """Another strategy, a run without a report, and a report that nothing can be compared with are refused by name."""
-    before = (await records.keep()).resolved.model_copy(update={"strategy": strategy})
+    before = (await records.keep()).work.resolved.model_copy(update={"strategy": strategy})
     kept: dict[str, Any] = {"resolved": before}
     if session:
         lost = DocumentRef(hash=digest("lost"))

@@ -405,4 +405,4 @@ def test_the_log_only_grows_and_the_state_has_its_newest_part() -> None:
         if number % 50 == 0:
             seen += page_after(state, len(seen)).events
     assert [(event.seq, event.text) for event in seen] == [(n, f"entry {n}") for n in range(1, len(seen) + 1)]
-    assert len(seen) > MAX_EVENTS == len(state.events) < state.event_count == state.events[-1].seq
+    assert len(seen) > MAX_EVENTS == len(state.people.events) < state.people.event_count == state.people.events[-1].seq

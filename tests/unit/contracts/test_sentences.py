@@ -14,7 +14,7 @@ from contracts.evidence import ClaimVerdict, Gap
 from contracts.outcome import ResearchResult
 from contracts.report import take_messages
 from contracts.sentences import AS_DATA, SENTENCES, Message, Text, from_data, to_data
-from contracts.state import ResearchState
+from contracts.state import EvidenceState, ResearchState, WorkState
 from providers.text import KNOWN_LANGUAGES, language_data
 
 OTHERS = sorted(set(KNOWN_LANGUAGES) - {"en"})
@@ -93,14 +93,17 @@ def test_a_message_survives_where_a_process_of_the_product_reads_it() -> None:
 def test_a_stored_state_has_messages_and_one_of_an_earlier_version_its_texts() -> None:
     """A resumed run knows its own sentences again, and shows plain strings of earlier versions as they are."""
     gap = Gap(id="gap-0000000001", description=Message("gap_silent", query="what?"))
-    state = ResearchState(degraded=[Message("steered")], limitations=[LOST, "a text of a model"], gaps=[gap])
+    state = ResearchState(
+        work=WorkState(degraded=[Message("steered")], limitations=[LOST, "a text of a model"]),
+        evidence=EvidenceState(gaps=[gap]),
+    )
     back = ResearchState.unpack(state.pack())
-    known = [*back.degraded, *back.limitations[:1], back.gaps[0].description]
+    known = [*back.work.degraded, *back.work.limitations[:1], back.evidence.gaps[0].description]
     assert [type(text) for text in known] == [Message] * 3
     assert back == state
     earlier = ResearchState.model_validate({"degraded": ["a checkpoint could not be saved"]})
-    assert ReportMessages("de").translated(earlier.degraded[0]) == "a checkpoint could not be saved"
-    result = {"research_id": "r-1", "outcome": "partial", "stop_reason": "budget_time", "degraded": state.degraded}
+    assert ReportMessages("de").translated(earlier.work.degraded[0]) == "a checkpoint could not be saved"
+    result = {"research_id": "r-1", "outcome": "partial", "stop_reason": "budget_time", "degraded": state.work.degraded}
     assert type(ResearchResult.model_validate(result).degraded[0]) is str
 
 

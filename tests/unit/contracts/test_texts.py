@@ -67,7 +67,7 @@ def test_details_hold_words_of_others_as_words() -> None:
     """Sub-queries, decisions and failures make nothing in the details, however many and long they are."""
     hostile = "\n".join(ACTIVE)
     state = states.state(plan=states.plan(*(states.sub_query(f"{number} {hostile}") for number in range(30))))
-    state.last_failure = hostile * 50
+    state.work.last_failure = hostile * 50
     shown = details_markdown(state, 1.0)
     tokens = PLAIN.parse(shown)
     assert "heading_open" not in {token.type for token in tokens}

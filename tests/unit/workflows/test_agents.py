@@ -16,11 +16,11 @@ from contracts.outcome import Guidance, Usage
 from contracts.plan import Plan, PlanNode
 from contracts.request import Turn
 from contracts.roles import ProposedGap
-from contracts.state import ResearchState
+from contracts.state import EvidenceState, ResearchState
 from contracts.vocabulary import AgentStatus, GapStatus, NodeKind, NodeStatus, StopReason
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.states import EMPTY_REF, finding, gap, resolved, source, state
+from tests.fakes.states import EMPTY_REF, change, finding, gap, resolved, source, state
 from tests.fakes.world import World, begin, model_world
 from tests.toy.errand import ERRAND_LIMITS
 from tests.toy.nest import nest, nest_declared
@@ -67,7 +67,7 @@ async def test_an_agent_gets_its_task_and_nothing_else(tmp_path: Path) -> None:
             run = await run_of(
                 world, system_prompt="quokka prompt", metadata={"tasks": TASKS, "note": "quokka metadata"}
             )
-            run.state.resolved = run.resolved.model_copy(
+            run.state.work.resolved = run.resolved.model_copy(
                 update={
                     "query": "the quokka question",
                     "context": [Turn(question="quokka", answer="quokka")],
@@ -76,8 +76,8 @@ async def test_an_agent_gets_its_task_and_nothing_else(tmp_path: Path) -> None:
                     "sections": ["Quokka"],
                 }
             )
-            run.state.plan = run.state.plan.model_copy(update={"brief": "a quokka plan"})
-            run.state.guidance = [Guidance(origin="person", text="look at the quokka")]
+            run.state.work.plan = run.state.work.plan.model_copy(update={"brief": "a quokka plan"})
+            run.state.people.guidance = [Guidance(origin="person", text="look at the quokka")]
             results = await run.spawn(errands(*TASKS))
         finally:
             await world.close()
@@ -87,7 +87,7 @@ async def test_an_agent_gets_its_task_and_nothing_else(tmp_path: Path) -> None:
         assert [other for other in TASKS if other in text] == [task]
         assert request.resolved.canary == run.resolved.canary != ""
     bodies = [json.dumps(request.body) for request in api.requests]
-    assert len(bodies) == run.state.usage.model_calls == 3
+    assert len(bodies) == run.state.accounts.usage.model_calls == 3
     assert not any("quokka" in body for body in bodies)
     assert all(sum(task in body for task in TASKS) == 1 for body in bodies)
     assert all(result.usage.model_calls == 1 for result in results)
@@ -99,13 +99,13 @@ async def test_an_agent_knows_how_large_calls_are_and_reports_it_to_its_run(tmp_
         world = model_world(tmp_path, api.base_url)
         try:
             run = await run_of(world)
-            run.state.call_sizes = {"planner": CallSizes(calls=2, input_share=0.3, output_share=0.5)}
+            run.state.accounts.call_sizes = {"planner": CallSizes(calls=2, input_share=0.3, output_share=0.5)}
             results = await run.spawn(errands(TASKS[0]))
         finally:
             await world.close()
-    assert run.host.agents[0].call_sizes == {"planner": run.state.call_sizes["planner"]}
-    assert run.state.call_sizes.keys() == {"planner", "analyzer"}
-    assert run.state.call_sizes["analyzer"].calls == 1
+    assert run.host.agents[0].call_sizes == {"planner": run.state.accounts.call_sizes["planner"]}
+    assert run.state.accounts.call_sizes.keys() == {"planner", "analyzer"}
+    assert run.state.accounts.call_sizes["analyzer"].calls == 1
     assert [result.call_sizes for result in results] == [{}]
 
 
@@ -114,7 +114,7 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     world = World(tmp_path)
     run = await run_of(world)
     await run.spawn(errands(TASKS[0]))
-    read, known = len(world.corpus.reads), set(run.state.sources)
+    read, known = len(world.corpus.reads), set(run.state.evidence.sources)
     again = "how does the engine prevent transaction ID wraparound"
     results = await run.spawn(errands(TASKS[0], again, TASKS[1])[1:])
     assert len(world.corpus.reads) == read
@@ -123,7 +123,7 @@ async def test_what_the_run_knew_is_neither_read_nor_searched_in_other_words_aga
     assert results[0].finding_ids
     requests = {request.task.id: request for request in run.host.agents}
     assert [one.text for one in requests["agent-2"].ledger().queries] == [TASKS[0]]
-    read_then = {name for name, source in run.state.sources.items() if source.text}
+    read_then = {name for name, source in run.state.evidence.sources.items() if source.text}
     assert {page.id for page in requests["agent-2"].ledger().pages} == read_then
     assert requests["agent-1"].packed_ledger == ""
     # Agents of one call know what was known before it, whichever of them answers first.
@@ -146,7 +146,7 @@ async def test_out_of_time_an_agent_reports_what_it_has(tmp_path: Path) -> None:
     (result,) = await work
     assert (result.stop_reason, result.is_stub, result.summary) == (StopReason.BUDGET_TIME, False, "nothing was found")
     assert "time limit" in result.problem
-    assert run.state.agents[0].status is AgentStatus.DONE
+    assert run.state.work.agents[0].status is AgentStatus.DONE
 
 
 async def test_at_the_hard_limit_the_run_does_not_wait_for_late_results(tmp_path: Path) -> None:
@@ -175,16 +175,16 @@ async def test_at_the_hard_limit_the_run_does_not_wait_for_late_results(tmp_path
     assert [result.is_stub for result in results] == [True, False]
     assert results[0].stop_reason is StopReason.BUDGET_TIME
     assert "not answered" in results[0].problem
-    assert run.state.agents[0].status is AgentStatus.FAILED
-    assert any("agent-1" in branch for branch in run.state.failed_branches)
-    assert {finding.sub_query_id for finding in run.state.findings} == {"agent-2"}
+    assert run.state.work.agents[0].status is AgentStatus.FAILED
+    assert any("agent-1" in branch for branch in run.state.work.failed_branches)
+    assert {finding.sub_query_id for finding in run.state.evidence.findings} == {"agent-2"}
     assert run.agents.under_way
-    before = run.state.usage.searches
+    before = run.state.accounts.usage.searches
     answer.set()
     await turns()
     assert not run.agents.under_way
-    assert {finding.sub_query_id for finding in run.state.findings} == {"agent-2"}
-    assert run.state.usage.searches == before + 1
+    assert {finding.sub_query_id for finding in run.state.evidence.findings} == {"agent-2"}
+    assert run.state.accounts.usage.searches == before + 1
 
 
 @pytest.mark.parametrize("left", [0.0, 2.0, 30.0, 119.0, 5_000.0])
@@ -207,10 +207,9 @@ def outcome_of(name: str, *statements: str, **changes: object) -> tuple[AgentTas
     task = AgentTask(id=name, text=f"task of {name}", strategy="errand")
     held = state(task=task, findings=[finding(text) for text in statements], gaps=[gap(f"{name} lacks something")])
     pages = [source(url, text=EMPTY_REF) for url in ("https://shared.example", f"https://{name}.example")]
-    held.sources = {one.id: one for one in pages}
-    held.usage_by_role = {}
-    for key, value in changes.items():
-        setattr(held, key, value)
+    held.evidence.sources = {one.id: one for one in pages}
+    held.accounts.usage_by_role = {}
+    change(held, **changes)
     return task, task_result(held, StopReason.NO_OPEN_GAPS, "")
 
 
@@ -225,13 +224,13 @@ def test_what_agents_have_in_common_is_merged_once_and_the_first_wins() -> None:
     run = planned(*(task for task, _ in made))
     for task, result in made:
         merge_agent(run, task, result)
-    assert [one.statement for one in run.findings] == ["shared statement", "one", "two"]
-    assert [one.sub_query_id for one in run.findings] == ["agent-1", "agent-1", "agent-2"]
-    assert len(run.sources) == 3
-    assert next(iter(run.sources.values())).sub_query_ids == ["agent-1", "agent-2"]
-    assert [node.finding_count for node in run.plan.nodes] == [2, 2]
-    assert [node.new_source_count for node in run.plan.nodes] == [2, 1]
-    assert [node.status for node in run.plan.nodes] == [NodeStatus.COMPLETED] * 2
+    assert [one.statement for one in run.evidence.findings] == ["shared statement", "one", "two"]
+    assert [one.sub_query_id for one in run.evidence.findings] == ["agent-1", "agent-1", "agent-2"]
+    assert len(run.evidence.sources) == 3
+    assert next(iter(run.evidence.sources.values())).sub_query_ids == ["agent-1", "agent-2"]
+    assert [node.finding_count for node in run.work.plan.nodes] == [2, 2]
+    assert [node.new_source_count for node in run.work.plan.nodes] == [2, 1]
+    assert [node.status for node in run.work.plan.nodes] == [NodeStatus.COMPLETED] * 2
 
 
 def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() -> None:
@@ -239,16 +238,16 @@ def test_an_agent_that_was_cut_short_says_nothing_about_what_is_to_be_found() ->
     task, result = outcome_of("agent-1", gaps=[])
     run = planned(task)
     merge_agent(run, task, result.model_copy(update={"problem": "it was told to stop"}))
-    (cut,) = run.gaps
+    (cut,) = run.evidence.gaps
     assert cut.description == "“task of agent-1” was not looked into to its end (it was told to stop)."
     merge_agent(run, task, result)
-    (silent,) = run.gaps
+    (silent,) = run.evidence.gaps
     assert (silent.status, silent.id != cut.id) == (GapStatus.OPEN, True)
-    assert run.plan.nodes[0].stated_gaps == [silent.id]
+    assert run.work.plan.nodes[0].stated_gaps == [silent.id]
     merge_agent(run, *outcome_of("agent-1", "one", gaps=[]))
-    assert not run.gaps
+    assert not run.evidence.gaps
     merge_agent(run, task, result)
-    assert run.gaps == [silent]
+    assert run.evidence.gaps == [silent]
 
 
 # --- agents of agents ------------------------------------------------------------------------------------------------
@@ -262,7 +261,7 @@ PAGES = {
 
 async def nested_run(world: World) -> ResearchRun:
     run = await run_of(world)
-    run.state.plan = Plan(nodes=[PlanNode(id="node-a", text=TOP, kind=NodeKind.TASK, needs_search=False)])
+    run.state.work.plan = Plan(nodes=[PlanNode(id="node-a", text=TOP, kind=NodeKind.TASK, needs_search=False)])
     return run
 
 
@@ -271,23 +270,23 @@ async def test_what_is_found_at_the_third_level_keeps_its_leaf_and_its_node(tmp_
     run = await nested_run(World(tmp_path, MemoryCorpus(PAGES)))
     (result,) = await run.spawn([nest("node-a", TOP, nest("node-b", MIDDLE, nest("node-c", LOWEST)))], caller="root")
     leaves = {"leaf-of-node-a", "leaf-of-node-b", "leaf-of-node-c"}
-    nodes = {node.id: node for node in run.state.plan.nodes}
+    nodes = {node.id: node for node in run.state.work.plan.nodes}
     assert nodes.keys() == {"node-a", "node-b", "node-c", *leaves}
     assert [nodes[name].parent for name in ("node-b", "node-c", "leaf-of-node-c")] == ["node-a", "node-b", "node-c"]
     assert [nodes[name].depth for name in ("node-a", "node-b", "node-c", "leaf-of-node-c")] == [0, 1, 2, 3]
     assert all(node.status is NodeStatus.COMPLETED for node in nodes.values())
-    assert {one.sub_query_id for one in run.state.findings} == leaves
-    assert nodes["node-a"].finding_count == len(run.state.findings) == len(result.finding_ids)
-    assert {name for one in run.state.sources.values() for name in one.sub_query_ids} <= leaves | {"node-a"}
-    assert run.state.calls == {"root": {"nest": 1}, "nest": {"nest": 2}}
-    (top,) = (record.result.node for record in run.state.agents if record.result)
+    assert {one.sub_query_id for one in run.state.evidence.findings} == leaves
+    assert nodes["node-a"].finding_count == len(run.state.evidence.findings) == len(result.finding_ids)
+    assert {name for one in run.state.evidence.sources.values() for name in one.sub_query_ids} <= leaves | {"node-a"}
+    assert run.state.accounts.calls == {"root": {"nest": 1}, "nest": {"nest": 2}}
+    (top,) = (record.result.node for record in run.state.work.agents if record.result)
     assert top is not None
     lowest = top.below[0].below[0]
     assert [top.level, top.below[0].level, lowest.level, lowest.goal] == [1, 2, 3, LOWEST]
     parts = [top.usage, top.below[0].usage, lowest.usage]
     total = parts[0].plus(parts[1]).plus(parts[2])
-    assert total.searches == run.state.usage.searches == 3
-    assert total.reads == run.state.usage.reads
+    assert total.searches == run.state.accounts.usage.searches == 3
+    assert total.reads == run.state.accounts.usage.reads
     assert [agent.id for _, agent in result.agents[0].walk()] == ["node-b", "node-c"]
     shown = [line for line in details_markdown(run.state, 0.0).splitlines() if "workflow `" in line]
     assert [line.partition(" ✔ ")[0] for line in shown] == ["-", "  -", "    -"]
@@ -328,11 +327,11 @@ def test_a_gap_that_a_second_start_has_closed_is_closed_in_the_run() -> None:
     run = state(plan=Plan(nodes=[PlanNode(id="node-a", text=TOP, kind=NodeKind.TASK, needs_search=False)]))
     held = state(task=task, plan=Plan(nodes=[leaf]), gaps=[one, other], findings=[finding("a statement")])
     merge_agent(run, task, task_result(held, StopReason.USER_STOPPED, "", "it was told to stop"))
-    assert [(each.origin, each.status) for each in run.gaps] == [("sub_query:leaf-x", GapStatus.OPEN)] * 2
-    held.gaps = [one.model_copy(update={"status": GapStatus.ADDRESSED}), other]
+    assert [(each.origin, each.status) for each in run.evidence.gaps] == [("sub_query:leaf-x", GapStatus.OPEN)] * 2
+    held.evidence.gaps = [one.model_copy(update={"status": GapStatus.ADDRESSED}), other]
     merge_agent(run, task, task_result(held, StopReason.NO_OPEN_GAPS, ""))
-    assert [each.status for each in run.gaps] == [GapStatus.ADDRESSED, GapStatus.OPEN]
-    assert run.sources == {}
+    assert [each.status for each in run.evidence.gaps] == [GapStatus.ADDRESSED, GapStatus.OPEN]
+    assert run.evidence.sources == {}
 
 
 def test_a_gap_that_one_agent_leaves_and_another_closes_is_closed() -> None:
@@ -344,7 +343,7 @@ def test_a_gap_that_one_agent_leaves_and_another_closes_is_closed() -> None:
         run = planned(*(task for task, _ in made))
         for task, result in made:
             merge_agent(run, task, result)
-        assert [(each.status, each.resolved_by) for each in run.gaps] == [(GapStatus.ADDRESSED, ["f-1"])]
+        assert [(each.status, each.resolved_by) for each in run.evidence.gaps] == [(GapStatus.ADDRESSED, ["f-1"])]
 
 
 def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
@@ -353,7 +352,7 @@ def test_a_node_that_gave_no_result_is_in_the_tree_with_its_reason() -> None:
     held = state(task=task, sources={"s": source("https://a.example")}, usage=Usage(searches=5))
     record = AgentTask(id="node-b", text=MIDDLE, strategy="nest", level=2)
     stub = task_result(state(), StopReason.BUDGET_TIME, "").model_copy(update={"is_stub": True})
-    held.agents = [AgentRecord(task=record, result=stub)]
+    held.work.agents = [AgentRecord(task=record, result=stub)]
     result = task_result(held, StopReason.NO_OPEN_GAPS, "", node=NodeSummary(id="node-a", goal=TOP))
     assert result.node is not None
     assert [(one.id, one.level, one.end) for one in result.node.below] == [("node-b", 2, NodeEnd.TIME)]
@@ -364,5 +363,5 @@ def test_a_search_of_several_agents_has_the_results_of_one() -> None:
     """The same words sent to the same provider again find nothing more; another provider's results count."""
     made = [("one", "searxng", 14), ("two", "searxng", 14), ("two", "wikipedia", 5), ("three", "searxng", 0)]
     ledger = [QueryRecord(text="vents", provider=name, sub_query_id=agent, found=found) for agent, name, found in made]
-    (search,) = ResearchState(query_ledger=ledger).searches()
+    (search,) = ResearchState(evidence=EvidenceState(query_ledger=ledger)).searches()
     assert (search.text, search.result_count) == ("vents", 19)

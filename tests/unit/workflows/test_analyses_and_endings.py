@@ -62,9 +62,9 @@ def test_each_page_is_read_once_for_all_sub_queries() -> None:
     lost = lost.model_copy(update={"sub_query_ids": [first.id, later.id]})
     made = states.state(plan=states.plan(first, second), sources=states.sources(shared, lost))
     assert read_by(made, [first, second]) == [{"corpus:m/a": False, "corpus:m/b": False}]
-    made.sources[shared.id] = shared.model_copy(update={"analyzed": True})  # the other one failed
+    made.evidence.sources[shared.id] = shared.model_copy(update={"analyzed": True})  # the other one failed
     assert read_by(made, [later]) == [{"corpus:m/a": True, "corpus:m/b": False}]
-    made.pages_left = {first.id: [lost.id]}
+    made.work.pages_left = {first.id: [lost.id]}
     assert read_by(made, [first]) == [{"corpus:m/b": False}]
 
 
@@ -82,7 +82,7 @@ def test_named_sections_are_read_by_themselves() -> None:
     ]
     source = source.model_copy(update={"sub_query_ids": [query.id for query in named]})
     made = states.state(plan=states.plan(searched, *named), sources=states.sources(source, fresh))
-    made.resolved = states.resolved(limits=states.resolved().limits.model_copy(update={"analysis_tokens": 24_000}))
+    made.work.resolved = states.resolved(limits=states.resolved().limits.model_copy(update={"analysis_tokens": 24_000}))
     readings = plan_readings(ResearchRun(made, Inbox(), InProcessHost({})), [searched, *named], [])
     assert [[query.text for query in reading.queries] for reading in readings] == [
         ["a new question"],
@@ -123,14 +123,14 @@ def test_a_model_does_not_write_from_what_rules_picked_after_a_limit() -> None:
     made = states.state(plan=states.plan(states.sub_query("a question")))
     own, picked = (states.finding(text, evidence_ids=[f"ev-{text}"]) for text in ("own", "picked"))
     picked = picked.model_copy(update={"by_rules": True})
-    made.findings = [own, picked]
-    made.evidence = {
+    made.evidence.findings = [own, picked]
+    made.evidence.passages = {
         f"ev-{text}": Evidence(id=f"ev-{text}", source_id="src-1", start=0, end=9) for text in ("own", "picked")
     }
     run = ResearchRun(made, Inbox(), InProcessHost({}))
     request = write_input(run, issues=[])
     assert ([one.id for one in request.findings], [one.id for one in request.evidence]) == ([own.id], ["ev-own"])
-    made.findings = [picked]
+    made.evidence.findings = [picked]
     assert [one.id for one in write_input(run, issues=[]).findings] == [picked.id]
 
 
@@ -142,8 +142,8 @@ def test_what_is_analyzed_again_opens_what_it_had_closed() -> None:
     other = states.gap("other", origin="sub_query:another")
     made = states.state(plan=states.plan(query), gaps=[closed, mine, other], findings=[states.finding("x")])
     withdraw(made, [query])
-    assert [gap.status for gap in made.gaps] == [GapStatus.OPEN, GapStatus.SUPERSEDED, GapStatus.OPEN]
-    assert len(made.findings) == 1
+    assert [gap.status for gap in made.evidence.gaps] == [GapStatus.OPEN, GapStatus.SUPERSEDED, GapStatus.OPEN]
+    assert len(made.evidence.findings) == 1
 
 
 def assessed(label: Quality, **parts: object) -> Source:
@@ -214,7 +214,7 @@ def test_a_gap_is_closed_by_findings_that_a_model_calls_an_answer() -> None:
     """Only known findings count; a gap that repeats another gives way to it; nothing else changes (C0-25)."""
     locks, waits, again = states.gap("locks"), states.gap("waits"), states.gap("which locks")
     made = states.state(gaps=[locks, waits, again], findings=[states.finding("It locks.")])
-    known = made.findings[0].id
+    known = made.evidence.findings[0].id
     judged = [
         SettledGap(gap_id=locks.id, answered_by=[known, "f-unknown"]),
         SettledGap(gap_id=waits.id, answered_by=["f-unknown"], duplicate_of="gap-unknown"),
@@ -247,7 +247,7 @@ async def test_a_finding_on_something_else_closes_no_gap() -> None:
         run = ResearchRun(made, Inbox(), RandomWorld(1).host())
         (reading,) = plan_readings(run, [query], [])
         merge_readings(run, [query], [(reading, answer)], set())
-        assert [one.status for one in made.gaps] == [status]
+        assert [one.status for one in made.evidence.gaps] == [status]
 
 
 def test_the_refiner_sets_severity_and_addressability() -> None:
@@ -269,13 +269,13 @@ def test_what_a_person_asked_for_is_looked_for_once() -> None:
     """A refiner cannot wave it away before it was searched; one attempt without evidence ends it (C0-25)."""
     wish = states.gap("and the locks?", origin="steer")
     made = states.state(gaps=[wish], findings=[states.finding("It locks.")])
-    found = made.findings[0].id
+    found = made.evidence.findings[0].id
     for assessment in (
         GapAssessment(gap_id=wish.id, severity=Severity.MINOR, addressable=False),
         GapAssessment(gap_id=wish.id, answered_by=[found]),
     ):
         assert gaps.apply_assessments(made, [assessment]) == [wish]
-    made.plan = states.plan(states.sub_query("the locks", origin=f"gap:{wish.id}"))
+    made.work.plan = states.plan(states.sub_query("the locks", origin=f"gap:{wish.id}"))
     searched = gaps.apply_assessments(made, [GapAssessment(gap_id=wish.id, answered_by=[found])])
     assert searched[0].status is GapStatus.ADDRESSED
     assert gaps.give_up_gap([wish], wish.id)[0].status is GapStatus.UNADDRESSABLE
@@ -284,7 +284,7 @@ def test_what_a_person_asked_for_is_looked_for_once() -> None:
 QUESTION = "What limits the speed?"
 
 
-def answered_state(**changes: object):
+def answered_state(**changes: object) -> ResearchState:
     query = states.sub_query("a question of the plan", finding_count=1)
     base = {
         "resolved": states.resolved(engine=EngineKind.MODEL),
@@ -319,15 +319,15 @@ def test_an_unanswered_sub_query_makes_it_partial_unless_its_gap_is_stated() -> 
     """Every sub-query is answered or its gap stated (C0-24)."""
     silent = states.sub_query("a question without an answer")
     made = answered_state()
-    made.plan = states.plan(*made.plan.nodes, silent)
+    made.work.plan = states.plan(*made.work.plan.nodes, silent)
     assert find_unanswered(QUESTION, made) == [silent.text]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
-    made.gaps = [states.gap("nothing on it", origin=f"sub_query:{silent.id}")]
+    made.evidence.gaps = [states.gap("nothing on it", origin=f"sub_query:{silent.id}")]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
-    made.gaps = [states.gap("nothing on it", origin="sub_query:another")]
+    made.evidence.gaps = [states.gap("nothing on it", origin="sub_query:another")]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
-    shared = silent.model_copy(update={"stated_gaps": [made.gaps[0].id]})
-    made.plan = states.plan(*made.plan.nodes[:-1], shared)
+    shared = silent.model_copy(update={"stated_gaps": [made.evidence.gaps[0].id]})
+    made.work.plan = states.plan(*made.work.plan.nodes[:-1], shared)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 
@@ -336,13 +336,13 @@ def test_findings_on_aspects_alone_do_not_answer_the_question() -> None:
     asked = states.sub_query(f" {QUESTION.lower()}")
     gap = states.gap("the best passage holds little of the question", origin=f"sub_query:{asked.id}")
     made = answered_state(gaps=[gap])
-    aspect = made.plan.sub_queries[0]
-    made.plan = states.plan(asked, aspect)
+    aspect = made.work.plan.sub_queries[0]
+    made.work.plan = states.plan(asked, aspect)
     assert find_unanswered(QUESTION, made) == [asked.text]
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.PARTIAL
     assert f"Not answered: {asked.text}" in limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
     later = states.sub_query("another search for it", origin=f"gap:{gap.id}", finding_count=1)
-    made.plan = states.plan(asked, aspect, later)
+    made.work.plan = states.plan(asked, aspect, later)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
 
 
@@ -380,10 +380,10 @@ def test_the_outcome_follows_from_what_is_missing(
     assert any(line.startswith("The report did not pass its check: ") for line in lines) is ("draft" in changes)
     assert lines or outcome is not Outcome.PARTIAL
     # A faulty report leaves no part of the plan without an answer.
-    whole = Completeness.PARTIAL if reason in CUT_SHORT or made.failed_branches else Completeness.FULL
-    assert completeness_of(QUESTION, made, reason) is (whole if made.findings else Completeness.EMPTY)
-    if made.findings:
-        made.draft = None
+    whole = Completeness.PARTIAL if reason in CUT_SHORT or made.work.failed_branches else Completeness.FULL
+    assert completeness_of(QUESTION, made, reason) is (whole if made.evidence.findings else Completeness.EMPTY)
+    if made.evidence.findings:
+        made.evidence.draft = None
         assert outcome_of(QUESTION, made, reason) is Outcome.FAILED
 
 
@@ -420,7 +420,7 @@ def test_passages_are_completed_whatever_is_not_answered() -> None:
     """Without a model nobody judges answers: one passage completes a run, and nothing else than work that failed."""
     silent = states.sub_query("a question without an answer")
     made = answered_state(resolved=states.resolved(engine=EngineKind.EXTRACTIVE))
-    made.plan = states.plan(*made.plan.nodes, silent)
+    made.work.plan = states.plan(*made.work.plan.nodes, silent)
     assert outcome_of(QUESTION, made, StopReason.NO_OPEN_GAPS) is Outcome.COMPLETED
     assert not limitations_of(QUESTION, made, StopReason.NO_OPEN_GAPS)
 

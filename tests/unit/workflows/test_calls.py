@@ -237,6 +237,6 @@ def test_an_unusable_answer_that_is_replayed_is_paid_once() -> None:
     account_failure(state, "planner", request, paid)
     again = ResearchState.unpack(state.pack())
     account_failure(again, "planner", request.model_copy(update={"time_limit_seconds": 7.0}), paid)
-    assert again.usage == paid
-    assert again.usage_by_role == {"planner": paid}
-    assert again.usage_by_phase == {"planning": paid}
+    assert again.accounts.usage == paid
+    assert again.accounts.usage_by_role == {"planner": paid}
+    assert again.accounts.usage_by_phase == {"planning": paid}

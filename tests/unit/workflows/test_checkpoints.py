@@ -54,7 +54,7 @@ async def test_what_is_new_is_sent_now_and_then(tmp_path: Path, seconds: float, 
 
     run.host.implementations[SAVE] = counted
     await Driver(run, SavedBefore(seconds)).conduct()
-    units = sum(event.type == "phase.started" for event in run.state.events)
+    units = sum(event.type == "phase.started" for event in run.state.people.events)
     assert units == 4
     units = int(units * saved)
     assert [bool(request.change.base) for request in sent] == [False] + [True] * (units + 1)
@@ -72,11 +72,11 @@ async def test_a_session_that_another_process_wrote_is_written_again() -> None:
     run = run_over(session.save_session)
     await run.checkpoints.save()
     session.stored = {"schema_version": 2, "iteration": 7}
-    run.state.iteration = 3
+    run.state.work.iteration = 3
     await run.checkpoints.save()
     assert session.stored["iteration"] == 3
     assert session.stored["resolved"]["research_id"] == "r-test"
-    run.state.iteration = 4
+    run.state.work.iteration = 4
     await run.checkpoints.save()
     assert [bool(request.change.base) for request in session.saves] == [False, False, True]
 
@@ -93,7 +93,7 @@ async def test_a_save_that_fails_is_reported_and_the_next_one_is_complete() -> N
     run = run_over(save)
     run.checkpoints.save_in_background()
     await run.checkpoints.settle()
-    assert run.state.degraded == [UNSAVED]
+    assert run.state.work.degraded == [UNSAVED]
     broken = False
     await run.checkpoints.save()
     assert session.stored["degraded"] == [UNSAVED.data()]
@@ -133,16 +133,24 @@ def test_a_resumed_run_repeats_only_unfinished_work(stopped: ResearchState, phas
 
     Usage continues (S0-129, S0-132 to S0-136, C0-14).
     """
-    stopped.degraded, stopped.failed_branches = ["x"], ["y"]
-    stopped.findings, stopped.sources = [states.finding("x")], states.sources(states.source("corpus:m/a"))
-    stopped.usage = stopped.usage.model_copy(update={"active_seconds": 42.0})
-    again = resume_state(stopped, stopped.resolved, "2026-11-22T00:00:00+00:00", SupervisorStrategy().resume)
+    stopped.work.degraded, stopped.work.failed_branches = ["x"], ["y"]
+    stopped.evidence.findings, stopped.evidence.sources = (
+        [states.finding("x")],
+        states.sources(states.source("corpus:m/a")),
+    )
+    stopped.accounts.usage = stopped.accounts.usage.model_copy(update={"active_seconds": 42.0})
+    again = resume_state(stopped, stopped.work.resolved, "2026-11-22T00:00:00+00:00", SupervisorStrategy().resume)
     assert SupervisorPosition.of(again).next_phase == phase
-    assert [query.text for query in again.pending_sub_queries()] == pending
-    assert not any(query.error for query in again.pending_sub_queries())
-    assert (again.degraded, again.failed_branches, again.result, again.ending) == ([], [], None, None)
-    assert (again.status, again.active_seconds_before) == (RunStatus.RUNNING, 42.0)
-    assert (len(again.findings), len(again.sources)) == (1, 1)
+    assert [query.text for query in again.work.pending_sub_queries()] == pending
+    assert not any(query.error for query in again.work.pending_sub_queries())
+    assert (again.work.degraded, again.work.failed_branches, again.work.result, again.work.ending) == (
+        [],
+        [],
+        None,
+        None,
+    )
+    assert (again.work.status, again.clock.active_seconds_before) == (RunStatus.RUNNING, 42.0)
+    assert (len(again.evidence.findings), len(again.evidence.sources)) == (1, 1)
 
 
 def test_a_resumed_run_asks_a_model_again_for_what_is_written_again() -> None:
@@ -151,12 +159,12 @@ def test_a_resumed_run_asks_a_model_again_for_what_is_written_again() -> None:
     """
     counts = {"planner": 2, "analyzer": 2, "synthesizer": 1, "checker": 1}
     stopped = stopped_at(Phase.SYNTHESIS, fallbacks=dict(counts), rule_answers=dict(counts))
-    again = resume_state(stopped, stopped.resolved, "now", SupervisorStrategy().resume)
-    assert (again.fallbacks, again.rule_answers) == ({"planner": 2}, {"planner": 2})
+    again = resume_state(stopped, stopped.work.resolved, "now", SupervisorStrategy().resume)
+    assert (again.accounts.fallbacks, again.accounts.rule_answers) == ({"planner": 2}, {"planner": 2})
     killed = stopped_at(Phase.SYNTHESIS, fallbacks=dict(counts), rule_answers=dict(counts))
-    killed.status, killed.ending = RunStatus.RUNNING, None
-    kept = resume_state(killed, killed.resolved, "now", SupervisorStrategy().resume)
-    assert (kept.fallbacks, kept.rule_answers) == (counts, counts)
+    killed.work.status, killed.work.ending = RunStatus.RUNNING, None
+    kept = resume_state(killed, killed.work.resolved, "now", SupervisorStrategy().resume)
+    assert (kept.accounts.fallbacks, kept.accounts.rule_answers) == (counts, counts)
 
 
 @pytest.mark.parametrize(("iterations", "action"), [(3, Action.COMPLETE), (5, Action.ITERATE)])
@@ -165,7 +173,9 @@ def test_a_finished_run_is_decided_again_under_new_limits(iterations: int, actio
     made = stopped_at(
         Phase.SYNTHESIS, plan=states.plan(DONE), gaps=[states.gap("open")], iteration=3, draft=states.draft()
     )
-    made.pause = Pause(phase=Phase.SYNTHESIS, action=Action.COMPLETE)
-    limits = made.resolved.limits.model_copy(update={"max_iterations": iterations})
-    again = resume_state(made, made.resolved.model_copy(update={"limits": limits}), "now", SupervisorStrategy().resume)
-    assert (again.pause.action if again.pause else Action.COMPLETE) is action
+    made.work.pause = Pause(phase=Phase.SYNTHESIS, action=Action.COMPLETE)
+    limits = made.work.resolved.limits.model_copy(update={"max_iterations": iterations})
+    again = resume_state(
+        made, made.work.resolved.model_copy(update={"limits": limits}), "now", SupervisorStrategy().resume
+    )
+    assert (again.work.pause.action if again.work.pause else Action.COMPLETE) is action

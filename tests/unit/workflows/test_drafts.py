@@ -64,7 +64,7 @@ async def growing(folder: Path, **fields: Any) -> AsyncIterator[tuple[ResearchRu
     world = World(folder)
     try:
         run = ResearchRun(await begin(world, strategy="growing", **fields), Inbox(), world.host())
-        run.state.plan = run.state.plan.model_copy(update={"outline": OUTLINE})
+        run.state.work.plan = run.state.work.plan.model_copy(update={"outline": OUTLINE})
         yield run, world
     finally:
         await world.close()
@@ -79,7 +79,7 @@ async def draft_of(world: World, **bodies: str) -> ReportDraft:
 
 
 def updates_in(run: ResearchRun) -> list[Event]:
-    return [event for event in run.state.events if event.type == "report.updated"]
+    return [event for event in run.state.people.events if event.type == "report.updated"]
 
 
 async def text_of(world: World, identity: str) -> str:
@@ -104,8 +104,8 @@ async def test_a_new_text_arrives_as_updates_and_the_state_names_each_before_its
         seen: list[tuple[str, str]] = []
 
         def changed() -> None:
-            if (event := run.state.events[-1]).type == "report.updated" and run.state.draft:
-                seen.append((event.data["report"], run.state.draft.document.hash))
+            if (event := run.state.people.events[-1]).type == "report.updated" and run.state.evidence.draft:
+                seen.append((event.data["report"], run.state.evidence.draft.document.hash))
 
         run.hooks = replace(run.hooks, changed=changed)
         draft = await draft_of(
@@ -116,10 +116,10 @@ async def test_a_new_text_arrives_as_updates_and_the_state_names_each_before_its
         assert len(events) > 4
         assert len(seen) == len(events)
         assert all(told == named for told, named in seen)
-        assert [event.data["report"] for event in events] == run.state.revisions
+        assert [event.data["report"] for event in events] == run.state.evidence.revisions
         assert read_live(await text_of(world, events[0].data["report"])).sections == tuple((h, "") for h in OUTLINE)
         await assert_bounded(world, events)
-        final = run.state.draft
+        final = run.state.evidence.draft
         assert final is not None
         assert "a number 29." in await text_of(world, final.document.hash)
         assert (final.iteration, final.foreign_urls) == (3, ["https://evil.test"])
@@ -136,10 +136,10 @@ async def test_of_the_earlier_texts_the_newest_forty_are_named(tmp_path: Path) -
         await take_draft(run, await draft_of(world, Answer=" ".join(f"{SENTENCE} {each}." for each in range(120))))
         await assert_bounded(world, updates_in(run), 200)
         assert len(updates_in(run)) > MAX_REVISIONS
-        assert len(run.state.revisions) == MAX_REVISIONS
-        assert run.state.revisions == [event.data["report"] for event in updates_in(run)][-MAX_REVISIONS:]
-        assert run.state.draft is not None
-        assert run.state.revisions[-1] == run.state.draft.document.hash
+        assert len(run.state.evidence.revisions) == MAX_REVISIONS
+        assert run.state.evidence.revisions == [event.data["report"] for event in updates_in(run)][-MAX_REVISIONS:]
+        assert run.state.evidence.draft is not None
+        assert run.state.evidence.revisions[-1] == run.state.evidence.draft.document.hash
 
 
 async def test_the_report_of_another_strategy_takes_a_text_as_it_is(tmp_path: Path) -> None:
@@ -151,31 +151,31 @@ async def test_the_report_of_another_strategy_takes_a_text_as_it_is(tmp_path: Pa
         await take_draft(run, draft)
     finally:
         await world.close()
-    assert (run.state.draft, run.state.revisions, updates_in(run)) == (draft, [], [])
+    assert (run.state.evidence.draft, run.state.evidence.revisions, updates_in(run)) == (draft, [], [])
 
 
 async def test_a_text_that_cannot_be_divided_leaves_the_report_as_it_is(tmp_path: Path) -> None:
     """The report says that the change was not made."""
     async with growing(tmp_path) as (run, world):
         await take_draft(run, await draft_of(world, Answer="Text."))
-        before = run.state.draft
+        before = run.state.evidence.draft
 
         async def fail(_: Any) -> Any:
             raise ApplicationError("the store does not answer", type=failures.STORE_UNAVAILABLE)
 
         run.host.implementations["split_draft"] = fail  # type: ignore[attr-defined]
         await take_draft(run, await draft_of(world, Answer="Another text."))
-        assert run.state.draft == before
-        assert any("could not be divided" in line for line in run.state.degraded)
+        assert run.state.evidence.draft == before
+        assert any("could not be divided" in line for line in run.state.work.degraded)
 
 
 async def test_a_sentence_beyond_the_bound_is_named_as_missing(tmp_path: Path) -> None:
     """It is neither cut nor inserted whole."""
     async with growing(tmp_path, limits={"max_update_characters": 200}) as (run, world):
         await take_draft(run, await draft_of(world, Answer=f"{'Long ' * 60}. Short."))
-        assert run.state.draft is not None
-        assert (await text_of(world, run.state.draft.document.hash)).split("\n\n")[2] == "Short."
-        assert any("exceed limits.max_update_characters" in line for line in run.state.degraded)
+        assert run.state.evidence.draft is not None
+        assert (await text_of(world, run.state.evidence.draft.document.hash)).split("\n\n")[2] == "Short."
+        assert any("exceed limits.max_update_characters" in line for line in run.state.work.degraded)
 
 
 # --- updates ---------------------------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path:
     async with growing(tmp_path) as (run, _):
         first = await apply_updates(run, [])
         assert (first.outcomes, first.draft.sections, first.draft.kind) == ([], OUTLINE, ReportKind.PASSAGES)
-        assert run.state.draft is None
+        assert run.state.evidence.draft is None
         empty = digest("")
         quoted = ReportUpdate(
             heading="Limits", base=empty, operations=[Operation(text="> Slow. [ev-1]")], kind=ReportKind.PASSAGES
@@ -203,11 +203,11 @@ async def test_updates_are_applied_in_order_and_a_refused_one_says_why(tmp_path:
         assert kinds == [ReportKind.PASSAGES, ReportKind.REPORT]
         assert [each.step.cited for each in applied.outcomes if each.step] == [["ev-1"], ["ev-2"]]
         assert applied.draft.words_by_section == {"Answer": 1, "Reasons": 0, "Limits": 1}
-        assert run.state.draft is None
+        assert run.state.evidence.draft is None
         for each in applied.outcomes:
             if each.step:
                 take_step(run, each.step)
-        assert run.state.draft == applied.draft.model_copy(update={"evidence_ids": ["ev-1", "ev-2"]})
+        assert run.state.evidence.draft == applied.draft.model_copy(update={"evidence_ids": ["ev-1", "ev-2"]})
 
 
 # --- whole runs ------------------------------------------------------------------------------------------------------
@@ -220,14 +220,14 @@ async def test_corrections_and_revisions_arrive_as_updates(tmp_path: Path, write
     trial = await undisturbed(tmp_path, "growing", "model", by_role=by_role, verify="full", checks={"review": "model"})
     events = updates_in(trial.run)
     await assert_bounded(trial.world, events)
-    assert trial.state.draft is not None
-    assert events[-1].data["report"] == trial.state.draft.document.hash
-    text = await text_of(trial.world, trial.state.draft.document.hash)
+    assert trial.state.evidence.draft is not None
+    assert events[-1].data["report"] == trial.state.evidence.draft.document.hash
+    text = await text_of(trial.world, trial.state.evidence.draft.document.hash)
     assert "Zyzzyva" not in text
     work = [activity for activity, _ in trial.host.calls]
     assert "save_session" in work[work.index("write_report") : work.index("render_report")]
-    assert trial.state.result is not None
-    assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert trial.state.work.result is not None
+    assert trial.state.work.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
 
 
 async def test_every_heading_is_in_every_form_also_without_text(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ async def test_every_heading_is_in_every_form_also_without_text(tmp_path: Path) 
         trial.host.implementations["write_report"] = with_empty_sections
         await trial.conduct()
         document, markdown = await trial.document(), await trial.report()
-        html = await trial.world.content.get_text(trial.state.result.files.html)
+        html = await trial.world.content.get_text(trial.state.work.result.files.html)
     await assert_verbatim(trial)
     assert "Nothing here" in document["report"]["sections"]
     assert "\n## Nothing here\n" in markdown
@@ -269,13 +269,13 @@ async def test_a_review_asks_the_reporter_section_by_section(tmp_path: Path) -> 
             asked.append(request.heading)
             assert request.issues
             result = await update(request)
-            costs = Operation(text=f"It costs time [{trial.state.draft.evidence_ids[0]}].")
+            costs = Operation(text=f"It costs time [{trial.state.evidence.draft.evidence_ids[0]}].")
             return result.model_copy(update={"update": result.update.model_copy(update={"operations": [costs]})})
 
         trial.host.implementations["write_report_update"] = watched
         await trial.conduct()
-        assert trial.state.draft is not None
-        assert asked == trial.state.draft.sections
+        assert trial.state.evidence.draft is not None
+        assert asked == trial.state.evidence.draft.sections
         assert len(cited) == 2
         assert min(cited) > 0
         assert [call.role for call in trial.api.calls].count("synthesizer") == 1
@@ -320,9 +320,9 @@ async def test_a_section_and_a_revision_of_a_model_have_no_findings_of_rules(tmp
     async with trial_of(tmp_path, "growing", "model", output={"target_words": 4_000}) as trial:
         await trial.conduct()
         run = trial.run
-        own, picked = run.state.findings[0], run.state.findings[-1]
-        own_query, other = run.state.plan.sub_queries[:2]
-        run.state.findings = [
+        own, picked = run.state.evidence.findings[0], run.state.evidence.findings[-1]
+        own_query, other = run.state.work.plan.sub_queries[:2]
+        run.state.evidence.findings = [
             own.model_copy(update={"sub_query_id": own_query.id}),
             picked.model_copy(update={"sub_query_id": other.id, "by_rules": True}),
             picked.model_copy(update={"id": "f-own", "sub_query_id": other.id}),
@@ -360,7 +360,7 @@ async def test_the_first_error_of_a_section_ends_the_other_calls(
             ended.append(step)
 
     async with growing(tmp_path) as (run, world):
-        run.state.draft = await draft_of(world, **dict.fromkeys(OUTLINE, SENTENCE))
+        run.state.evidence.draft = await draft_of(world, **dict.fromkeys(OUTLINE, SENTENCE))
         monkeypatch.setattr(run, "ask", ask)
         sections = [(heading, f"{heading}?", []) for heading in OUTLINE]
         remarks = [GateIssue(code="review", message="shorter")]

@@ -52,9 +52,9 @@ async def test_nothing_excluded_is_read_or_cited(tmp_path: Path, engine: str) ->
     async with trial_of(tmp_path, "supervisor", engine, depth="medium", exclude=excluded) as trial:
         assert await trial.conduct() is not Outcome.FAILED
         report = await trial.report()
-    assert trial.state.citations
-    assert not [source.url for source in trial.state.sources.values() if "locks" in source.url]
-    assert not any(mentions(finding.statement, "lock") for finding in trial.state.findings)
+    assert trial.state.evidence.citations
+    assert not [source.url for source in trial.state.evidence.sources.values() if "locks" in source.url]
+    assert not any(mentions(finding.statement, "lock") for finding in trial.state.evidence.findings)
     assert "> " not in "".join(line for line in report.splitlines() if mentions(line, "locks"))
     prompts = [request.prompt for request in trial.api.requests]
     assert all("Leave out, do not report on: locks" in prompt for prompt in prompts if "<preferences>" in prompt)
@@ -74,16 +74,20 @@ async def test_what_was_found_before_is_offered_first_and_the_report_says_so(tmp
     first = (await conducted(world, "r-first", query=QUESTION)).state
     trial = await conducted(world, "r-second", query=FOLLOWING, follow_up_of="r-first")
     state, earlier = trial.state, trial.state.resolution.follow_up
-    assert len({citation.source_id for citation in first.citations}) <= earlier.sources <= len(first.sources)
+    assert (
+        len({citation.source_id for citation in first.evidence.citations})
+        <= earlier.sources
+        <= len(first.evidence.sources)
+    )
     assert state.resolution.earlier_turns[-1].question == QUESTION
     offered = HitsEntry.model_validate_json(await world.content.get_text(DocumentRef(hash=earlier.entry)))
     assert {"Routine Vacuuming", "The Autovacuum Daemon"} <= {hit.title for hit in offered.hits}
     assert all(hit.snippet and hit.rank for hit in offered.hits)
-    again = [source for source in state.sources.values() if source.provider == "earlier"]
-    ranks = {source.rank for source in again if source.sub_query_ids[0] == state.plan.sub_queries[0].id}
-    others = {source.rank for source in state.sources.values() if source.provider != "earlier"}
+    again = [source for source in state.evidence.sources.values() if source.provider == "earlier"]
+    ranks = {source.rank for source in again if source.sub_query_ids[0] == state.work.plan.sub_queries[0].id}
+    others = {source.rank for source in state.evidence.sources.values() if source.provider != "earlier"}
     assert max(ranks) < min(others)
-    assert state.citations
+    assert state.evidence.citations
     report = await trial.report()
     assert "r-first" in report
     assert "offered first" in report
@@ -94,7 +98,7 @@ async def test_agents_are_offered_the_earlier_sources_and_not_the_earlier_questi
     world = World(tmp_path)
     await conducted(world, "r-first", query=QUESTION)
     trial = await conducted(world, "r-second", "orchestrator", query=FOLLOWING, follow_up_of="r-first")
-    again = [source for source in trial.state.sources.values() if source.provider == "earlier"]
+    again = [source for source in trial.state.evidence.sources.values() if source.provider == "earlier"]
     assert again
     assert f"{len(again)} were read again" in await trial.report()
     assert not any(QUESTION in request.model_dump_json() for request in trial.host.agents)
@@ -119,12 +123,12 @@ async def test_a_long_report_is_written_section_by_section(tmp_path: Path, monke
     trial.assert_completed()
     assert first["join/1"]
     calls = [operation for name, operation in trial.host.calls if name in ("write_report", "join_report")]
-    draft, document = trial.state.draft, await trial.document()
+    draft, document = trial.state.evidence.draft, await trial.document()
     assert sorted(calls) == ["join/1", "write-frame/1", "write-section-1/1", "write-section-2/1", "write-section-3/1"]
     assert draft.sections == ["Summary", "Part 1", "Part 2", "Part 3", "Gaps and limitations", "Conclusion"]
     text = await trial.world.content.get_text(draft.document)
     assert [text.count(heading) for heading in ("\n## Part 1\n", "\n## Part 2\n")] == [1, 1]
-    assert set(draft.evidence_ids) <= trial.state.evidence.keys()
+    assert set(draft.evidence_ids) <= trial.state.evidence.passages.keys()
     assert {claim["section"] for claim in document["claims"]} >= {"Part 1", "Part 2"}
     markdown = document["report"]["markdown"]
     assert all(markdown[one["start"] : one["end"]] == one["text"] for one in document["claims"])
@@ -138,7 +142,7 @@ ENGINE = "To prevent transaction ID wraparound the engine must vacuum every tabl
 
 async def analyses_of(trial: Trial) -> list[ContentEntry]:
     """What the analyses showed that had no room for everything."""
-    entries = [await trial.world.notebooks.read(entry, ContentEntry) for entry in trial.state.shortened_calls]
+    entries = [await trial.world.notebooks.read(entry, ContentEntry) for entry in trial.state.accounts.shortened_calls]
     return [entry for entry in entries if entry.role == "analyzer"]
 
 
@@ -193,9 +197,9 @@ async def test_they_are_read_first_once_and_analyzed(tmp_path: Path, strategy: s
     assert reads[:2] == first
     # Agents side by side read what each of them finds.
     assert [reads.count(url) for url in first[: 1 if strategy == "orchestrator" else 2]] in ([1], [1, 1])
-    own = [state.sources[identity] for identity in protected_ids(state).values()]
+    own = [state.evidence.sources[identity] for identity in protected_ids(state).values()]
     assert [(source.status, source.analyzed) for source in own] == [(SourceStatus.FULL, True)] * 2
-    assert not [line for line in state.limitations if "protected" in line]
+    assert not [line for line in state.work.limitations if "protected" in line]
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -205,7 +209,7 @@ async def test_what_was_not_read_is_named(tmp_path: Path, strategy: str) -> None
     trial = await undisturbed(tmp_path, strategy, protected_sources=named)
     report = await trial.report()
     for address, reason in (("corpus:manual/gone.md", "not_found"), ("https://example.org/page", "--web")):
-        (line,) = (line for line in trial.state.result.limitations if address in line)
+        (line,) = (line for line in trial.state.work.result.limitations if address in line)
         assert reason in line
         assert f"protected source was not read: {address}" in from_markdown(report)
     assert trial.world.corpus.reads[0] == "corpus:manual/gone.md"
@@ -217,7 +221,7 @@ def test_a_resumed_run_reads_what_the_earlier_one_did_not() -> None:
     resolved = states.resolved(protected_sources=[read.url, late])
     plan = states.plan(states.sub_query("first question of the plan"))
     stopped = states.state(resolved=resolved, phase=Phase.GATHERING, plan=plan, sources=states.sources(read))
-    stopped.status = RunStatus.PARTIAL
+    stopped.work.status = RunStatus.PARTIAL
     assert [late in line for line in add_unread_protected(stopped)] == [True]
     stored = ResearchState.model_validate_json(stopped.model_dump_json())
     again = resume_state(stored, resolved, "now", load_strategy("supervisor").resume)
@@ -231,7 +235,7 @@ async def test_twenty_sources_are_no_limit_for_them(tmp_path: Path) -> None:
     fields = {"protected_sources": list(notes)}
     async with at_window(tmp_path, "supervisor", TokenBook(window=16_384), MANUAL | notes, **fields) as trial:
         await analyses_of(trial)
-    protected = [trial.state.sources[name] for name in protected_ids(trial.state).values()]
+    protected = [trial.state.evidence.sources[name] for name in protected_ids(trial.state).values()]
     assert [source.analyzed for source in protected] == [True] * 25
 
 
@@ -256,8 +260,8 @@ async def test_what_fits_no_window_is_not_paid_for(tmp_path: Path) -> None:
     notes = {f"note-{number}.md": f"# Note {number}\n\n{ENGINE * 40}" for number in range(25)}
     fields = {"protected_sources": list(notes), "depth": "medium"}
     async with at_window(tmp_path, "supervisor", TokenBook(window=8_192), MANUAL | notes, **fields) as trial:
-        assert trial.state.result.outcome is Outcome.PARTIAL
+        assert trial.state.work.result.outcome is Outcome.PARTIAL
         assert "[1]" in await trial.report()
     assert not {"analyzer", "synthesizer", "refiner"} & set(trial.api.counts())
     why = r"needs about \d+ tokens and .* has with a margin of 15% room for \d+ .* or protect fewer sources"
-    assert re.search(why, "\n".join(trial.state.failed_branches))
+    assert re.search(why, "\n".join(trial.state.work.failed_branches))

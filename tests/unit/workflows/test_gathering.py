@@ -57,12 +57,12 @@ class Shelf:
 def run_with(shelf: Shelf, **limits: Any) -> ResearchRun:
     base = states.resolved().limits.model_copy(update={"max_new_sources": 4, "max_sources_per_query": 2, **limits})
     state = states.state(resolved=states.resolved(limits=base), plan=states.plan(FIRST, SECOND), phase=Phase.GATHERING)
-    state.deadline_at = 4e9
+    state.clock.deadline_at = 4e9
     return ResearchRun(state, Inbox(), InProcessHost({"search": shelf.search, "read_source": shelf.read_source}))
 
 
 async def gather(run: ResearchRun) -> ResearchState:
-    await Gathering(run, run.state.pending_sub_queries()).carry_out()
+    await Gathering(run, run.state.work.pending_sub_queries()).carry_out()
     return run.state
 
 
@@ -70,14 +70,14 @@ async def test_sources_are_linked_counted_and_reconciled() -> None:
     """Ids, owners, duplicates and the four figures fit the state (S0-050, S0-052, S0-055, S0-058, S0-059)."""
     shelf = Shelf({FIRST.text: ["corpus:m/a", "corpus:m/b"], SECOND.text: ["corpus:m/b", "corpus:m/c"]})
     state = await gather(run_with(shelf))
-    assert [source.url for source in state.sources.values()] == ["corpus:m/a", "corpus:m/b", "corpus:m/c"]
-    shared = state.sources[source_id("corpus:m/b")]
+    assert [source.url for source in state.evidence.sources.values()] == ["corpus:m/a", "corpus:m/b", "corpus:m/c"]
+    shared = state.evidence.sources[source_id("corpus:m/b")]
     assert shared.sub_query_ids == [FIRST.id, SECOND.id]
-    first, second = state.plan.sub_queries
+    first, second = state.work.plan.sub_queries
     assert (first.status, second.status) == (NodeStatus.COMPLETED, NodeStatus.COMPLETED)
-    assert (first.new_source_count, second.new_source_count, state.duplicates) == (2, 1, 1)
-    assert (state.usage.searches, state.usage.reads) == (2, 3)
-    assert (state.documents_searched, state.term_documents) == (7, {"plan": 3})
+    assert (first.new_source_count, second.new_source_count, state.evidence.duplicates) == (2, 1, 1)
+    assert (state.accounts.usage.searches, state.accounts.usage.reads) == (2, 3)
+    assert (state.evidence.documents_searched, state.evidence.term_documents) == (7, {"plan": 3})
     assert sorted(shelf.read) == ["corpus:m/a", "corpus:m/b", "corpus:m/c"]
 
 
@@ -102,16 +102,16 @@ async def test_the_order_of_arrival_decides_nothing(
     """
     first = await _gather_in_order(found, list(range(3)), SITES, budget, room)
     second = await _gather_in_order(found, searches, reads, budget, room)
-    assert first.sources == second.sources
-    assert list(first.sources) == list(second.sources)
-    assert first.plan == second.plan
-    assert first.duplicates == second.duplicates
-    assert len(first.sources) <= budget
-    for source in first.sources.values():
+    assert first.evidence.sources == second.evidence.sources
+    assert list(first.evidence.sources) == list(second.evidence.sources)
+    assert first.work.plan == second.work.plan
+    assert first.evidence.duplicates == second.evidence.duplicates
+    assert len(first.evidence.sources) <= budget
+    for source in first.evidence.sources.values():
         finders = [place for place, hits in enumerate(found) if source.url in [url for url, _ in hits]]
         assert not finders or source.sub_query_ids[0] <= f"sq-{finders[0]}"
     for place in range(3):
-        owned = [source for source in first.sources.values() if source.sub_query_ids[0] == f"sq-{place}"]
+        owned = [source for source in first.evidence.sources.values() if source.sub_query_ids[0] == f"sq-{place}"]
         assert len(owned) <= 3 * room
 
 
@@ -137,7 +137,7 @@ async def _gather_in_order(
         return await shelf.read_source(request)
 
     run = run_with(shelf, max_new_sources=budget, max_sources_per_query=room, max_parallel=3, max_parallel_reads=3)
-    run.state.plan = states.plan(*queries)
+    run.state.work.plan = states.plan(*queries)
     run.host.implementations |= {"search": search, "read_source": read_source}
     return await gather(run)
 
@@ -158,10 +158,10 @@ async def test_one_work_at_two_addresses_is_read_once() -> None:
 
     run.host.implementations |= {"search": search, "read_source": read_source}
     state = await gather(run)
-    (source,) = state.sources.values()
+    (source,) = state.evidence.sources.values()
     assert sorted(shelf.read) == ["https://a.org/1", "https://b.org/same"]
     assert (source.sub_query_ids, source.aliases) == ([FIRST.id, SECOND.id], ["https://b.org/same"])
-    assert state.duplicates == 2
+    assert state.evidence.duplicates == 2
 
 
 async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
@@ -172,12 +172,12 @@ async def test_a_repeated_gathering_reads_the_next_ranks() -> None:
     await gather(run)
     assert shelf.read == pages[:2]
     for _ in range(2):
-        await Gathering(run, [query for query in run.state.plan.sub_queries if query.id == FIRST.id]).carry_out()
+        await Gathering(run, [query for query in run.state.work.plan.sub_queries if query.id == FIRST.id]).carry_out()
     assert sorted(shelf.read) == pages[:3]
     assert shelf.searched == [FIRST.text, SECOND.text]
-    assert run.state.plan.sub_queries[0].new_source_count == 2
-    assert run.state.duplicates == 0
-    lost = run.state.sources[source_id(pages[0])]
+    assert run.state.work.plan.sub_queries[0].new_source_count == 2
+    assert run.state.evidence.duplicates == 0
+    lost = run.state.evidence.sources[source_id(pages[0])]
     assert (lost.status, lost.status_reason) == (SourceStatus.FAILED, "encrypted")
     assert unread_candidates(run.state, run.resolved.limits) == []
 
@@ -187,18 +187,18 @@ async def test_work_that_ended_before_an_interruption_counts() -> None:
     shelf = Shelf({FIRST.text: ["corpus:m/a"], SECOND.text: ["corpus:m/b"]}, slow="corpus:m/b")
     run = run_with(shelf)
     work = asyncio.ensure_future(gather(run))
-    while all(event.type != "source.added" for event in run.state.events) or "corpus:m/b" not in shelf.read:
+    while all(event.type != "source.added" for event in run.state.people.events) or "corpus:m/b" not in shelf.read:
         await asyncio.sleep(0)
     run.inbox.interrupt(StopReason.BUDGET_TIME)
     with pytest.raises(Interrupted):
         await work
-    assert list(run.state.sources) == [source_id("corpus:m/a")]
-    assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.EXECUTING] * 2
+    assert list(run.state.evidence.sources) == [source_id("corpus:m/a")]
+    assert [query.status for query in run.state.work.plan.sub_queries] == [NodeStatus.EXECUTING] * 2
 
     shelf.faults.clear()
     again = ResearchRun(ResearchState.model_validate_json(run.state.model_dump_json()), Inbox(), run.host)
     state = await gather(again)
-    assert sorted(state.sources) == sorted([source_id("corpus:m/a"), source_id("corpus:m/b")])
+    assert sorted(state.evidence.sources) == sorted([source_id("corpus:m/a"), source_id("corpus:m/b")])
     assert len(shelf.searched) == 2
     assert shelf.read.count("corpus:m/a") == 1
 
@@ -275,7 +275,7 @@ def searching_run(services: Services, *choices: ProviderChoice, constraints: Any
         corpus=None,
     )
     state = states.state(resolved=resolved, plan=states.plan(QUESTION, OTHER), phase=Phase.GATHERING)
-    state.deadline_at = 4e9
+    state.clock.deadline_at = 4e9
     return ResearchRun(state, Inbox(), InProcessHost({"search": services.search, "read_source": services.read_source}))
 
 
@@ -314,9 +314,9 @@ async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
     services = Services(one=misconfigured(), two=misconfigured())
     run = searching_run(services)
     await Gathering(run, [QUESTION, OTHER]).carry_out()
-    assert [query.status for query in run.state.plan.sub_queries] == [NodeStatus.FAILED] * 2
+    assert [query.status for query in run.state.work.plan.sub_queries] == [NodeStatus.FAILED] * 2
     assert len(services.asked) == 4
-    assert all(record.outcome == "failed" for record in run.state.query_ledger)
+    assert all(record.outcome == "failed" for record in run.state.evidence.query_ledger)
 
 
 @pytest.mark.parametrize(("spent", "total"), [(SPENT, 0.07), (Usage(cost_usd=None), None)])
@@ -325,14 +325,14 @@ async def test_searches_are_counted_paid_and_entered_in_the_ledger(spent: Usage,
     run = searching_run(Services(one=[page("one", 1)], two=[page("two", 1)], three=misconfigured(spent)))
     state: ResearchState = run.state
     await Gathering(run, [QUESTION]).carry_out()
-    assert state.usage.searches == 2
-    assert state.usage.cost_usd == total
-    assert state.usage.known_cost_usd == (total or 0.04)
-    assert state.usage_by_role["gatherer"] == state.usage
-    assert [(record.provider, record.found, record.outcome) for record in state.query_ledger] == [
+    assert state.accounts.usage.searches == 2
+    assert state.accounts.usage.cost_usd == total
+    assert state.accounts.usage.known_cost_usd == (total or 0.04)
+    assert state.accounts.usage_by_role["gatherer"] == state.accounts.usage
+    assert [(record.provider, record.found, record.outcome) for record in state.evidence.query_ledger] == [
         ("one", 1, "answered"), ("two", 1, "answered"), ("three", 0, "failed")
     ]  # fmt: skip
-    assert state.plan.sub_queries[0].error == f"three: {failures.SEARCH_NOT_CONFIGURED}"
+    assert state.work.plan.sub_queries[0].error == f"three: {failures.SEARCH_NOT_CONFIGURED}"
 
 
 async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
@@ -348,7 +348,7 @@ async def test_an_interrupted_sub_query_was_paid_as_far_as_it_came() -> None:
     run.inbox.interrupt(StopReason.BUDGET_TIME)
     with pytest.raises(Interrupted):
         await work
-    assert run.state.usage == Usage(searches=1, cost_usd=0.05)
+    assert run.state.accounts.usage == Usage(searches=1, cost_usd=0.05)
 
 
 async def test_each_provider_is_asked_for_the_types_that_it_has() -> None:
@@ -402,7 +402,7 @@ async def test_a_long_question_is_searched_for_whole() -> None:
     """What the person wrote is sent as the person wrote it; a corpus of this machine gets every query whole."""
     services = Services(web=[], corpus=[])
     run = searching_run(services)
-    run.state.resolved = run.resolved.model_copy(update={"query": LONG})
+    run.state.work.resolved = run.resolved.model_copy(update={"query": LONG})
     await Searching(run).search(states.sub_query(LONG))
     assert [request.text for request in services.asked] == [LONG.strip(), LONG]
 

@@ -12,7 +12,7 @@ from contracts.evidence import DocumentRef, Finding, ReportDraft
 from contracts.outcome import CallAccount
 from contracts.plan import Plan, PlanNode
 from contracts.roles import AnalyzerResult
-from contracts.state import ResearchState
+from contracts.state import EvidenceState, ResearchState, WorkState
 from contracts.vocabulary import Outcome, StopReason
 from tests.every_strategy.joined import Trial, undisturbed
 from tests.fakes import model_work, states, tool_work
@@ -33,8 +33,11 @@ async def run_of(folder: Path, **fields: Any) -> tuple[Trial, list[Body]]:
 async def test_the_agent_is_offered_only_tools_that_can_have_an_effect(tmp_path: Path) -> None:
     """It cannot fetch before pages are found, write before there are notes, or end before it has searched."""
     trial, bodies = await run_of(tmp_path)
-    assert trial.state.result.outcome is Outcome.COMPLETED, (trial.state.failed_branches, trial.state.limitations)
-    assert trial.state.ending.unanswered == 0
+    assert trial.state.work.result.outcome is Outcome.COMPLETED, (
+        trial.state.work.failed_branches,
+        trial.state.work.limitations,
+    )
+    assert trial.state.work.ending.unanswered == 0
     offers = [offered(body) for body in bodies]
     assert offers[0] == ["web_search"]
     assert "fetch_url" in offers[1]
@@ -52,7 +55,7 @@ async def test_the_agent_sees_the_text_of_the_sections_that_it_has_written_to(tm
     updates = [text for name, text in zip(names, answered(last), strict=False) if name == "update_report"]
     written = [text for text in updates if "characters inserted" in text]
     assert written
-    draft = await trial.world.content.get_text(trial.state.draft.document)
+    draft = await trial.world.content.get_text(trial.state.evidence.draft.document)
     for text in written:
         shown = [line.partition("¦")[2] for line in text.partition("It now reads:")[2].splitlines() if "¦" in line]
         assert shown
@@ -71,9 +74,9 @@ async def test_the_agent_gets_what_is_left_after_each_answer(tmp_path: Path) -> 
         assert f"Left: {limit - fetched} page" in newest
         assert f"{31 - number} turns, this one included" in newest
         asked = {arguments["query"] for name, arguments in called(body) if name == "web_search"}
-        unasked = [query.text for query in trial.state.plan.steps if query.text not in asked]
+        unasked = [query.text for query in trial.state.work.plan.steps if query.text not in asked]
         assert all(query in newest for query in unasked)
-    assert f"Words of each section: {trial.state.plan.outline[0]}: " in str(bodies[-1]["messages"][-1])
+    assert f"Words of each section: {trial.state.work.plan.outline[0]}: " in str(bodies[-1]["messages"][-1])
 
 
 async def test_a_search_names_the_pages_that_it_found_again(tmp_path: Path) -> None:
@@ -89,19 +92,19 @@ async def test_a_report_of_a_model_has_no_statement_of_rules(tmp_path: Path) -> 
     """When the calls are used up, pages that no model read stay unread, and the notes so far are the report."""
     trial, _ = await run_of(tmp_path, limits={"max_model_calls": 8})
     state = trial.state
-    assert state.result.stop_reason is StopReason.BUDGET_CALLS
-    assert state.findings
-    assert not any(finding.by_rules for finding in state.findings)
-    assert [source.analyzed for source in state.readable_sources()].count(False) == 2
-    assert "2 pages of those read could not be analyzed any more" in state.degraded
+    assert state.work.result.stop_reason is StopReason.BUDGET_CALLS
+    assert state.evidence.findings
+    assert not any(finding.by_rules for finding in state.evidence.findings)
+    assert [source.analyzed for source in state.evidence.readable_sources()].count(False) == 2
+    assert "2 pages of those read could not be analyzed any more" in state.work.degraded
 
 
 async def test_without_any_note_of_a_model_rules_still_find_passages(tmp_path: Path) -> None:
     """A run whose calls are used up before the first page was read reports what words match."""
     trial, _ = await run_of(tmp_path, limits={"max_model_calls": 5})
-    assert trial.state.findings
-    assert all(finding.by_rules for finding in trial.state.findings)
-    assert trial.state.citations
+    assert trial.state.evidence.findings
+    assert all(finding.by_rules for finding in trial.state.evidence.findings)
+    assert trial.state.evidence.citations
 
 
 async def test_what_the_agent_left_open_is_looked_for_in_pages_already_read(
@@ -133,10 +136,10 @@ async def test_what_the_agent_left_open_is_looked_for_in_pages_already_read(
     assert "Nothing more is searched" in prompts["refiner"][0]
     further = [prompt for prompt in prompts["analyzer"] if "were chosen because they may answer" in prompt]
     assert len(further) == 1
-    assert trial.state.result.outcome is Outcome.COMPLETED
-    cited = set(trial.state.draft.evidence_ids)
-    read = {node.id for node in trial.state.plan.nodes if node.sections}
-    noted = [finding for finding in trial.state.findings if finding.sub_query_id in read]
+    assert trial.state.work.result.outcome is Outcome.COMPLETED
+    cited = set(trial.state.evidence.draft.evidence_ids)
+    read = {node.id for node in trial.state.work.plan.nodes if node.sections}
+    noted = [finding for finding in trial.state.evidence.findings if finding.sub_query_id in read]
     assert all(cited & set(finding.evidence_ids) for finding in noted)
 
 
@@ -159,11 +162,11 @@ async def test_notes_that_the_agent_left_out_are_not_quoted_by_rules(
     monkeypatch.setitem(tool_work.TOOL_WORK, "living_agent", choosing)
     trial, _ = await run_of(tmp_path)
     state = trial.state
-    assert state.rule_answers == {}
-    (decision,) = (one for one in state.decisions if one.action == "leave_out")
-    cited = set(state.draft.evidence_ids)
-    left_out = [finding for finding in state.findings if not cited.intersection(finding.evidence_ids)]
-    assert f"with {len(left_out)} of its {len(state.findings)} notes" in decision.rationale
+    assert state.accounts.rule_answers == {}
+    (decision,) = (one for one in state.people.decisions if one.action == "leave_out")
+    cited = set(state.evidence.draft.evidence_ids)
+    left_out = [finding for finding in state.evidence.findings if not cited.intersection(finding.evidence_ids)]
+    assert f"with {len(left_out)} of its {len(state.evidence.findings)} notes" in decision.rationale
     assert len(left_out) > 0
 
 
@@ -173,9 +176,14 @@ def test_notes_of_rules_are_not_due_beside_those_of_a_model() -> None:
         Finding(id=f"f-{n}", statement=f"Note {n}", evidence_ids=[f"ev-{n}"], by_rules=n == 1, sub_query_id="q-1")
         for n in range(2)
     ]
-    state = ResearchState(plan=Plan(nodes=[PlanNode(id="q-1", text="one")], outline=["Overview"]), findings=notes)
+    state = ResearchState(
+        work=WorkState(plan=Plan(nodes=[PlanNode(id="q-1", text="one")], outline=["Overview"])),
+        evidence=EvidenceState(findings=notes),
+    )
     assert unwritten_notes(state, []) == {"Overview": [1]}
-    assert unwritten_notes(state.model_copy(update={"findings": notes[1:]}), []) == {"Overview": [1]}
+    assert unwritten_notes(ResearchState(work=state.work, evidence=EvidenceState(findings=notes[1:])), []) == {
+        "Overview": [1]
+    }
 
 
 async def test_no_page_can_be_fetched_beyond_the_limit_of_sources(tmp_path: Path) -> None:
@@ -183,17 +191,17 @@ async def test_no_page_can_be_fetched_beyond_the_limit_of_sources(tmp_path: Path
     trial, bodies = await run_of(tmp_path, limits={"max_sources": 1})
     assert "fetch_url" in offered(bodies[1])
     assert {"fetch_url", "web_search"}.isdisjoint(offered(bodies[-1]))
-    assert len(trial.state.readable_sources()) == 1
+    assert len(trial.state.evidence.readable_sources()) == 1
 
 
 async def test_an_agent_that_finds_nothing_is_no_outage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends without a note and without an error: the run is empty, and no service is blamed."""
     monkeypatch.setattr(model_work, "analysis", lambda *_, **__: {"findings": [], "gaps": []})
     trial, _ = await run_of(tmp_path)
-    result = trial.state.result
+    result = trial.state.work.result
     assert (result.outcome, result.stop_reason) == (Outcome.EMPTY, StopReason.NO_EVIDENCE)
-    assert trial.state.failed_branches == []
-    assert any("without a note" in line or "brought nothing" in line for line in trial.state.degraded)
+    assert trial.state.work.failed_branches == []
+    assert any("without a note" in line or "brought nothing" in line for line in trial.state.work.degraded)
 
 
 @pytest.mark.parametrize("engine", ["model", "extractive"])
@@ -202,20 +210,20 @@ async def test_notes_that_fit_no_update_are_named(tmp_path: Path, engine: str) -
     limits = {"max_update_characters": 200}
     trial = await undisturbed(tmp_path, "living", engine, gates={"approve": "none"}, limits=limits)
     state = trial.state
-    cited = set(state.draft.evidence_ids)
-    omitted = [finding for finding in state.findings if not cited.intersection(finding.evidence_ids)]
+    cited = set(state.evidence.draft.evidence_ids)
+    omitted = [finding for finding in state.evidence.findings if not cited.intersection(finding.evidence_ids)]
     assert omitted
-    (line,) = (line for line in state.degraded if "no room in the report" in line)
+    (line,) = (line for line in state.work.degraded if "no room in the report" in line)
     assert line.startswith(f"{len(omitted)} note")
-    assert any(heading in line for heading in state.plan.outline)
+    assert any(heading in line for heading in state.work.plan.outline)
 
 
 async def test_gaps_are_not_judged_without_a_model(tmp_path: Path) -> None:
     """Rules search every query; the reason of the end does not say that gaps were judged."""
     trial = await undisturbed(tmp_path, "living", gates={"approve": "none"})
-    assert trial.state.unaddressed_gaps()
-    assert trial.state.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
-    assert trial.state.ending.unanswered is None  # no rule judges that
+    assert trial.state.evidence.unaddressed_gaps()
+    assert trial.state.work.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
+    assert trial.state.work.ending.unanswered is None  # no rule judges that
 
 
 def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:
@@ -226,12 +234,16 @@ def test_notes_that_fit_no_heading_are_divided_with_empty_ones() -> None:
     ]
     notes.append(Finding(id="f-8", statement="The settings", evidence_ids=["ev-8"], sub_query_id="q-2"))
     queries = [PlanNode(id="q-1", text="one"), PlanNode(id="q-2", text="two")]
-    state = ResearchState(plan=Plan(nodes=queries, outline=outline), findings=notes)
+    state = ResearchState(
+        work=WorkState(plan=Plan(nodes=queries, outline=outline)), evidence=EvidenceState(findings=notes)
+    )
     assert unwritten_notes(state, []) == {outline[0]: [1, 2, 3], outline[1]: [4, 5, 6, 9], outline[2]: [7, 8]}
-    one = state.model_copy(update={"findings": notes[:1]})
+    one = ResearchState(work=state.work, evidence=EvidenceState(findings=notes[:1]))
     assert unwritten_notes(one, []) == {outline[0]: [1]}
     written = ReportDraft(document=DocumentRef(hash=digest("")), words_by_section=dict.fromkeys(outline, 9))
-    assert unwritten_notes(state.model_copy(update={"draft": written}), []) == {outline[1]: list(range(1, 10))}
+    assert unwritten_notes(
+        ResearchState(work=state.work, evidence=EvidenceState(findings=notes, draft=written)), []
+    ) == {outline[1]: list(range(1, 10))}
 
 
 @pytest.mark.parametrize("ends", ["finish", "nothing"])
@@ -265,14 +277,18 @@ async def test_notes_that_the_writer_leaves_out_for_good_are_not_asked_for_again
     monkeypatch.setattr(model_work, "update", update)
     trial, bodies = await run_of(tmp_path)
     assert omitted
-    number = next(n for n, one in enumerate(trial.state.findings, start=1) if one.statement.startswith(omitted[0][:60]))
+    number = next(
+        n for n, one in enumerate(trial.state.evidence.findings, start=1) if one.statement.startswith(omitted[0][:60])
+    )
     told = [text.replace("\n", " ") for text in answered(bodies[-1])]
     reason = f"left out the notes {number} for good" if takes == "some" else "left out all of these notes"
     assert any(reason in re.sub(r"\w\w¦ ?", "", text) for text in told)
     assert not any(f"No room was left for the notes {number}:" in text for text in told)
-    assert trial.state.result.outcome is Outcome.COMPLETED
-    assert not set(trial.state.findings[number - 1].evidence_ids) & set(trial.state.draft.evidence_ids)
-    assert not any("no room" in line for line in trial.state.degraded)
+    assert trial.state.work.result.outcome is Outcome.COMPLETED
+    assert not set(trial.state.evidence.findings[number - 1].evidence_ids) & set(
+        trial.state.evidence.draft.evidence_ids
+    )
+    assert not any("no room" in line for line in trial.state.work.degraded)
 
 
 async def test_two_readings_of_a_page_in_one_turn_list_their_own_notes(

@@ -13,7 +13,7 @@ from contracts.messages import CheckProvidersRequest, ReadRequest, SearchRequest
 from contracts.outcome import Event
 from contracts.plan import APPROVAL_PHRASE, Plan, PlanNode, Waiting, WaitKind
 from contracts.request import Approve, Gates
-from contracts.state import ResearchState
+from contracts.state import PeopleState, ResearchState, WorkState
 from contracts.vocabulary import NodeStatus, Phase, RunStatus, StopReason
 from tests.fakes import states
 from tests.fakes.host import InProcessHost
@@ -37,24 +37,28 @@ def approving(approve: Approve = Approve.PLAN) -> PersonMessages:
     phrase = APPROVAL_PHRASE if approve is Approve.PHRASE else None
     waiting = Waiting(kind=WaitKind.APPROVAL, plan_version=2, phrase=phrase)
     resolved = states.resolved(gates=Gates(approve=approve))
-    return of_state(ResearchState(resolved=resolved, plan=Plan(version=2, nodes=nodes), waiting=waiting))
+    return of_state(
+        ResearchState(
+            work=WorkState(resolved=resolved, plan=Plan(version=2, nodes=nodes)), people=PeopleState(waiting=waiting)
+        )
+    )
 
 
 def outlined() -> PersonMessages:
     made = approving()
     texts = {"outline": ["How", "Why"], "questions": ["Which?", "Since when?"], "assumptions": ["The newest."]}
-    made._state.plan = made._state.plan.model_copy(update=texts)
-    made._state.waiting = made._state.waiting.for_plan(made._state.plan)
+    made._state.work.plan = made._state.work.plan.model_copy(update=texts)
+    made._state.people.waiting = made._state.people.waiting.for_plan(made._state.work.plan)
     return made
 
 
 def over() -> PersonMessages:
-    return of_state(ResearchState(resolved=states.resolved(), status=RunStatus.COMPLETED))
+    return of_state(ResearchState(work=WorkState(resolved=states.resolved(), status=RunStatus.COMPLETED)))
 
 
 def approved() -> PersonMessages:
     made = approving()
-    made._state.waiting, made._state.approved_version = None, 2
+    made._state.people.waiting, made._state.people.approved_version = None, 2
     return made
 
 
@@ -62,9 +66,9 @@ def at_work(phase: str = "turn-1", approve: Approve = Approve.PLAN) -> PersonMes
     """Works by a plan with an outline, which is approved if it must be."""
     made = outlined()
     state = made._state
-    state.resolved = states.resolved(gates=Gates(approve=approve))
-    state.waiting, state.phase, state.status = None, phase, RunStatus.RUNNING
-    state.approved_version = None if approve is Approve.NONE else 2
+    state.work.resolved = states.resolved(gates=Gates(approve=approve))
+    state.people.waiting, state.work.phase, state.work.status = None, phase, RunStatus.RUNNING
+    state.people.approved_version = None if approve is Approve.NONE else 2
     return made
 
 
@@ -86,7 +90,7 @@ def test_a_large_message_is_refused_before_it_is_parsed(revision: Any, monkeypat
 
 def clarifying() -> PersonMessages:
     waiting = Waiting(kind=WaitKind.CLARIFICATION, questions=["Which?"], round=1)
-    return of_state(ResearchState(waiting=waiting))
+    return of_state(ResearchState(people=PeopleState(waiting=waiting)))
 
 
 def writing(phase: Phase, iteration: int) -> PersonMessages:
@@ -132,7 +136,7 @@ TOO_LATE = "too late: the report is being written"
         (approving(), "steer", ["  \n"], NOTHING_SAID),
         (approving(), "steer", ["a" * 2_001], NOTHING_SAID),
         (writing(Phase.SYNTHESIS, 3), "steer", ["look at locks"], TOO_LATE),
-        (of_state(ResearchState(phase=Phase.SYNTHESIS)), "steer", ["look at locks"], TOO_LATE),
+        (of_state(ResearchState(work=WorkState(phase=Phase.SYNTHESIS))), "steer", ["look at locks"], TOO_LATE),
         (of_state(states.state(), closing=True), "steer", ["look at locks"], TOO_LATE),
     ],
 )
@@ -153,7 +157,7 @@ async def test_what_is_right_is_put_down_and_answered() -> None:
     run._check_revision({"brief": "new"}, 2)
     assert "version 3 now" in await run.revise_plan({"brief": "new"}, 2)
     edited = run._inbox.replies[0].plan
-    assert (edited.version, edited.brief, edited.nodes) == (3, "new", run._state.plan.nodes)
+    assert (edited.version, edited.brief, edited.nodes) == (3, "new", run._state.work.plan.nodes)
     run._check_approval(3)
     assert await run.approve_plan(3) == "approved: the run follows plan version 3"
     assert run._inbox.replies[1] == Reply(approved=3)
@@ -202,7 +206,7 @@ def test_what_was_searched_stays_in_a_changed_plan() -> None:
     limit = run._state.resolution.limits.max_sub_queries
     done = [PlanNode(id=f"sq-{n}", text=f"Done {n}", status=NodeStatus.COMPLETED) for n in range(limit)]
     nodes = [*done, PlanNode(id="sq-p", text="Not yet")]
-    run._state.plan = run._state.plan.model_copy(update={"nodes": nodes})
+    run._state.work.plan = run._state.work.plan.model_copy(update={"nodes": nodes})
     queries = [*(node.text for node in done[1:]), *(f"New {n}" for n in range(limit))]
     changed = inbox.read_revision(run._state, [], {"sub_queries": queries}).plan
     assert [node.text for node in changed.nodes] == [done[0].text, *queries]
@@ -251,16 +255,16 @@ async def test_activities_refuse_what_has_no_permission() -> None:
 
 async def test_the_alarm_of_the_deadline_moves_with_new_limits_once() -> None:
     """Limits are fixed once, and the alarm is set again for them."""
-    state, host, inbox = ResearchState(resolved=states.resolved()), InProcessHost({}), Inbox()
+    state, host, inbox = ResearchState(work=WorkState(resolved=states.resolved())), InProcessHost({}), Inbox()
     limits = state.resolution.limits
-    state.clock_started_at = host.now().timestamp()
-    state.deadline_at = state.clock_started_at + limits.deadline_seconds
+    state.clock.clock_started_at = host.now().timestamp()
+    state.clock.deadline_at = state.clock.clock_started_at + limits.deadline_seconds
     run = ResearchRun(state, inbox, host)
     run.clock.set_alarm()
     work = limits.deadline_seconds - limits.reserve_seconds
     assert run.clock.remaining_work_seconds() == work
     longer = limits.model_copy(update={"deadline_seconds": limits.deadline_seconds + 100})
-    state.resolved = run.resolved.model_copy(update={"choices": {"extended": longer}})
+    state.work.resolved = run.resolved.model_copy(update={"choices": {"extended": longer}})
     run.choose_limits("extended")
     run.choose_limits("extended")
     assert run.clock.remaining_work_seconds() == work + 100

@@ -98,12 +98,12 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     trial = await undisturbed(tmp_path, "orchestrator", depth="medium")
     trial.assert_completed()
     state = trial.state
-    assert state.citations
-    assert {"outliner", "orchestrator", "agent"} <= set(state.engine_by_role)
-    steps = state.plan.steps
+    assert state.evidence.citations
+    assert {"outliner", "orchestrator", "agent"} <= set(state.accounts.engine_by_role)
+    steps = state.work.plan.steps
     assert 1 <= len(steps) <= 6
     assert {step.status for step in steps} == {NodeStatus.COMPLETED}
-    assert len(agent_tasks(state.plan)) == len(steps) == len(trial.host.agents)
+    assert len(agent_tasks(state.work.plan)) == len(steps) == len(trial.host.agents)
     assert "strategy orchestrator" in await trial.report()
 
 
@@ -112,9 +112,13 @@ async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path
     the writer is shown the plan, too (S3-007, S3-009, S3-012, S3-035, S3-056).
     """
     state, host, api = await with_model(tmp_path)
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations, state.degraded)
-    assert state.citations
-    assert state.degraded == []
+    assert state.work.result.outcome is Outcome.COMPLETED, (
+        state.work.failed_branches,
+        state.work.limitations,
+        state.work.degraded,
+    )
+    assert state.evidence.citations
+    assert state.work.degraded == []
     assert len(host.agents) == 3
     tools = {
         role: {name for body in requests_of(api, role) for name in offered(body)} for role in ("orchestrator", "agent")
@@ -123,11 +127,11 @@ async def test_a_model_directs_agents_that_search_read_and_report(tmp_path: Path
     assert tools["agent"] == {"search", "open_page", "generate_report", "think_tool"}
     asked = [*requests_of(api, "orchestrator"), *requests_of(api, "agent")]
     assert {body["tool_choice"]["type"] for body in asked} == {"any"}
-    assert [item.agent for item in state.decisions if item.action == "think"] == ["orchestrator"]
-    step = state.plan.steps[1].text
+    assert [item.agent for item in state.people.decisions if item.action == "think"] == ["orchestrator"]
+    step = state.work.plan.steps[1].text
     assert all(step in opening_of(body) for body in requests_of(api, "orchestrator"))
     for body in requests_of(api, "agent"):
-        assert sum(one.text in opening_of(body) for one in state.plan.steps) == 1
+        assert sum(one.text in opening_of(body) for one in state.work.plan.steps) == 1
     (written,) = requests_of(api, "synthesizer")
     assert step in json.dumps(written, ensure_ascii=False)
 
@@ -219,19 +223,19 @@ async def test_five_are_asked_for_and_three_work_at_once(tmp_path: Path, monkeyp
     state, host, api = await directed(monkeypatch, tmp_path, sends(*TASKS))
     assert len(host.agents) == 5
     assert host.agents_at_once == AT_ONCE == 3
-    dispatch = next(item for item in state.decisions if item.action == "dispatch")
+    dispatch = next(item for item in state.people.decisions if item.action == "dispatch")
     assert dispatch.outputs["queued"] == 2
-    branching = next(event for event in state.events if event.type == "agents.branching")
+    branching = next(event for event in state.people.events if event.type == "agents.branching")
     assert branching.data["branches"] == 5
-    begun = [event for event in state.events if event.type == "agent.started"]
+    begun = [event for event in state.people.events if event.type == "agent.started"]
     assert branching.seq < begun[0].seq
     assert [event.data["branch"] for event in begun] == [0, 1, 2, 3, 4]
-    ended = [event.data for event in state.events if event.type == "agent.finished"]
+    ended = [event.data for event in state.people.events if event.type == "agent.finished"]
     assert {data["agent"]: data["branch"] for data in ended} == {
         event.data["agent"]: n for n, event in enumerate(begun)
     }
     assert {data["turn"] for data in ended} == {branching.data["turn"]}
-    assert [record.status for record in state.agents] == [AgentStatus.DONE] * 5
+    assert [record.status for record in state.work.agents] == [AgentStatus.DONE] * 5
     # All of them are back before the orchestrator speaks again.
     second = requests_of(api, "orchestrator")[1]
     assert len(answered(second)) == 5
@@ -245,7 +249,7 @@ async def test_thoughts_alone_are_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     assert OrchestratorPosition.read(state).cycle == 7
     assert "think_tool" not in offered(requests_of(api, "orchestrator")[1])
     assert host.agents == []
-    assert state.result.outcome is Outcome.FAILED
+    assert state.work.result.outcome is Outcome.FAILED
 
 
 async def test_a_thought_is_a_block_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,9 +277,9 @@ async def test_a_turn_without_a_call_ends_with_what_was_found(
     assert len(requests_of(api, "orchestrator")) == agents + 2
     assert "no tool was called" in json.dumps(requests_of(api, "orchestrator")[-1])
     assert len(host.agents) == agents
-    assert state.result.outcome is outcome
-    assert bool(state.citations) is bool(agents)
-    assert f"the orchestrator called no tool in cycle {agents + 1}" in state.failed_branches
+    assert state.work.result.outcome is outcome
+    assert bool(state.evidence.citations) is bool(agents)
+    assert f"the orchestrator called no tool in cycle {agents + 1}" in state.work.failed_branches
 
 
 # --- reminders and judgements ----------------------------------------------------------------------------------------
@@ -312,11 +316,11 @@ async def test_an_open_point_is_closed_by_the_orchestrator_alone(
     answers = json.dumps(requests_of(api, "orchestrator")[-1]["messages"], ensure_ascii=False)
     assert "Open point 1: How long does it take?" in answers
     assert "Open point 2: Which setting disables it?" in answers
-    statuses = {gap.description: gap.status for gap in state.gaps}
+    statuses = {gap.description: gap.status for gap in state.evidence.gaps}
     assert [statuses[text] for text in left_open] == [GapStatus.OPEN, GapStatus.ADDRESSED]
-    closed = next(gap for gap in state.gaps if gap.description == left_open[1])
+    closed = next(gap for gap in state.evidence.gaps if gap.description == left_open[1])
     assert closed.resolved_by
-    known = {finding.id for finding in state.findings}
+    known = {finding.id for finding in state.evidence.findings}
     assert set(closed.resolved_by) <= known
 
 
@@ -357,11 +361,11 @@ async def test_each_turn_names_the_steps_that_have_no_agent(tmp_path: Path, monk
         monkeypatch, tmp_path, plays([("research_agent", {"task": TASKS[0], "steps": [1]})], REPORT)
     )
     newest = json.dumps(requests_of(api, "orchestrator")[1]["messages"][-1], ensure_ascii=False)
-    assert f"no agent has finished: 2. {state.plan.steps[1].text}; 3. {state.plan.steps[2].text}" in newest
-    statuses = [step.status for step in state.plan.steps]
+    assert f"no agent has finished: 2. {state.work.plan.steps[1].text}; 3. {state.work.plan.steps[2].text}" in newest
+    statuses = [step.status for step in state.work.plan.steps]
     assert statuses == [NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED]
-    assert any(item.action == "leave_out_steps" for item in state.decisions)
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert any(item.action == "leave_out_steps" for item in state.people.decisions)
+    assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
 
 
 async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,15 +376,15 @@ async def test_cycles_that_are_used_up_end_with_the_report(tmp_path: Path, monke
     )
     assert len(requests_of(api, "orchestrator")) == 3
     assert len(host.agents) == 2
-    assert state.result.stop_reason is StopReason.MAX_ITERATIONS
-    assert state.citations
+    assert state.work.result.stop_reason is StopReason.MAX_ITERATIONS
+    assert state.evidence.citations
 
 
 async def test_equal_tasks_are_one_whatever_their_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second is refused; another one that differs after 500 characters is sent (S3-050)."""
     long = "Describe how often tables of the engine are vacuumed to prevent wraparound. " * 8
     state, _, api = await directed(monkeypatch, tmp_path, sends(long, long, long + "Give the defaults, too."))
-    assert [record.task.id for record in state.agents] == ["agent-1", "agent-2"]
+    assert [record.task.id for record in state.work.agents] == ["agent-1", "agent-2"]
     assert "agent-1 had this task already" in answered(requests_of(api, "orchestrator")[1])[1]
 
 
@@ -392,7 +396,7 @@ async def test_every_event_of_an_agent_has_its_place(tmp_path: Path) -> None:
         for branch, request in enumerate(trial.host.agents[:3]):
             driver = AgentDriver(request, trial.world.host())
             await driver.conduct()
-            told = [event.data for event in driver.state.events]
+            told = [event.data for event in driver.state.people.events]
             places = {(data["scope"], data["turn"], data["branch"]) for data in told}
             assert places == {(f"agent-{branch + 1}", 1, branch)}
             counted = [data["sub_turn"] for data in told if "tool" in data]
@@ -409,12 +413,12 @@ async def test_a_model_that_reasons_has_half_the_cycles_and_no_tool_to_think_wit
         await trial.conduct()
         named = await begin(world, strategy="orchestrator", limits={"max_iterations": 6})
     state = trial.state
-    assert state.resolved.limits.max_iterations == 4
+    assert state.work.resolved.limits.max_iterations == 4
     offers = {name for body in requests_of(api, "orchestrator") for name in offered(body)}
     assert offers == {"research_agent", "generate_report"}
     assert "think_tool" not in {name for body in requests_of(api, "agent") for name in offered(body)}
-    assert state.result.outcome is Outcome.COMPLETED
-    assert named.resolved.limits.max_iterations == 6
+    assert state.work.result.outcome is Outcome.COMPLETED
+    assert named.work.resolved.limits.max_iterations == 6
 
 
 # --- people ----------------------------------------------------------------------------------------------------------
@@ -426,7 +430,7 @@ async def test_the_intake_hands_a_clear_question_over(tmp_path: Path) -> None:
     trial.assert_completed()
     assert [call.role for call in trial.api.calls][:2] == ["intake", "outliner"]
     assert [tool["name"] for tool in requests_of(trial.api, "intake")[0]["tools"]] == ["generate_plan", "ask_person"]
-    assert any(item.action == "question_is_clear" for item in trial.state.decisions)
+    assert any(item.action == "question_is_clear" for item in trial.state.people.decisions)
 
 
 async def test_questions_of_the_intake_are_waited_for(tmp_path: Path) -> None:
@@ -480,8 +484,8 @@ async def test_a_model_gets_a_request_of_a_person_in_its_next_turn(
     turns = requests_of(trial.api, "orchestrator")
     assert "4. Please also look at base backups (the person who asked wants this)" in str(turns[1]["messages"][-1])
     assert "The person who asked wants more" in str(turns[-1])
-    assert len(state.agents) == 2
-    assert [step.status for step in state.plan.steps] == [NodeStatus.COMPLETED] * 4
+    assert len(state.work.agents) == 2
+    assert [step.status for step in state.work.plan.steps] == [NodeStatus.COMPLETED] * 4
 
 
 # --- turns that are of no use ----------------------------------------------------------------------------------------
@@ -493,9 +497,9 @@ async def test_a_script_takes_over_in_the_middle_and_gives_back(tmp_path: Path) 
         await trial.conduct()
     assert [call.scenario for call in trial.api.calls][: len(plan)] == plan
     assert {call.status for call in trial.api.calls} == {200}
-    assert "orchestrator: done without the model, whose answers could not be used" in trial.state.degraded
+    assert "orchestrator: done without the model, whose answers could not be used" in trial.state.work.degraded
     assert trial.api.counts()["orchestrator"] > 2
-    assert trial.state.citations
+    assert trial.state.evidence.citations
 
 
 async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
@@ -511,10 +515,10 @@ async def test_a_steered_turn_is_not_carried_out_and_the_run_says_so(
 
     works(monkeypatch, "orchestrator", betray)
     trial = await undisturbed(tmp_path, "orchestrator", "model")
-    assert STEERED_NOTE in trial.state.degraded
+    assert STEERED_NOTE in trial.state.work.degraded
     canary = trial.state.resolution.canary
     assert not any(canary in json.dumps(request.body["messages"]) for request in trial.api.requests)
-    assert not any(canary in record.task.text for record in trial.state.agents)
+    assert not any(canary in record.task.text for record in trial.state.work.agents)
 
 
 async def test_an_agent_that_cannot_start_is_reported_and_the_others_count(
@@ -533,7 +537,7 @@ async def test_an_agent_that_cannot_start_is_reported_and_the_others_count(
         trial.host.implementations["prepare_agent"] = fail_once
         await trial.conduct()
     assert "prepare_agent failed" in answered(requests_of(trial.api, "orchestrator")[1])[1]
-    found = [bool(record.result and record.result.finding_ids) for record in trial.state.agents]
+    found = [bool(record.result and record.result.finding_ids) for record in trial.state.work.agents]
     assert found == [True, False, True]
 
 
@@ -570,7 +574,7 @@ async def test_the_cascade_ends_within_the_deadline(tmp_path: Path, activity: st
                 await asyncio.sleep(0.001)
             assert (trial.host.clock - begun).total_seconds() <= LIMITS["deadline_seconds"] + GRACE
             await trial.host.advance(1.0)
-    assert trial.state.result.outcome in (Outcome.PARTIAL, Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT)
+    assert trial.state.work.result.outcome in (Outcome.PARTIAL, Outcome.COMPLETED, Outcome.FAILED, Outcome.TIMED_OUT)
 
 
 # --- rules -----------------------------------------------------------------------------------------------------------

@@ -40,8 +40,8 @@ async def test_a_plan_costs_no_search_and_waits_by_default(tmp_path: Path, engin
         assert (waiting.kind, waiting.plan_version) == (WaitKind.APPROVAL, 1)
         assert bool(trial.api.calls) is (engine == "model")
         assert not {"search", "read_source", "check_providers"} & {activity for activity, _ in trial.host.calls}
-        assert (trial.left, trial.state.status) == (0, RunStatus.AWAITING_APPROVAL)
-        outline = trial.state.plan.outline
+        assert (trial.left, trial.state.work.status) == (0, RunStatus.AWAITING_APPROVAL)
+        outline = trial.state.work.plan.outline
         await trial.answer(inbox.read_approval(trial.state, [], 1))
         await trial.task
         trial.assert_completed()
@@ -55,7 +55,7 @@ async def test_a_request_may_do_without_the_approval_and_the_report_says_so(tmp_
     async with outlined(tmp_path, gates={"approve": "none"}) as trial:
         await trial.task
         trial.assert_completed()
-        assert trial.state.approved_version is None
+        assert trial.state.people.approved_version is None
         assert "Nobody approved the plan: the request did without" in await trial.report()
 
 
@@ -95,8 +95,8 @@ async def test_an_outline_of_a_model_that_cannot_be_used_is_cut_and_the_log_says
     monkeypatch.setattr(tool_work, "decomposition", lambda prompt: plan(prompt) | {"outline": many})
     async with outlined(tmp_path) as trial:
         await trial.asked()
-        assert (trial.state.plan.outline[0], len(trial.state.plan.outline)) == ("Costs", MAX_HEADINGS)
-        log = "\n".join(event.text for event in trial.state.events)
+        assert (trial.state.work.plan.outline[0], len(trial.state.work.plan.outline)) == ("Costs", MAX_HEADINGS)
+        log = "\n".join(event.text for event in trial.state.people.events)
         assert "headings were shortened" in log
         assert "headings beyond the limit of 20" in log
 
@@ -117,9 +117,9 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         edit = {"questions": ["Which release?"], "assumptions": [], "outline": ["Freezing", "Costs"]}
         await trial.answer(inbox.read_revision(trial.state, [], edit, 2))
         third = await trial.asked(3)
-        assert (third.questions, trial.state.plan.outline) == (["Which release?"], ["Freezing", "Costs"])
-        assert trial.state.plan.assumptions == []
-        assert len(trial.state.plan.nodes) == 3  # not named, so unchanged
+        assert (third.questions, trial.state.work.plan.outline) == (["Which release?"], ["Freezing", "Costs"])
+        assert trial.state.work.plan.assumptions == []
+        assert len(trial.state.work.plan.nodes) == 3  # not named, so unchanged
         with pytest.raises(inbox.Unacceptable, match="version: the plan is version 3 by now"):
             inbox.read_answers(trial.state, [], ["the newest"], 2)
         await trial.answer(inbox.read_answers(trial.state, [], ["the newest"], 3))
@@ -127,7 +127,7 @@ async def test_questions_of_a_plan_are_answered_any_number_of_times(tmp_path: Pa
         prompts = [one.prompt for one in trial.api.requests if one.role == "decomposer"]
         assert "the freezing of rows" in prompts[1]
         assert "the newest" in prompts[-1]
-        asked = [one.questions for one in trial.state.clarification.rounds]
+        asked = [one.questions for one in trial.state.people.clarification.rounds]
         assert asked == [["Which part of “How?” do you mean?"], ["Which release?"]]
         assert "Freezing" in prompts[-1]  # the outline that is replaced
         with pytest.raises(inbox.Unacceptable, match="version: 3 is older than the plan that there is"):
@@ -146,7 +146,7 @@ async def test_a_cancelled_run_names_no_command_that_it_cannot_follow(tmp_path: 
         await asyncio.wait([trial.task])
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
     known, now = build_plan(stored), trial.host.now().timestamp()
-    assert (stored.status, known.version) == (RunStatus.CANCELLED, 1)
+    assert (stored.work.status, known.version) == (RunStatus.CANCELLED, 1)
     assert (known.waiting, build_status(stored, now).waiting) == (None, None)
     assert "research approve" not in details_markdown(stored, now)
 
@@ -155,11 +155,11 @@ async def test_headings_change_by_a_version_with_its_own_yes_alone(tmp_path: Pat
     """What a strategy would change after the approval waits like the first plan, also in another process (C2-9)."""
     async with outlined(tmp_path, name="outlining", metadata={"another_outline": True}) as trial:
         await trial.asked()
-        approved = trial.state.plan.outline
+        approved = trial.state.work.plan.outline
         await trial.answer(inbox.read_approval(trial.state, [], 1))
         waiting = await trial.asked(2)
         assert waiting.kind is WaitKind.APPROVAL
-        assert trial.state.plan.outline == ANOTHER_OUTLINE != approved
+        assert trial.state.work.plan.outline == ANOTHER_OUTLINE != approved
         assert not trial.run.is_permitted
         left = trial.left
         await trial.cancel()
@@ -186,7 +186,7 @@ async def change_in(trial: Trial, unit: str) -> None:
     await trial.asked(1)
     await trial.answer(inbox.read_approval(trial.state, [], 1))
     waiting = await trial.asked(2)
-    assert (waiting.kind, trial.state.status) == (WaitKind.APPROVAL, RunStatus.AWAITING_APPROVAL)
+    assert (waiting.kind, trial.state.work.status) == (WaitKind.APPROVAL, RunStatus.AWAITING_APPROVAL)
     assert not trial.run.is_permitted
 
 
@@ -201,8 +201,8 @@ async def test_an_approved_plan_changes_by_a_version_with_its_own_yes(tmp_path: 
     """
     async with outlined(tmp_path, engine, query=QUESTION) as trial:
         await change_in(trial, unit)
-        left, draft = trial.left, trial.state.draft
-        asked = {node.text for node in trial.state.plan.sub_queries if node.status is NodeStatus.COMPLETED}
+        left, draft = trial.left, trial.state.evidence.draft
+        asked = {node.text for node in trial.state.work.plan.sub_queries if node.status is NodeStatus.COMPLETED}
         assert list(draft.words_by_section) != CHANGE["outline"]
         await asyncio.sleep(0.05)
         assert trial.left == left
@@ -210,16 +210,18 @@ async def test_an_approved_plan_changes_by_a_version_with_its_own_yes(tmp_path: 
         await trial.task
         trial.assert_completed()
         state = trial.state
-        assert (state.approved_version, state.plan.version, state.approved_plan) == (2, 2, None)
-        assert list(state.draft.words_by_section) == CHANGE["outline"]
+        assert (state.people.approved_version, state.work.plan.version, state.people.approved_plan) == (2, 2, None)
+        assert list(state.evidence.draft.words_by_section) == CHANGE["outline"]
         assert headings_of(await trial.report())[:2] == CHANGE["outline"]
-        texts = {node.text: node.status for node in state.plan.sub_queries}
+        texts = {node.text: node.status for node in state.work.plan.sub_queries}
         assert texts["Which settings start autovacuum?"] is NodeStatus.COMPLETED
         assert asked <= set(texts)
-        steps = [event.data for event in state.events if event.type == "report.updated"]
+        steps = [event.data for event in state.people.events if event.type == "report.updated"]
         assert all(step["inserted"] + step["removed"] <= 800 for step in steps)
-        cited = set(state.draft.evidence_ids)
-        assert all(cited & set(finding.evidence_ids) for finding in state.findings)  # removed notes were written again
+        cited = set(state.evidence.draft.evidence_ids)
+        assert all(
+            cited & set(finding.evidence_ids) for finding in state.evidence.findings
+        )  # removed notes were written again
         prompts = [one.prompt for one in trial.api.requests if one.role == "living_agent"]
         assert any("The person changed the plan" in prompt for prompt in prompts) is (engine == "model")
 
@@ -229,7 +231,10 @@ async def test_a_version_that_is_not_approved_leaves_the_approved_plan(tmp_path:
     """Rejected or not approved in time, the run goes on by the plan of before; stopped, its report goes by it (C2-9)."""
     async with outlined(tmp_path, query=QUESTION) as trial:
         await change_in(trial, "turn-4")
-        headings, queries = list(trial.state.draft.words_by_section), trial.state.approved_plan.sub_queries
+        headings, queries = (
+            list(trial.state.evidence.draft.words_by_section),
+            trial.state.people.approved_plan.sub_queries,
+        )
         if how == "reject":
             await trial.answer(inbox.read_rejection(trial.state, [], "the old one was better"))
         elif how == "expire":
@@ -239,13 +244,13 @@ async def test_a_version_that_is_not_approved_leaves_the_approved_plan(tmp_path:
         await trial.task
         state = trial.state
         expected = Outcome.PARTIAL if how == "stop" else Outcome.COMPLETED
-        assert state.result.outcome is expected, (state.failed_branches, state.limitations)
-        assert (state.result.stop_reason in NATURAL_STOPS) is (how != "stop")
-        assert (state.plan.outline, state.plan.version, state.approved_version) == (headings, 3, 3)
-        assert {query.id for query in queries} <= {query.id for query in state.plan.sub_queries}
-        assert "Which settings start autovacuum?" not in {query.text for query in state.plan.sub_queries}
+        assert state.work.result.outcome is expected, (state.work.failed_branches, state.work.limitations)
+        assert (state.work.result.stop_reason in NATURAL_STOPS) is (how != "stop")
+        assert (state.work.plan.outline, state.work.plan.version, state.people.approved_version) == (headings, 3, 3)
+        assert {query.id for query in queries} <= {query.id for query in state.work.plan.sub_queries}
+        assert "Which settings start autovacuum?" not in {query.text for query in state.work.plan.sub_queries}
         assert headings_of(await trial.report())[: len(headings)] == headings
-        kept = next(decision for decision in state.decisions if decision.action == "keep_plan")
+        kept = next(decision for decision in state.people.decisions if decision.action == "keep_plan")
         assert (kept.agent == PERSON) is (how == "reject")
 
 
@@ -259,12 +264,16 @@ async def test_a_change_that_comes_too_late_is_named(tmp_path: Path) -> None:
 
         trial.host.acts["turn-4", 1] = revise_and_stop
         await trial.asked(1)
-        outline = trial.state.plan.outline
+        outline = trial.state.work.plan.outline
         await trial.answer(inbox.read_approval(trial.state, [], 1))
         await trial.task
         state = trial.state
-        assert (state.plan.version, state.plan.outline, list(state.draft.words_by_section)) == (1, outline, outline)
-        assert any("a change of the plan came too late" in line for line in state.degraded)
+        assert (state.work.plan.version, state.work.plan.outline, list(state.evidence.draft.words_by_section)) == (
+            1,
+            outline,
+            outline,
+        )
+        assert any("a change of the plan came too late" in line for line in state.work.degraded)
 
 
 async def test_words_about_an_approved_plan_have_its_planner_make_a_version(tmp_path: Path) -> None:
@@ -278,7 +287,7 @@ async def test_words_about_an_approved_plan_have_its_planner_make_a_version(tmp_
         await trial.asked(1)
         await trial.answer(inbox.read_approval(trial.state, [], 1))
         await trial.asked(2)
-        asked = {node.id for node in trial.state.plan.sub_queries if node.status is NodeStatus.COMPLETED}
+        asked = {node.id for node in trial.state.work.plan.sub_queries if node.status is NodeStatus.COMPLETED}
         assert asked
         prompts = [one.prompt for one in trial.api.requests if one.role == "decomposer"]
         assert "less about settings" in prompts[-1]
@@ -293,7 +302,7 @@ async def test_a_changed_plan_waits_in_another_process_too(tmp_path: Path) -> No
     """Cancelled while the new version waits, the run presents it again, and can still return to the approved one."""
     async with outlined(tmp_path, query=QUESTION) as trial:
         await change_in(trial, "turn-4")
-        approved = trial.state.approved_plan.outline
+        approved = trial.state.people.approved_plan.outline
         await trial.cancel()
         await asyncio.wait([trial.task])
         again = await begin_again(trial, gates={}, query=QUESTION)
@@ -302,7 +311,7 @@ async def test_a_changed_plan_waits_in_another_process_too(tmp_path: Path) -> No
         await again.answer(inbox.read_rejection(again.state, [], ""))
         await again.task
         again.assert_completed()
-        assert again.state.plan.outline == approved
+        assert again.state.work.plan.outline == approved
 
 
 # --- scopes ----------------------------------------------------------------------------------------------------------
@@ -346,15 +355,15 @@ async def test_a_feasible_question_passes_as_it_is(tmp_path: Path, engine: str) 
     """It waits without an objection and begins with the phrase (S4-003, S4-007, S4-008, X-1, X-25)."""
     async with scoped(tmp_path, engine) as trial:
         waiting = await trial.asked()
-        assert [node.text for node in trial.state.plan.nodes] == [QUESTION]
-        assert (trial.state.plan.objections, waiting.objected, waiting.phrase) == ([], None, APPROVAL_PHRASE)
+        assert [node.text for node in trial.state.work.plan.nodes] == [QUESTION]
+        assert (trial.state.work.plan.objections, waiting.objected, waiting.phrase) == ([], None, APPROVAL_PHRASE)
         assert trial.left == 0
         with pytest.raises(inbox.Unacceptable, match="phrase: this run wants exactly these words"):
             inbox.read_approval(trial.state, [], 1, "not Authorized to execute yet")
         await trial.answer(inbox.read_reply(trial.state, [], " authorized TO execute! "))
         await trial.task
         trial.assert_completed()
-        assert trial.state.approved_version == 1
+        assert trial.state.people.approved_version == 1
         assert trial.left > 0
 
 
@@ -367,10 +376,10 @@ async def test_a_broad_question_becomes_queries_that_are_each_feasible(
     prompts = manager(monkeypatch, [verdict(text) for text in texts])
     async with scoped(tmp_path, query=WIDE, limits=limits) as trial:
         await trial.asked()
-        nodes = trial.state.plan.sub_queries
+        nodes = trial.state.work.plan.sub_queries
         assert [node.text for node in nodes] == texts[:most]
         assert {node.rationale for node in nodes} == {"a few sources answer it"}
-        assert trial.state.plan.objections == []
+        assert trial.state.work.plan.objections == []
     assert f"{most} queries or fewer" in prompts[0]
 
 
@@ -395,8 +404,8 @@ async def test_an_opinion_blocks_until_the_query_is_narrowed(tmp_path: Path, mon
                 inbox.read_approval(trial.state, [edit], version, APPROVAL_PHRASE)
             await trial.answer(edit)
             waiting = await trial.asked(version)
-            assert trial.state.plan.version == version
-            assert bool(trial.state.plan.objections) is (query == NARROW[0])
+            assert trial.state.work.plan.version == version
+            assert bool(trial.state.work.plan.objections) is (query == NARROW[0])
         assert waiting.objected is None
         await trial.answer(inbox.read_approval(trial.state, [], 3, APPROVAL_PHRASE))
         await trial.task
@@ -415,11 +424,11 @@ async def test_a_plan_that_waits_to_be_judged_is_judged_in_another_process(
         await trial.asked()
         edit = inbox.read_revision(trial.state, [], {"sub_queries": [NARROW[0]]})
         state = ResearchState.unpack(trial.state.pack())
-        state.plan, state.waiting = edit.plan, None
+        state.work.plan, state.people.waiting = edit.plan, None
         again = Trial(trial.world, trial.name, state)
         again.start()
         waiting = await again.asked(2)
-        assert (waiting.objected, state.plan.to_judge) == (None, False)
+        assert (waiting.objected, state.work.plan.to_judge) == (None, False)
         await again.cancel()
         await asyncio.wait([again.task])
 
@@ -438,17 +447,17 @@ async def test_a_raised_limit_resolves_the_objection_that_named_it(tmp_path: Pat
         with pytest.raises(inbox.Unacceptable, match=f"raise the limit: .* limits.max_model_calls={needed}; nothing"):
             inbox.read_approval(trial.state, [], 1, APPROVAL_PHRASE)
         opinion = Objection(kind=ObjectionKind.OPINION, text="too broad")
-        trial.state.plan.objections.append(opinion)
+        trial.state.work.plan.objections.append(opinion)
         await trial.run.checkpoints.save()
         await trial.cancel()
         await asyncio.wait([trial.task])
         again = await begin_again(trial, **fields, limits={"max_model_calls": needed})
-        assert again.state.plan.objections == [opinion]
+        assert again.state.work.plan.objections == [opinion]
         again.start()
         assert (await again.asked()).objected is ObjectionKind.OPINION
         await again.answer(inbox.read_approval(again.state, [], 1, APPROVAL_PHRASE, True))
         await again.task
-        assert again.state.approved_version == 1
+        assert again.state.people.approved_version == 1
         assert again.left > 0
 
 
@@ -468,7 +477,7 @@ async def test_a_person_overrules_an_opinion_and_that_is_on_record(
         await trial.answer(inbox.read_approval(trial.state, [], 1, APPROVAL_PHRASE, True))
         await trial.task
         assert trial.left > 0
-        (decision,) = [one for one in trial.state.decisions if one.action == "overrule_objections"]
+        (decision,) = [one for one in trial.state.people.decisions if one.action == "overrule_objections"]
         assert (decision.agent, decision.inputs) == ("person", {"version": 1})
         report = await trial.report()
         assert "Opinions that a query is too wide, which a person overruled" in report
@@ -485,7 +494,7 @@ async def test_objections_are_shown_wherever_a_plan_is(tmp_path: Path, monkeypat
         assert (objection.query, objection.text, objection.splits) == (WIDE, REASON, NARROW)
         assert build_status(trial.state, now).objections == [objection]
         assert REASON in details_markdown(trial.state, now)
-        (drafted,) = [event for event in trial.state.events if event.type == "plan.drafted"]
+        (drafted,) = [event for event in trial.state.people.events if event.type == "plan.drafted"]
         assert drafted.data["objections"] == [objection.line()]
         await trial.run.checkpoints.settle()
         stored = ResearchState.model_validate_json(await trial.world.sessions.load("r-unit") or "")
@@ -500,7 +509,7 @@ async def test_without_a_person_the_managers_own_split_is_taken(
     prompts = manager(monkeypatch, too_wide(), [verdict(text) for text in NARROW])
     async with scoped(tmp_path, query=WIDE, gates={"approve": "none"}) as trial:
         await trial.task
-        assert [node.text for node in trial.state.plan.sub_queries] == NARROW
+        assert [node.text for node in trial.state.work.plan.sub_queries] == NARROW
         assert all(text in prompts[1] for text in NARROW)
         report = await trial.report()
         assert "The question was too wide: its narrower queries were taken" in report
@@ -526,20 +535,20 @@ async def test_without_a_person_what_is_too_wide_is_refused(
     fields = {"query": WIDE, "gates": {"approve": "none"}, "limits": limits}
     async with scoped(tmp_path, **fields) as trial:
         assert await trial.task is Outcome.REFUSED
-        result = trial.state.result
+        result = trial.state.work.result
         assert (result.outcome, result.stop_reason, trial.left) == (Outcome.REFUSED, StopReason.INFEASIBLE, 0)
         assert any(line in text for text in result.limitations)
         assert "research resume" in result.advice
         assert len(prompts) <= 2
-        assert trial.state.plan.open_objections
+        assert trial.state.work.plan.open_objections
         manager(monkeypatch, [verdict(NARROW[0])])
         again = await begin_again(trial, **(fields | {"limits": {}}))
         assert await again.conduct() is not Outcome.REFUSED
-        assert [node.text for node in again.state.plan.sub_queries if node.origin == "plan"] == NARROW[:1]
+        assert [node.text for node in again.state.work.plan.sub_queries if node.origin == "plan"] == NARROW[:1]
 
 
 async def test_a_limit_that_allows_no_call_at_all_is_named_by_the_work(tmp_path: Path) -> None:
     """Where nobody is asked and not even the manager can be paid, the run ends by that limit, not as infeasible."""
     async with scoped(tmp_path, gates={"approve": "none"}, limits={"max_model_calls": 0}) as trial:
         await trial.task
-        assert trial.state.result.stop_reason is StopReason.BUDGET_CALLS
+        assert trial.state.work.result.stop_reason is StopReason.BUDGET_CALLS

@@ -58,7 +58,7 @@ async def run_of(folder: Path, **fields: Any) -> Trial:
 
 def nodes_of(trial: Trial) -> list[Any]:
     """Every node of the tree, from the results of its agents."""
-    found, waiting = [], [record.result.node for record in trial.state.agents if record.result]
+    found, waiting = [], [record.result.node for record in trial.state.work.agents if record.result]
     while waiting:
         node = waiting.pop(0)
         found.append(node)
@@ -92,12 +92,12 @@ async def test_a_query_is_answered_by_a_tree_of_executors(tmp_path: Path) -> Non
     trial = await run_of(tmp_path)
     trial.assert_completed()
     assert [node.level for node in nodes_of(trial)] == [1, 2]
-    called = {(caller, role) for caller, roles in trial.state.calls.items() for role in roles}
+    called = {(caller, role) for caller, roles in trial.state.accounts.calls.items() for role in roles}
     assert all(may_call(caller, role) for caller, role in called)
     assert {caller for caller, _ in called} == {caller for caller, roles in MAY_CALL.items() if roles}
-    sources = {node.id: node.source_id for node in trial.state.plan.nodes}
-    assert trial.state.findings
-    assert all(finding.source_ids == [sources[finding.sub_query_id]] for finding in trial.state.findings)
+    sources = {node.id: node.source_id for node in trial.state.work.plan.nodes}
+    assert trial.state.evidence.findings
+    assert all(finding.source_ids == [sources[finding.sub_query_id]] for finding in trial.state.evidence.findings)
     assert len(trial.world.corpus.reads) == len(set(trial.world.corpus.reads)), "a leaf reads nothing"
 
 
@@ -123,7 +123,7 @@ async def test_a_bad_tree_is_repaired_once_and_then_replaced(
     assert len(prompts) == 2
     assert re.search(r"(nodes|leaves)[.\d a-z_]*: |\$: ", prompts[1].removeprefix(prompts[0]))
     assert [node.level for node in nodes_of(trial)] == ([1, 2] if times == 1 else [1])
-    assert trial.state.degraded == ([] if times == 1 else [f"tree_planner: {DONE_WITHOUT_MODEL}"])
+    assert trial.state.work.degraded == ([] if times == 1 else [f"tree_planner: {DONE_WITHOUT_MODEL}"])
     assert trial.findings
 
 
@@ -140,7 +140,7 @@ async def test_an_executor_that_is_never_content_corrects_itself_twice(
     assert all(1 <= node.corrections <= 2 for node in nodes)
     assert all(node.end.value in ("corrections_used", "no_progress") for node in nodes)
     assert max(node.level for node in nodes) <= 3
-    assert trial.state.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
+    assert trial.state.work.result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL)
 
 
 async def test_gaps_that_were_not_looked_into_are_not_called_uncloseable(
@@ -151,9 +151,9 @@ async def test_gaps_that_were_not_looked_into_are_not_called_uncloseable(
     """
     answers(monkeypatch, tree=lambda prompt: {"leaves": [leaf(labels_of(prompt)[0], "What is it?")], "nodes": []})
     trial = await run_of(tmp_path)
-    assert trial.state.unaddressed_gaps()
-    assert trial.state.result.stop_reason is StopReason.COVERAGE_SUFFICIENT
-    unread = [source for source in trial.state.readable_sources() if not source.analyzed]
+    assert trial.state.evidence.unaddressed_gaps()
+    assert trial.state.work.result.stop_reason is StopReason.COVERAGE_SUFFICIENT
+    unread = [source for source in trial.state.evidence.readable_sources() if not source.analyzed]
     assert unread
     report = await trial.report()
     assert "judged not to be worth another iteration" in report
@@ -165,7 +165,7 @@ async def test_a_request_that_no_executor_saw_is_not_called_unimportant(tmp_path
     async with trial_of(tmp_path, "recursive", "model", **MEDIUM) as trial:
         trial.host.acts["trees", 1] = partial(trial.steer, "And the locks?")
         await trial.conduct()
-    assert trial.state.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
+    assert trial.state.work.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
     assert "Asked while running: And the locks?" in await trial.report()
 
 
@@ -175,13 +175,13 @@ async def test_executors_that_met_a_limit_make_the_run_partial(most: int, tmp_pa
     the rules that call every result sufficient do not check in its place.
     """
     trial = await run_of(tmp_path, limits={"max_model_calls": most})
-    result = trial.state.result
+    result = trial.state.work.result
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
     assert "--set limits.max_model_calls=N" in result.advice
     assert trial.findings
     checks = sum(request.role == "executor" for request in trial.api.requests)
     assert [node.end for node in nodes_of(trial)].count(NodeEnd.SUFFICIENT) == checks
-    assert not [note for note in trial.state.degraded if "done without the model" in note]
+    assert not [note for note in trial.state.work.degraded if "done without the model" in note]
 
 
 async def test_a_limit_met_below_an_executor_is_met_by_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,13 +198,13 @@ async def test_a_limit_met_below_an_executor_is_met_by_its_run(tmp_path: Path, m
     async with trial_of(tmp_path, "recursive", "model", **MEDIUM, limits={"max_model_calls": 20}) as trial:
         await trial.conduct()
         later = await resume(trial, limits={"max_model_calls": 60})
-    assert "executor-1: executor-1-1: the limit of model calls was reached" in trial.state.degraded
+    assert "executor-1: executor-1-1: the limit of model calls was reached" in trial.state.work.degraded
     assert nodes_of(trial)[2].end is NodeEnd.SUFFICIENT
-    result = trial.state.result
+    result = trial.state.work.result
     assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
     assert "--set limits.max_model_calls=N" in result.advice
     assert {node.end for node in nodes_of(later)} == {NodeEnd.SUFFICIENT}
-    assert later.state.result.outcome is Outcome.COMPLETED
+    assert later.state.work.result.outcome is Outcome.COMPLETED
 
 
 async def test_an_insufficient_result_is_not_called_sufficient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ async def test_an_insufficient_result_is_not_called_sufficient(tmp_path: Path, m
     answers(monkeypatch, self_check=closing_nothing)
     trial = await run_of(tmp_path)
     assert {(node.end, node.corrections) for node in nodes_of(trial)} == {(NodeEnd.NOT_CLOSABLE, 0)}
-    assert trial.state.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
+    assert trial.state.work.result.stop_reason is StopReason.NO_ACTIONABLE_GAPS
     report = await trial.report()
     assert "nothing that is missing could be closed" in report
     assert "the result was sufficient" not in report
@@ -240,7 +240,7 @@ async def test_the_units_of_an_executor_have_labels_of_their_own(
     second = {f"{unit}-2": label for unit, label in first.items() if unit != "correction"}
     assert labels.items() >= (first | second).items()
     await carry_out(trial.run, "report", AsyncMock(), str)
-    assert trial.state.events[-2].data["label"] == "report"
+    assert trial.state.people.events[-2].data["label"] == "report"
 
 
 def quoting_on(*, answering: bool = True) -> Answer:
@@ -276,8 +276,8 @@ async def test_no_gap_is_closed_because_some_finding_came_back(tmp_path: Path, m
     trial = await run_of(tmp_path, limits={"max_nodes": 9})
     below = [node for node in nodes_of(trial) if node.level == 2]
     assert below
-    assert any(finding.sub_query_id for finding in trial.state.findings)
-    assert {gap.status for gap in trial.state.gaps if gap.kind is GapKind.QUESTION} == {GapStatus.OPEN}
+    assert any(finding.sub_query_id for finding in trial.state.evidence.findings)
+    assert {gap.status for gap in trial.state.evidence.gaps if gap.kind is GapKind.QUESTION} == {GapStatus.OPEN}
     assert not any(node.answered_by for node in below)
 
 
@@ -320,7 +320,7 @@ async def test_a_question_is_closed_by_the_executor_that_was_made_for_it(
 
     answers(monkeypatch, extraction=quoting_on(), self_check=never_content, tree=delegating)
     trial = await run_of(tmp_path, limits={"max_nodes": nodes})
-    closed = {gap.description for gap in trial.state.gaps if gap.status is GapStatus.ADDRESSED}
+    closed = {gap.description for gap in trial.state.evidence.gaps if gap.status is GapStatus.ADDRESSED}
     made_for = {node.goal.removeprefix("Find out: ") for node in nodes_of(trial) if node.level == 2}
     assert bool(made_for) is (nodes > 1)
     assert closed
@@ -345,8 +345,8 @@ async def test_no_executor_is_started_below_the_last_level(
     monkeypatch.setattr(recursive_strategy, "plan_tree", too_deep)
     trial = await run_of(tmp_path, limits={"max_levels": most})
     assert [node.level for node in nodes_of(trial)] == list(range(1, most + 1))
-    assert any(f"an executor of level {most + 1} was not started" in note for note in trial.state.failed_branches)
-    assert trial.state.result.outcome is Outcome.PARTIAL
+    assert any(f"an executor of level {most + 1} was not started" in note for note in trial.state.work.failed_branches)
+    assert trial.state.work.result.outcome is Outcome.PARTIAL
 
 
 async def test_a_query_without_a_credible_source_has_no_leaf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -358,9 +358,9 @@ async def test_a_query_without_a_credible_source_has_no_leaf(tmp_path: Path, mon
 
     answers(monkeypatch, examination=scan)
     trial = await run_of(tmp_path)
-    assert trial.state.result.outcome is Outcome.EMPTY
-    assert not trial.state.agents
-    assert any("No credible source" in line for line in trial.state.result.limitations)
+    assert trial.state.work.result.outcome is Outcome.EMPTY
+    assert not trial.state.work.agents
+    assert any("No credible source" in line for line in trial.state.work.result.limitations)
 
 
 def naming_an_address(prompt: str) -> dict[str, Any]:
@@ -432,15 +432,15 @@ async def test_every_question_and_gap_is_in_its_section_or_closed(
     answers(monkeypatch, extraction=world, self_check=judged, tree=tree_of(seed))
     trial = await run_of(tmp_path)
     report = (await trial.report()).partition("Open Questions for Further Research")[2].partition("## Sources")[0]
-    closed = {gap.description for gap in trial.state.gaps if gap.status is GapStatus.ADDRESSED}
+    closed = {gap.description for gap in trial.state.evidence.gaps if gap.status is GapStatus.ADDRESSED}
     questions, holes = report.split("Identified Knowledge Gaps")
     raised = world.__dict__["raised"]
     assert raised or seed < 100  # those of the usual tests are chosen so that there is something
     for text in raised - closed:
         assert text in (questions if text.startswith("Why") else holes), text
-    known = {gap.description: gap.kind for gap in trial.state.gaps}
-    leaves = {node.id for node in trial.state.plan.nodes if node.task_type}
-    assert {gap.origin.removeprefix("sub_query:") for gap in trial.state.gaps} <= leaves
+    known = {gap.description: gap.kind for gap in trial.state.evidence.gaps}
+    leaves = {node.id for node in trial.state.work.plan.nodes if node.task_type}
+    assert {gap.origin.removeprefix("sub_query:") for gap in trial.state.evidence.gaps} <= leaves
     assert all((known[text] is GapKind.QUESTION) == text.startswith("Why") for text in raised)
 
 
@@ -468,11 +468,11 @@ async def test_what_is_done_first_changes_no_order(tmp_path: Path, first: str) -
 
         trial.host.implementations["extract_source"], trial.host.run_agent = extract_in_turn, work_in_turn
         await trial.conduct()
-    depths = {node.id: node.depth for node in trial.state.plan.nodes}
-    found = [depths[finding.sub_query_id] for finding in trial.state.findings]
+    depths = {node.id: node.depth for node in trial.state.work.plan.nodes}
+    found = [depths[finding.sub_query_id] for finding in trial.state.evidence.findings]
     assert found == sorted(found)
     assert len(set(found)) == 2
-    raised = [depths[gap.origin.removeprefix("sub_query:")] for gap in trial.state.gaps]
+    raised = [depths[gap.origin.removeprefix("sub_query:")] for gap in trial.state.evidence.gaps]
     assert raised == sorted(raised)
 
 
@@ -507,9 +507,9 @@ async def test_a_query_is_answered_by_what_another_has_found_too(
     answers(monkeypatch, scope=two_queries("?", ", and how?"))
     trial = await run_of(tmp_path)
     trial.assert_completed()
-    first, second = (record.result for record in trial.state.agents)
+    first, second = (record.result for record in trial.state.work.agents)
     assert set(first.finding_ids) & set(second.finding_ids)
-    assert [query.finding_count for query in trial.state.plan.parts[:2]] == [
+    assert [query.finding_count for query in trial.state.work.plan.parts[:2]] == [
         len(result.finding_ids) for result in (first, second)
     ]
 
@@ -532,7 +532,9 @@ async def calls_of_a_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
     answers(monkeypatch, extraction=open_ended, self_check=never_content)
     trial = await run_of(folder)
     made = {
-        (ACTS_AS.get(one, one), ACTS_AS.get(role, role)) for one, each in trial.state.calls.items() for role in each
+        (ACTS_AS.get(one, one), ACTS_AS.get(role, role))
+        for one, each in trial.state.accounts.calls.items()
+        for role in each
     }
     return trial, made
 
@@ -551,15 +553,15 @@ async def test_a_call_that_the_table_lacks_costs_its_branch(
     monkeypatch.setitem(MAY_CALL, caller, MAY_CALL[caller] - {role})
     trial, made = await calls_of_a_run(tmp_path, monkeypatch)
     assert (caller, role) not in made
-    assert any(f"{caller} may not call" in note for note in trial.state.failed_branches)
-    ended = trial.state.result.stop_reason
+    assert any(f"{caller} may not call" in note for note in trial.state.work.failed_branches)
+    ended = trial.state.work.result.stop_reason
     assert (ended is StopReason.CALL_NOT_ALLOWED) is (caller == "manager" or (caller, role) in WITHOUT_FINDINGS)
     assert ended not in (StopReason.INTERNAL_ERROR, StopReason.PROVIDER_OUTAGE)
     assert "## Method and limits" in await trial.report()
-    without_tree = {(query.status, bool(query.error)) for query in trial.state.plan.parts[:1]}
+    without_tree = {(query.status, bool(query.error)) for query in trial.state.work.plan.parts[:1]}
     assert (without_tree == {(NodeStatus.FAILED, True)}) is ((caller, role) in WITHOUT_TREE)
     # Without any search there is nothing to report.
-    assert trial.state.result.outcome is (Outcome.FAILED if caller == "planner" else Outcome.PARTIAL)
+    assert trial.state.work.result.outcome is (Outcome.FAILED if caller == "planner" else Outcome.PARTIAL)
 
 
 async def test_a_query_without_a_tree_costs_itself_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -575,10 +577,10 @@ async def test_a_query_without_a_tree_costs_itself_alone(tmp_path: Path, monkeyp
     answers(monkeypatch, scope=two_queries("?", ", and how?"))
     monkeypatch.setattr(recursive_strategy, "plan_tree", refused_once)
     trial = await run_of(tmp_path)
-    assert [query.status for query in trial.state.plan.parts[:2]] == [NodeStatus.FAILED, NodeStatus.COMPLETED]
-    assert any(f"no tree for “{asked[0]}”" in note for note in trial.state.failed_branches)
+    assert [query.status for query in trial.state.work.plan.parts[:2]] == [NodeStatus.FAILED, NodeStatus.COMPLETED]
+    assert any(f"no tree for “{asked[0]}”" in note for note in trial.state.work.failed_branches)
     assert trial.findings
-    assert trial.state.result.outcome is Outcome.PARTIAL
+    assert trial.state.work.result.outcome is Outcome.PARTIAL
 
 
 # --- faults of whole branches ----------------------------------------------------------------------------------------
@@ -611,9 +613,9 @@ async def test_a_level_whose_nodes_bring_nothing_costs_itself_alone(level: int, 
     async with trial_of(tmp_path, "recursive", "model", **MEDIUM) as trial:
         await with_deaf_nodes(trial, level, fails=fails)
     state = trial.state
-    assert any("executor-1" in branch for branch in state.failed_branches)
+    assert any("executor-1" in branch for branch in state.work.failed_branches)
     assert trial.findings
-    assert state.result.outcome in (Outcome.PARTIAL, Outcome.FAILED, Outcome.EMPTY, Outcome.TIMED_OUT)
+    assert state.work.result.outcome in (Outcome.PARTIAL, Outcome.FAILED, Outcome.EMPTY, Outcome.TIMED_OUT)
 
 
 # --- sentences of agents that found nothing ----------------------------------------------------------------------------
@@ -649,7 +651,7 @@ async def test_an_executor_sums_up_in_whole_sentences(
     state = states.state(**({"findings": [], "gaps": []} | fields), draft=None, position=position)
     run = ResearchRun(state, Inbox(), InProcessHost({}))
     assert await executor_strategy.ExecutorStrategy().conclude(run) == summary
-    assert [gap.description for gap in state.unaddressed_gaps()] == gaps
+    assert [gap.description for gap in state.evidence.unaddressed_gaps()] == gaps
 
 
 @pytest.mark.parametrize(

@@ -81,9 +81,11 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
     """
     trial = await undisturbed(tmp_path, "reflective", depth="auto")
     trial.assert_completed()
-    assert trial.state.citations
-    assert {"coordinator", "investigator", "step_planner", "researcher", "reflector"} <= set(trial.state.engine_by_role)
-    steps = trial.state.plan.steps
+    assert trial.state.evidence.citations
+    assert {"coordinator", "investigator", "step_planner", "researcher", "reflector"} <= set(
+        trial.state.accounts.engine_by_role
+    )
+    steps = trial.state.work.plan.steps
     assert 3 <= len(steps) <= 6
     assert {step.status for step in steps} == {NodeStatus.COMPLETED}
     signs = {"choose_searches": "c", "search": "s", "reflect_on_step": "r"}
@@ -95,22 +97,22 @@ async def test_it_answers_without_a_model(tmp_path: Path) -> None:
 async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tmp_path: Path) -> None:
     """A deep run lets the model name searches turn by turn, within the step's limits (S1-031, S1-057)."""
     _, state, roles = await conducted(tmp_path)
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
     assert roles[0] == "coordinator"
-    steps = state.plan.steps
+    steps = state.work.plan.steps
     assert roles.count("reflector") == len(steps)
     assert roles.count("researcher") > len(steps)
     for step in steps:
-        searches = state.plan.children(step)
+        searches = state.work.plan.children(step)
         assert 2 <= len(searches) <= 3
         assert {search.status for search in searches} == {NodeStatus.COMPLETED}
-    assert len({node.text for node in state.plan.sub_queries}) == len(state.plan.sub_queries)
+    assert len({node.text for node in state.work.plan.sub_queries}) == len(state.work.plan.sub_queries)
 
 
 async def test_at_light_depth_the_searches_of_a_step_are_fixed(tmp_path: Path) -> None:
     """One turn a step, at most two searches and three reads (S1-028, S1-029, S1-030)."""
     _, state, roles = await conducted(tmp_path, depth="light")
-    steps = state.plan.steps
+    steps = state.work.plan.steps
     assert len(steps) <= 3
     assert roles.count("researcher") == len(steps)
 
@@ -122,7 +124,7 @@ async def test_background_fetches_no_page(tmp_path: Path) -> None:
             await trial.driver.step()
     background = ReflectivePosition.of(trial.state).background
     assert not trial.world.corpus.reads
-    sources = trial.state.sources
+    sources = trial.state.evidence.sources
     assert set(sources) == {source_id(hit.url) for hit in background}
     assert {source.status for source in sources.values()} == {SourceStatus.NOT_FETCHED}
     assert all(source.hit_entries for source in sources.values())
@@ -133,11 +135,13 @@ async def test_sources_of_the_background_are_completed_by_a_read(tmp_path: Path)
     """Each address is one source: read where a step found it too, else not fetched; no step is duplicated (S1-061)."""
     state = (await undisturbed(tmp_path, "reflective")).state
     background = {source_id(hit.url) for hit in ReflectivePosition.of(state).background}
-    by_status = {status: {one.id for one in state.sources.values() if one.status is status} for status in SourceStatus}
-    assert background <= set(state.sources)
+    by_status = {
+        status: {one.id for one in state.evidence.sources.values() if one.status is status} for status in SourceStatus
+    }
+    assert background <= set(state.evidence.sources)
     assert background & by_status[SourceStatus.FULL]
     assert by_status[SourceStatus.NOT_FETCHED] <= background
-    addresses = [canonical_url(one.url) for one in state.sources.values()]
+    addresses = [canonical_url(one.url) for one in state.evidence.sources.values()]
     assert len(set(addresses)) == len(addresses)
     assert state.counts().sources == len(by_status[SourceStatus.FULL])
 
@@ -148,13 +152,13 @@ async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkey
     _, state, _ = await conducted(tmp_path)
     hit = ReflectivePosition.of(state).background[0]
     assert f"1. {hit.title}" in offered[0]
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-    chosen = [node for node in state.plan.sub_queries if node.origin == WITHOUT_SEARCH]
-    source = state.sources[source_id(hit.url)]
+    assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
+    chosen = [node for node in state.work.plan.sub_queries if node.origin == WITHOUT_SEARCH]
+    source = state.evidence.sources[source_id(hit.url)]
     assert source.status is SourceStatus.FULL
     assert chosen[0].id in source.sub_query_ids
     assert not {node.id for node in chosen} & {query.id for query in state.searches()}
-    assert "choose_pages" in [one.action for one in state.decisions]
+    assert "choose_pages" in [one.action for one in state.people.decisions]
 
 
 async def test_the_researcher_chooses_by_place_and_matching_line(
@@ -192,16 +196,16 @@ async def test_completed_steps_stay_as_they_are(tmp_path: Path, monkeypatch: pyt
 
     def remember(self: ResearchRun, agent: str, *rest: Any, **named: Any) -> int:
         if agent == "reflector":
-            seen.append([step.model_dump_json() for step in completed_steps(self.state.plan)])
+            seen.append([step.model_dump_json() for step in completed_steps(self.state.work.plan)])
         return decide(self, agent, *rest, **named)
 
     monkeypatch.setattr(ResearchRun, "decide", remember)
     _, state, roles = await conducted(tmp_path)
     assert roles.count("step_planner") == 3
-    assert state.iteration == 3
+    assert state.work.iteration == 3
     for earlier, later in pairwise(seen):
         assert later[: len(earlier)] == earlier
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
 
 
 async def test_the_planner_gets_the_reason_for_adjusting_the_plan(
@@ -211,11 +215,11 @@ async def test_the_planner_gets_the_reason_for_adjusting_the_plan(
     reflections(monkeypatch, "adjust", "continue")
     plans = answers(monkeypatch, "steps", lambda sensible, call: sensible | {"thought": f"thought {call}"})
     _, state, _ = await conducted(tmp_path)
-    assert state.plan.brief == "thought 1"
+    assert state.work.plan.brief == "thought 1"
     _, second = plans
     assert "it says adjust" in second
     assert "look at limits" in second
-    assert state.findings[0].statement[:60] in second
+    assert state.evidence.findings[0].statement[:60] in second
 
 
 async def test_the_writer_is_given_the_steps_that_were_worked_on(
@@ -224,7 +228,7 @@ async def test_the_writer_is_given_the_steps_that_were_worked_on(
     """In their order, as parts of the answer; a step that was skipped is none (S1-062)."""
     reflections(monkeypatch, "complete")
     trial, state, _ = await conducted(tmp_path, limits={"min_steps": 2})
-    done, skipped = state.plan.steps[:2], state.plan.steps[2]
+    done, skipped = state.work.plan.steps[:2], state.work.plan.steps[2]
     (prompt, *_) = prompts(trial, "synthesizer")
     assert all(f"{number}. {step.text}" in prompt for number, step in enumerate(done, start=1))
     assert skipped.text not in prompt
@@ -235,11 +239,11 @@ async def test_an_early_completion_is_coerced_and_recorded(tmp_path: Path, monke
     reflections(monkeypatch, "complete")
     _, state, roles = await conducted(tmp_path, limits={"min_steps": 2})
     assert [made.coerced_from for made in ReflectivePosition.of(state).reflections] == ["complete", None]
-    assert [step.status for step in state.plan.steps] == [
+    assert [step.status for step in state.work.plan.steps] == [
         NodeStatus.COMPLETED, NodeStatus.COMPLETED, NodeStatus.SKIPPED,
     ]  # fmt: skip
     assert roles.count("reflector") == 2
-    logged = [decision.outputs for decision in state.decisions if (decision.outputs or {}).get("coerced_from")]
+    logged = [decision.outputs for decision in state.people.decisions if (decision.outputs or {}).get("coerced_from")]
     assert logged == [{"decision": "continue", "coerced_from": "complete", "suggested_changes": ["look at limits"]}]
 
 
@@ -249,7 +253,7 @@ async def test_the_last_adjustment_is_coerced(tmp_path: Path, monkeypatch: pytes
     _, state, roles = await conducted(tmp_path, limits={"max_iterations": 2, "min_steps": 1})
     assert roles.count("step_planner") == 2
     assert "adjust" in [made.coerced_from for made in ReflectivePosition.of(state).reflections]
-    assert {step.status for step in state.plan.steps} == {NodeStatus.COMPLETED}
+    assert {step.status for step in state.work.plan.steps} == {NodeStatus.COMPLETED}
 
 
 async def test_no_model_is_asked_where_only_one_decision_is_possible(
@@ -262,7 +266,7 @@ async def test_no_model_is_asked_where_only_one_decision_is_possible(
     _, state, roles = await conducted(tmp_path, limits={"max_iterations": 1, "min_steps": 3})
     assert "reflector" not in roles
     assert [made.decision for made in ReflectivePosition.of(state).reflections] == ["continue", "continue", "complete"]
-    assert {step.status for step in state.plan.steps} == {NodeStatus.COMPLETED}
+    assert {step.status for step in state.work.plan.steps} == {NodeStatus.COMPLETED}
 
 
 async def test_steps_never_exceed_their_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,19 +274,22 @@ async def test_steps_never_exceed_their_limit(tmp_path: Path, monkeypatch: pytes
     reflections(monkeypatch, "adjust")
     limits = {"max_steps": 2, "max_searches_per_step": 1, "max_reads_per_step": 1}
     trial, state, _ = await conducted(tmp_path, limits=limits)
-    assert len(state.plan.steps) <= 2
-    for step in state.plan.steps:
-        assert len(state.plan.children(step)) <= 1
+    assert len(state.work.plan.steps) <= 2
+    for step in state.work.plan.steps:
+        assert len(state.work.plan.children(step)) <= 1
     assert len(trial.world.corpus.reads) <= 2
 
 
 async def test_a_greeting_is_answered_directly(tmp_path: Path) -> None:
     """`direct` makes no search and no plan, is no failure, and says that nothing is cited (S1-010, S1-052, S1-064)."""
     trial, state, roles = await conducted(tmp_path, mode="direct")
-    assert (state.result.outcome, state.result.stop_reason) == (Outcome.COMPLETED, StopReason.ANSWERED_DIRECTLY)
+    assert (state.work.result.outcome, state.work.result.stop_reason) == (
+        Outcome.COMPLETED,
+        StopReason.ANSWERED_DIRECTLY,
+    )
     assert roles == ["responder"]
     assert not trial.world.corpus.searches
-    assert not state.plan.nodes
+    assert not state.work.plan.nodes
     report = await trial.report()
     assert "hello to you, too" in report
     assert "Nothing was searched or read for this answer" in report
@@ -292,9 +299,9 @@ async def test_a_quick_run_has_one_step(tmp_path: Path) -> None:
     """A plan of one step; no coordinator, background or reflector is asked, and the depth is light (S1-053, S1-065)."""
     _, state, roles = await conducted(tmp_path, mode="quick")
     assert roles == ["analyzer", "synthesizer"]
-    assert [node.kind for node in state.plan.nodes] == [NodeKind.STEP, NodeKind.QUERY]
-    assert state.result.outcome is Outcome.COMPLETED
-    assert state.resolved.limits.deadline_seconds == 15
+    assert [node.kind for node in state.work.plan.nodes] == [NodeKind.STEP, NodeKind.QUERY]
+    assert state.work.result.outcome is Outcome.COMPLETED
+    assert state.work.resolved.limits.deadline_seconds == 15
 
 
 async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,9 +309,9 @@ async def test_the_coordinator_chooses_the_limits_once(tmp_path: Path, monkeypat
     reflections(monkeypatch, "adjust", "continue")
     adds(monkeypatch, "classification", complexity="complex")
     _, state, _ = await conducted(tmp_path)
-    assert (state.resolved.depth, state.resolved.limits.max_steps) == ("extended", 10)
-    assert state.resolved.verify == "full"
-    assert state.deadline_at == state.clock_started_at + 1_800
+    assert (state.work.resolved.depth, state.work.resolved.limits.max_steps) == ("extended", 10)
+    assert state.work.resolved.verify == "full"
+    assert state.clock.deadline_at == state.clock.clock_started_at + 1_800
 
 
 async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,8 +319,8 @@ async def test_what_a_person_chose_wins(tmp_path: Path, monkeypatch: pytest.Monk
     adds(monkeypatch, "classification", route="quick")
     _, state, roles = await conducted(tmp_path, mode="deep", depth="light")
     assert "reflector" in roles
-    assert state.resolved.depth == "light"
-    ended = next(event for event in state.events if event.type == "phase.finished")
+    assert state.work.resolved.depth == "light"
+    ended = next(event for event in state.people.events if event.type == "phase.finished")
     assert ended.text == "coordination done: deep, light"
 
 
@@ -342,12 +349,12 @@ async def test_the_reflector_settles_gaps(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(reflective_work, "reflection", settling)
     trial, state, _ = await conducted(tmp_path)
     assert prompts(trial, "reflector")
-    assert state.gaps
-    assert {gap.status for gap in state.gaps} == {GapStatus.ADDRESSED}
-    known = {finding.id for finding in state.findings}
-    assert all(gap.resolved_by and set(gap.resolved_by) <= known for gap in state.gaps)
-    closed = [item for item in state.decisions if (item.agent, item.action) == ("reflector", "gap_addressed")]
-    assert len(closed) == len(state.gaps)
+    assert state.evidence.gaps
+    assert {gap.status for gap in state.evidence.gaps} == {GapStatus.ADDRESSED}
+    known = {finding.id for finding in state.evidence.findings}
+    assert all(gap.resolved_by and set(gap.resolved_by) <= known for gap in state.evidence.gaps)
+    closed = [item for item in state.people.decisions if (item.agent, item.action) == ("reflector", "gap_addressed")]
+    assert len(closed) == len(state.evidence.gaps)
 
 
 @pytest.mark.parametrize("decision", ["continue", "complete"])
@@ -381,8 +388,8 @@ async def test_the_reflector_has_pages_read_further(
     assert len(further) == 1
     assert "How often must tables be vacuumed?" in element(model_work.unmarked(further[0]), "sub_queries")
     assert roles.index("synthesizer") > len(roles) - 1 - roles[::-1].index("analyzer")
-    assert not any(record.text == gap["description"] for record in state.query_ledger)
-    assert [item.action for item in state.decisions if item.agent == "reflector"].count("read_further") == 1
+    assert not any(record.text == gap["description"] for record in state.evidence.query_ledger)
+    assert [item.action for item in state.people.decisions if item.agent == "reflector"].count("read_further") == 1
 
 
 @pytest.mark.parametrize(
@@ -408,16 +415,21 @@ async def test_the_planner_gets_the_coordinators_brief(tmp_path: Path, monkeypat
 async def test_unusable_answers_of_the_responder_fail_the_run(tmp_path: Path) -> None:
     """A responder whose answers cannot be used leaves a failed run, not an empty one that is called completed."""
     _, state, _ = await conducted(tmp_path, by_role={"responder": "empty"}, mode="direct")
-    assert (state.result.outcome, state.citations) == (Outcome.FAILED, [])
+    assert (state.work.result.outcome, state.evidence.citations) == (Outcome.FAILED, [])
 
 
 async def test_an_unusable_answer_is_named_in_plain_words(tmp_path: Path) -> None:
     """The report and those who watch read what happened, and no name of a class."""
     trial, state, _ = await conducted(tmp_path, depth="light", by_role={"analyzer": "empty"})
     without = "analyzer: done without the model, whose answers could not be used"
-    assert (without in state.failed_branches, without in state.degraded) == (True, True)
+    assert (without in state.work.failed_branches, without in state.work.degraded) == (True, True)
     assert (await trial.report()).count(without) == 1
-    told = [*state.failed_branches, *state.degraded, *state.limitations, *(event.text for event in state.events)]
+    told = [
+        *state.work.failed_branches,
+        *state.work.degraded,
+        *state.work.limitations,
+        *(event.text for event in state.people.events),
+    ]
     assert not [text for text in told if re.search(r"\b[A-Z][a-z]+[A-Z][a-z]+\b", text)]
 
 
@@ -430,12 +442,14 @@ async def test_enough_context_is_believed_only_with_evidence(tmp_path: Path, mon
     _, state, _ = await conducted(tmp_path, depth="light")
     assert len(plans) == 3
     assert "steps: at least one step" in plans[1]
-    assert [step.status for step in state.plan.steps] == [
+    assert [step.status for step in state.work.plan.steps] == [
         NodeStatus.COMPLETED, NodeStatus.SKIPPED, NodeStatus.SKIPPED,
     ]  # fmt: skip
-    assert [decision.rationale for decision in state.decisions if decision.action == "enough_context"] == ["enough"]
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-    assert state.result.stop_reason in (StopReason.NO_OPEN_GAPS, StopReason.COVERAGE_SUFFICIENT)
+    assert [decision.rationale for decision in state.people.decisions if decision.action == "enough_context"] == [
+        "enough"
+    ]
+    assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
+    assert state.work.result.stop_reason in (StopReason.NO_OPEN_GAPS, StopReason.COVERAGE_SUFFICIENT)
 
 
 async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -447,7 +461,7 @@ async def test_a_step_without_a_search_searches_nothing(tmp_path: Path, monkeypa
 
     answers(monkeypatch, "steps", thinking)
     trial, state, _ = await conducted(tmp_path, depth="light")
-    research, thought, _ = state.plan.steps
+    research, thought, _ = state.work.plan.steps
     assert [step.facet == StepKind.ANALYSIS for step in (research, thought)] == [False, True]
     assert thought.expected_contribution not in trial.world.corpus.searches
     assert thought.status is NodeStatus.COMPLETED
@@ -464,7 +478,7 @@ async def test_a_first_plan_without_a_search_is_repaired(tmp_path: Path, monkeyp
     assert len(plans) == 2
     assert "at least one step must search" in plans[1]
     assert trial.world.corpus.searches
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
 
 
 @pytest.mark.parametrize("clarify", ["auto", "off"])
@@ -478,9 +492,9 @@ async def test_the_coordinators_own_questions_are_asked(
             assert (await trial.asked()).questions == ["Which engine?"]
             await trial.answer(Reply(answers=["the one of the manual"]))
         await trial.task
-    assert any("leaves open" in line for line in trial.state.limitations) is (clarify == "off")
+    assert any("leaves open" in line for line in trial.state.work.limitations) is (clarify == "off")
     assert trial.api.counts()["clarifier"] == 0
-    assert any("the one of the manual" in one.text for one in trial.state.guidance) is (clarify == "auto")
+    assert any("the one of the manual" in one.text for one in trial.state.people.guidance) is (clarify == "auto")
 
 
 async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,7 +504,7 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
     note = ResearchRun.note
 
     def remember(self: ResearchRun, kind: str, text: str, /, **data: Any) -> None:
-        for step in self.state.plan.steps:
+        for step in self.state.work.plan.steps:
             states = seen.setdefault(step.id, [])
             states += [] if states[-1:] == [step.status.value] else [step.status.value]
         note(self, kind, text, **data)
@@ -500,10 +514,13 @@ async def test_a_step_goes_through_its_states_in_order(tmp_path: Path, monkeypat
     done = ["pending", "executing", "completed"]
     assert list(seen.values()) == [done, done, ["pending", "skipped"]]
     assert [made.step for made in ReflectivePosition.of(state).reflections] == [
-        step.text for step in state.plan.steps[:2]
+        step.text for step in state.work.plan.steps[:2]
     ]
-    assert {event.data["phase"] for event in state.events if event.type == "phase.started"} >= {"step-1", "step-2"}
-    assert state.result.outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
+    assert {event.data["phase"] for event in state.people.events if event.type == "phase.started"} >= {
+        "step-1",
+        "step-2",
+    }
+    assert state.work.result.outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
 
 
 async def test_no_reflection_leaves_out_what_a_person_asked_for(
@@ -518,7 +535,7 @@ async def test_no_reflection_leaves_out_what_a_person_asked_for(
             await trial.steer(words)
         await trial.conduct()
     state = trial.state
-    assert [(step.text == WISH, step.status) for step in state.plan.steps] == [
+    assert [(step.text == WISH, step.status) for step in state.work.plan.steps] == [
         (True, NodeStatus.COMPLETED), (False, NodeStatus.COMPLETED), (False, NodeStatus.SKIPPED),
     ]  # fmt: skip
 
@@ -540,8 +557,8 @@ async def test_open_questions_are_stated_after_resuming_too(tmp_path: Path, monk
 async def test_rules_reflect_where_a_call_is_left_to_read(most: int, by_rules: bool, tmp_path: Path) -> None:
     """A reflection that the limit of calls refuses is made by rules if an analysis still fits, else the work ends."""
     trial, state, _ = await conducted(tmp_path, depth="medium", limits={"max_model_calls": most})
-    assert ("reflector: done without the model (budget_calls)" in state.degraded) is by_rules
-    assert (state.result.outcome, state.result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
+    assert ("reflector: done without the model (budget_calls)" in state.work.degraded) is by_rules
+    assert (state.work.result.outcome, state.work.result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_CALLS)
     assert len(trial.api.requests) <= most
 
 

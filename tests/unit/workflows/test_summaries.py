@@ -91,9 +91,9 @@ async def test_older_answers_of_a_conversation_are_summarised_once(tmp_path: Pat
     assert len(shown) == len(summaries)
     assert all(re.search(rf"<answer-\w+>\n\w\w¦ ?{SUMMARY}", text) for text in shown)
     assert not texts[-1].count(SUMMARY)
-    assert run.state.usage_by_role[SUMMARIZER.name].model_calls == len(summaries)
-    assert run.state.usage.model_calls == len(api.calls)
-    assert not run.state.degraded
+    assert run.state.accounts.usage_by_role[SUMMARIZER.name].model_calls == len(summaries)
+    assert run.state.accounts.usage.model_calls == len(api.calls)
+    assert not run.state.work.degraded
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_a_draft_without_room_is_summarised_in_place_of_its_own_sentences(
     api = MessagesApi(book=TokenBook(window=8_192), by_model={"small": scenario})
     tokens = tokens.model_copy(update={"summarization_timeout": 1.0})
     async with run_at(tmp_path, api, tokens=tokens, limits=limits) as (run, world):
-        run.state.usage = run.state.usage.model_copy(update={"model_calls": 7})
+        run.state.accounts.usage = run.state.accounts.usage.model_copy(update={"model_calls": 7})
         answer = await refine(run, world)
     assert [request.model for request in asked(api, "summarizer")] == models
     assert len(asked(api, "refiner")) == 1
@@ -122,7 +122,7 @@ async def test_a_draft_without_room_is_summarised_in_place_of_its_own_sentences(
     assert answer.account.content.shortened == 1
     assert draft_of(api).startswith(SUMMARY) == bool(models)
     assert models or draft_of(api).splitlines()[0] in DRAFT
-    assert not run.state.failed_branches
+    assert not run.state.work.failed_branches
 
 
 @pytest.mark.parametrize("fault", ["longer", "canary", "citation", "failure"])
@@ -148,9 +148,9 @@ async def test_what_cannot_be_used_falls_to_the_sentences_of_the_text(
     assert [request.model for request in asked(api, "summarizer")] == ["small", "other"]
     assert answer.account.engine is EngineKind.MODEL
     assert draft_of(api).splitlines()[0] in DRAFT
-    assert any(note.startswith("summarizer: ") for note in run.state.degraded)
-    assert (STEERED_NOTE in run.state.degraded) == (fault == "canary")
-    assert run.state.usage.model_calls == len(api.calls) == 3
+    assert any(note.startswith("summarizer: ") for note in run.state.work.degraded)
+    assert (STEERED_NOTE in run.state.work.degraded) == (fault == "canary")
+    assert run.state.accounts.usage.model_calls == len(api.calls) == 3
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -160,11 +160,11 @@ async def test_another_run_of_the_tenant_does_not_pay_again(tmp_path: Path, shar
     settings = SETTINGS.model_copy(update={"summarization_cache_enabled": shared})
     async with run_at(tmp_path, api, tokens=settings) as (first, world):
         run = ResearchRun(first.state.model_copy(deep=True), Inbox(), world.host())
-        run.state.resolved = run.resolved.model_copy(update={"research_id": "r-2"})
+        run.state.work.resolved = run.resolved.model_copy(update={"research_id": "r-2"})
         for each in (first, run):
             await refine(each, world)
             assert draft_of(api).startswith(SUMMARY)
-        assert run.state.usage_by_role[SUMMARIZER.name].model_calls == (0 if shared else 1)
+        assert run.state.accounts.usage_by_role[SUMMARIZER.name].model_calls == (0 if shared else 1)
     assert len(asked(api, "summarizer")) == (1 if shared else 2)
 
 
@@ -188,4 +188,4 @@ async def test_a_run_killed_between_summary_and_call_pays_neither_twice(tmp_path
         await refine(again, world)
         await refine(ResearchRun(ResearchState.model_validate_json(before), Inbox(), world.host()), world)
     assert [request.role for request in api.requests] == ["summarizer", "refiner"]
-    assert again.state.usage.model_calls == 2
+    assert again.state.accounts.usage.model_calls == 2

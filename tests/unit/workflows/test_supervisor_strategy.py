@@ -67,16 +67,16 @@ async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
     """Plan, gather, analyze, synthesize: a completed run with citations that resolve (S0-008, S0-011, S0-016, S0-022)."""
     world = World(tmp_path)
     state = await begin(world)
-    assert (state.status, state.phase, state.iteration) == (RunStatus.CREATED, None, 1)
+    assert (state.work.status, state.work.phase, state.work.iteration) == (RunStatus.CREATED, None, 1)
     run = ResearchRun(state, Inbox(), world.host())
     outcome = await Driver(run, SupervisorStrategy()).conduct()
-    assert outcome is Outcome.COMPLETED, (state.failed_branches, state.limitations)
-    assert state.status is RunStatus.COMPLETED
-    assert state.citations
-    report = await world.content.get_text(state.result.files.markdown)
+    assert outcome is Outcome.COMPLETED, (state.work.failed_branches, state.work.limitations)
+    assert state.work.status is RunStatus.COMPLETED
+    assert state.evidence.citations
+    report = await world.content.get_text(state.work.result.files.markdown)
     assert "two\nbillion transactions" in report or "two billion transactions" in report.replace("\n> ", " ")
-    for item in state.evidence.values():
-        text = await world.content.get_text(state.sources[item.source_id].text)
+    for item in state.evidence.passages.values():
+        text = await world.content.get_text(state.evidence.sources[item.source_id].text)
         assert text[item.start : item.end].strip()
 
 
@@ -85,19 +85,19 @@ async def test_every_phase_is_evaluated_and_logged(tmp_path: Path) -> None:
     world = World(tmp_path)
     state = await begin(world)
     await Driver(ResearchRun(state, Inbox(), world.host()), SupervisorStrategy()).conduct()
-    evaluated = [item.inputs["phase"] for item in state.decisions if item.action == "evaluate_phase"]
+    evaluated = [item.inputs["phase"] for item in state.people.decisions if item.action == "evaluate_phase"]
     assert evaluated[:4] == ["planning", "gathering", "analysis", "synthesis"]
-    actions = {item.action for item in state.decisions}
+    actions = {item.action for item in state.people.decisions}
     assert {"decide_iteration", *(f"execute_{phase}" for phase in evaluated[:4])} <= actions
-    assert [item.seq for item in state.decisions] == list(range(1, len(state.decisions) + 1))
-    assert all(item.timestamp for item in state.decisions)
-    figures = {item.inputs["phase"]: item.outputs for item in state.decisions if item.action == "evaluate_phase"}
-    high = sum(finding.confidence.value in ("high", "confirmed") for finding in state.findings)
+    assert [item.seq for item in state.people.decisions] == list(range(1, len(state.people.decisions) + 1))
+    assert all(item.timestamp for item in state.people.decisions)
+    figures = {item.inputs["phase"]: item.outputs for item in state.people.decisions if item.action == "evaluate_phase"}
+    high = sum(finding.confidence.value in ("high", "confirmed") for finding in state.evidence.findings)
     expected = {
-        "planning": {"sub_query_count": len(state.plan.sub_queries), "has_research_brief": True},
-        "gathering": {"source_count": len(state.readable_sources())},
-        "analysis": {"finding_count": len(state.findings), "high_confidence_count": high},
-        "synthesis": {"has_report": True, "report_length": state.draft.characters},
+        "planning": {"sub_query_count": len(state.work.plan.sub_queries), "has_research_brief": True},
+        "gathering": {"source_count": len(state.evidence.readable_sources())},
+        "analysis": {"finding_count": len(state.evidence.findings), "high_confidence_count": high},
+        "synthesis": {"has_report": True, "report_length": state.evidence.draft.characters},
     }
     for phase, outputs in expected.items():
         assert (outputs | {"quality_ok": figures[phase]["quality_ok"]}).items() <= figures[phase].items()
@@ -116,8 +116,8 @@ def beginning(think_mode: ThinkMode, policy: GatePolicy, iterations: int) -> Res
     )
     gates = Gates(policy=policy, think=think_mode)
     made = states.state(resolved=states.resolved(limits=limits, gates=gates, engine=EngineKind.MODEL))
-    made.clock_started_at = 1_795_262_400.0
-    made.deadline_at = made.clock_started_at + 1e9
+    made.clock.clock_started_at = 1_795_262_400.0
+    made.clock.deadline_at = made.clock.clock_started_at + 1e9
     return made
 
 
@@ -134,23 +134,23 @@ def test_whatever_the_world_answers_every_reference_resolves(world, think_mode, 
     """
     state = beginning(think_mode, policy, iterations)
     conduct(world, state)
-    assert all(item.source_id in state.sources for item in state.evidence.values())
-    for finding in state.findings:
-        assert set(finding.evidence_ids) <= set(state.evidence)
-        assert set(finding.source_ids) <= set(state.sources)
-    numbers = [citation.number for citation in state.citations]
+    assert all(item.source_id in state.evidence.sources for item in state.evidence.passages.values())
+    for finding in state.evidence.findings:
+        assert set(finding.evidence_ids) <= set(state.evidence.passages)
+        assert set(finding.source_ids) <= set(state.evidence.sources)
+    numbers = [citation.number for citation in state.evidence.citations]
     assert len(set(numbers)) == len(numbers)
-    assert len({citation.source_id for citation in state.citations}) == len(numbers)
+    assert len({citation.source_id for citation in state.evidence.citations}) == len(numbers)
     assert world.most_searching <= 2
-    assert len(state.readable_sources()) <= 8
-    assert sum(event.type == "run.finished" for event in state.events) <= 1
-    queries = {query.id: query for query in state.plan.sub_queries}
-    assert all(source.sub_query_ids[0] in queries for source in state.sources.values())
-    read = sum(source.status is SourceStatus.FULL for source in state.sources.values())
+    assert len(state.evidence.readable_sources()) <= 8
+    assert sum(event.type == "run.finished" for event in state.people.events) <= 1
+    queries = {query.id: query for query in state.work.plan.sub_queries}
+    assert all(source.sub_query_ids[0] in queries for source in state.evidence.sources.values())
+    read = sum(source.status is SourceStatus.FULL for source in state.evidence.sources.values())
     assert sum(query.new_source_count for query in queries.values()) == read
     ended = (NodeStatus.COMPLETED, NodeStatus.FAILED)
-    assert all(query.status in ended for query in queries.values() if query.iteration < state.iteration)
-    for decision in state.decisions:
+    assert all(query.status in ended for query in queries.values() if query.iteration < state.work.iteration)
+    for decision in state.people.decisions:
         if decision.action == "evaluate_phase" and decision.inputs["phase"] == "refinement":
             assert decision.outputs.keys() == {"quality_ok", "unaddressed_gaps", "should_iterate"}
         if decision.action == "decide_iteration":
@@ -176,12 +176,12 @@ def test_iterations_rise_and_sources_never_fall(world, think_mode, policy, itera
                 break
             await pause_after(run, step.name, can_change=step.can_change)
             state = run.state
-            assert state.iteration in (seen, seen + 1)
-            assert state.iteration <= iterations
-            assert sources <= set(state.sources)
-            assert replaces or findings <= {finding.id for finding in state.findings}
-            seen, sources = state.iteration, set(state.sources)
-            findings = {finding.id for finding in state.findings}
+            assert state.work.iteration in (seen, seen + 1)
+            assert state.work.iteration <= iterations
+            assert sources <= set(state.evidence.sources)
+            assert replaces or findings <= {finding.id for finding in state.evidence.findings}
+            seen, sources = state.work.iteration, set(state.evidence.sources)
+            findings = {finding.id for finding in state.evidence.findings}
             syntheses += step.name == Phase.SYNTHESIS
         else:
             raise AssertionError("the run never ends")
@@ -220,11 +220,16 @@ def test_a_repeated_analysis_goes_to_those_without_findings() -> None:
     assert second
     assert all(told == ["weigh both sides"] for _, told in second)
     assert {name for names, _ in second for name in names} < {name for names in first for name in names}
-    by_query = {query.id: [one for one in state.findings if one.sub_query_id == query.id] for query in state.plan.nodes}
-    assert {query.id: query.finding_count for query in state.plan.nodes} == {
+    by_query = {
+        query.id: [one for one in state.evidence.findings if one.sub_query_id == query.id]
+        for query in state.work.plan.nodes
+    }
+    assert {query.id: query.finding_count for query in state.work.plan.nodes} == {
         name: len(found) for name, found in by_query.items()
     }
-    assert set(state.evidence) >= {item for finding in state.findings for item in finding.evidence_ids}
+    assert set(state.evidence.passages) >= {
+        item for finding in state.evidence.findings for item in finding.evidence_ids
+    }
 
 
 # --- gates ------------------------------------------------------------------------------------------------------------
@@ -343,7 +348,7 @@ def test_another_iteration_needs_a_gap_that_matters(changes: dict, iterates: boo
     made = states.state(**changes)
     assert should_iterate(made) is iterates
     assert stop_reason_after_synthesis(made) is reason
-    assert made.unaddressed_gaps() or not iterates
+    assert made.evidence.unaddressed_gaps() or not iterates
 
 
 @pytest.mark.parametrize(
@@ -395,9 +400,9 @@ def test_a_model_is_asked_where_something_is_open(phase: Phase, open_gaps: bool,
 def test_pages_without_further_findings_are_not_read_again() -> None:
     """What was read and has no more is not read again; a failed analysis is, without a word about the failure."""
     made = analyzed(2, Confidence.LOW)
-    made.plan = states.plan(states.sub_query("a question", finding_count=1))
+    made.work.plan = states.plan(states.sub_query("a question", finding_count=1))
     assert curable_issues(made, evaluate(Phase.ANALYSIS, made)) == []
-    made.hasty_analyses = [made.plan.nodes[0].id]
+    made.work.hasty_analyses = [made.work.plan.nodes[0].id]
     checked = evaluate(Phase.ANALYSIS, made)
     assert [issue.code for issue in curable_issues(made, checked)] == ["analyses_failed"]
     pause = decide(made, checked, None, can_change=True)
@@ -415,15 +420,15 @@ def test_what_a_page_already_read_may_answer_is_not_searched_for() -> None:
     searched = [query.text for query in follow_ups(made, [both], [reading], [], 5) if not query.sections]
     assert searched == ["the rest of it", *other.suggested_queries], "for the one gap as the refiner asks, besides"
     fresh = follow_ups(made, [asked], [reading], [], 5)
-    made.plan = states.plan(*fresh)
+    made.work.plan = states.plan(*fresh)
     assign_readings(made, fresh)
-    assert [query.text for query in made.pending_sub_queries()] == ["a new search for it"]
+    assert [query.text for query in made.work.pending_sub_queries()] == ["a new search for it"]
     [query] = queries_to_analyze(made)
     assert (query.gap_id, query.sections, query.iteration) == (OPEN.id, reading.sections, 2)
-    assert query.id in made.sources[source.id].sub_query_ids
+    assert query.id in made.evidence.sources[source.id].sub_query_ids
     assert [search.text for search in made.searches()] == ["a new search for it"]
     SupervisorPosition.of(made).recommended = True
-    made.plan = states.plan(query)
+    made.work.plan = states.plan(query)
     assert decide(made, gate(Phase.REFINEMENT), None, can_change=False).action is Action.ITERATE
 
 
@@ -436,7 +441,7 @@ def test_sections_that_a_reader_names_are_read_before_anything_is_searched() -> 
     assert (node.gap_id, node.sections) == (hole.id, [first])
     named = GapReading(gap_id=hole.id, sections=[second, first])
     assert [one.sections for one in reading_nodes(made, [named], 2)] == [[first, second]]
-    made.plan = states.plan(node)
+    made.work.plan = states.plan(node)
     assert [one.sections for one in reading_nodes(made, [named], 3)] == [[second]]
     assert reading_nodes(made, [], 3) == []
 
@@ -459,10 +464,12 @@ async def test_a_gap_that_a_page_answers_is_read_and_closed(tmp_path: Path, monk
     trial = await undisturbed(tmp_path, "supervisor", "model", limits={"max_iterations": 2})
     trial.assert_completed()
     state = trial.state
-    read = [query for query in state.plan.nodes if query.sections]
+    read = [query for query in state.work.plan.nodes if query.sections]
     assert read
-    assert state.iteration == 2
-    assert {gap.id for gap in state.gaps if gap.status is GapStatus.ADDRESSED} == {query.gap_id for query in read}
+    assert state.work.iteration == 2
+    assert {gap.id for gap in state.evidence.gaps if gap.status is GapStatus.ADDRESSED} == {
+        query.gap_id for query in read
+    }
     assert {query.iteration for query in state.searches()} == {1}
     [prompt] = [
         model_work.unmarked(request.prompt)
@@ -510,7 +517,7 @@ def thinking_run(hook: object = None, think_mode: ThinkMode = ThinkMode.OFF, **c
         hook=Hook(name="ours", activity="our_hook", task_queue="ours") if hook else None,
     )
     state = states.state(resolved=resolved, **changes)
-    state.deadline_at = 4e9
+    state.clock.deadline_at = 4e9
     host = RandomWorld(1, trouble=0).host()
     if hook:
         host.implementations["our_hook"] = hook
@@ -551,8 +558,8 @@ async def test_a_hook_that_answers_anything_else_is_noted(answer: object, noted:
     fails = isinstance(answer, Exception)
     run = thinking_run(AsyncMock(side_effect=answer if fails else None, return_value=answer))
     await pause_after(run, Phase.PLANNING, can_change=True)
-    assert any("neither text nor null" in note for note in run.state.degraded) is noted
-    guided = [len(item.text) <= 2_000 for item in run.state.guidance if item.origin == "hook"]
+    assert any("neither text nor null" in note for note in run.state.work.degraded) is noted
+    guided = [len(item.text) <= 2_000 for item in run.state.people.guidance if item.origin == "hook"]
     assert guided == ([] if noted else [True])
 
 
@@ -589,7 +596,7 @@ async def test_the_record_follows_the_evaluation(hooked: bool) -> None:
     host.implementations["reflect_on_phase"] = reflecting
     await pause_after(run, Phase.PLANNING, can_change=False)
     assert order == (["reflect", "hook"] if hooked else ["reflect"])
-    actions = [decision.action for decision in run.state.decisions]
+    actions = [decision.action for decision in run.state.people.decisions]
     assert actions[0] == "evaluate_phase"
     assert actions[-1] in ("proceed", "retry")
 
@@ -636,7 +643,7 @@ def test_a_supervisor_sees_places_and_only_figures_that_say_something(is_one: bo
     """Pages with their paths; where one collection is searched, neither counts of high confidence nor a need for it."""
     state = read(3)
     corpus = CorpusSnapshot(name="m", files=3)
-    state.resolved = state.resolution.model_copy(update={"corpus": corpus if is_one else None, "web": not is_one})
+    state.work.resolved = state.resolution.model_copy(update={"corpus": corpus if is_one else None, "web": not is_one})
     gathered = reflection_input(Phase.GATHERING, state, evaluate(Phase.GATHERING, state))
     assert gathered.titles[0].endswith(" [0]")
     assert ("of high quality" in gathered.prompt) is not is_one
@@ -674,11 +681,11 @@ async def test_a_section_that_a_reader_names_is_read_in_the_next_iteration(
     limits = {"max_iterations": 2, "analysis_tokens": 3_000}
     trial = await undisturbed(tmp_path, "supervisor", "model", corpus=MemoryCorpus(pages), limits=limits)
     state = trial.state
-    read = [query for query in state.plan.nodes if query.sections]
+    read = [query for query in state.work.plan.nodes if query.sections]
     assert [query.text for query in read] == ["What else it says."]
-    assert state.iteration == 2
+    assert state.work.iteration == 2
     assert {query.iteration for query in state.searches()} == {1}
-    assert [gap.unread for gap in state.gaps if gap.description == "What else it says."] == [read[0].sections]
+    assert [gap.unread for gap in state.evidence.gaps if gap.description == "What else it says."] == [read[0].sections]
     assert any("were chosen because they may answer" in request.prompt for request in trial.api.requests)
     first, second = ([numbers for is_second, numbers in listed if is_second is wanted] for wanted in (False, True))
     assert all(any(numbers < earlier for earlier in first) for numbers in second), (

@@ -97,7 +97,7 @@ def run_over(library: Library, engine: EngineKind = EngineKind.MODEL, state: Any
     limits = {"max_new_sources": 60, "max_sources": 60, "max_sources_per_query": 60, **limits}
     resolved = resolved.model_copy(update={"limits": resolved.limits.model_copy(update=limits)})
     state = state or states.state(resolved=resolved, plan=states.plan())
-    state.deadline_at = 4e9
+    state.clock.deadline_at = 4e9
     names = ("propose_searches", "search", "read_source", "scan_source")
     return ResearchRun(state, Inbox(), InProcessHost({name: getattr(library, name) for name in names}))
 
@@ -127,13 +127,13 @@ async def test_a_need_becomes_a_list_of_vetted_sources() -> None:
     run = run_over(library)
     found = await vetted(run)
     assert library.names(found) == ["c", "d"]
-    rejected = {run.state.sources[one.source_id].title: one.reason for one in found.rejected}
+    rejected = {run.state.evidence.sources[one.source_id].title: one.reason for one in found.rejected}
     assert rejected == {"a": "about a", "b": "it could not be read: encrypted", "e": "about something else"}
     assert [len(request.sources) for request in library.scanned] == [4]
     assert all(request.sub_query.text == NEED for request in library.scanned)
     assert sorted(library.read) == ["a", "b", "c", "d", "e"]
     assert found.accepted[0].reason == "about c"
-    assert run.state.usage.reads == 5
+    assert run.state.accounts.usage.reads == 5
     assert queries_to_analyze(run.state) == [], "no analysis of a search is left"
 
 
@@ -144,7 +144,7 @@ async def test_scans_for_several_needs_move_a_label_by_one_step_in_all() -> None
     for need in (NEED, "another need", "a third need"):
         found = await vet(run, need, most=12, known=known, caller="executor")
         assert [one.accepted for one in found.examined] == [True]
-        assert run.state.sources[source_id(page("a"))].quality is Quality.MEDIUM
+        assert run.state.evidence.sources[source_id(page("a"))].quality is Quality.MEDIUM
     assert library.read == ["a"]
 
 
@@ -185,7 +185,7 @@ async def test_an_empty_list_is_an_answer() -> None:
     run, known = run_over(nothing), dict[str, Vetted]()
     assert (await vetted(run, known)).accepted == []
     assert known[need_id(NEED)].complete
-    assert [node.status for node in run.state.plan.nodes] == [NodeStatus.COMPLETED]
+    assert [node.status for node in run.state.work.plan.nodes] == [NodeStatus.COMPLETED]
     await vetted(run, known)
     assert nothing.searched == ["one"]
     useless = Library({"one": ["a"]}, scans={"a": {"relevance": "low"}})
@@ -213,7 +213,7 @@ async def test_a_source_without_an_assessment_is_assessed_by_rules() -> None:
     run = run_over(library)
     found = await vetted(run)
     assert [one.reason for one in found.accepted] == ["by the rules its quality is medium", "about b"]
-    assert WITHOUT_SCAN in run.state.degraded
+    assert WITHOUT_SCAN in run.state.work.degraded
 
 
 async def test_a_scan_that_fails_costs_itself() -> None:
@@ -224,7 +224,7 @@ async def test_a_scan_that_fails_costs_itself() -> None:
     run = run_over(library)
     found = await vetted(run)
     assert [one.reason for one in found.accepted] == ["by the rules its quality is medium"] * 5 + ["about a5"]
-    assert WITHOUT_SCAN in run.state.degraded
+    assert WITHOUT_SCAN in run.state.work.degraded
 
 
 @pytest.mark.parametrize("at", ["propose_searches", "search", "read_source", "scan_source"])

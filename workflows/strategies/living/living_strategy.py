@@ -57,7 +57,7 @@ class LivingStrategy(UnitStrategy):
         if position.finished:
             if position.turn > MAX_TURNS and not position.has_reported:
                 return Finished(StopReason.MAX_ITERATIONS)
-            if not state.unaddressed_gaps():
+            if not state.evidence.unaddressed_gaps():
                 return Finished(StopReason.NO_OPEN_GAPS)
             # Only an agent that ends its work judges what it leaves open.
             is_judged = position.has_reported and run.resolved.engine is EngineKind.MODEL
@@ -82,7 +82,7 @@ class LivingStrategy(UnitStrategy):
         state, position = run.state, LivingPosition.of(run.state)
         has_rest = unasked_queries(state) or unanalyzed_sources(state, position) or _may_look_back(run, position)
         is_incomplete = not position.has_reported or has_rest
-        nothing_noted = not state.findings and list_pages(state)
+        nothing_noted = not state.evidence.findings and list_pages(state)
         match position.next_unit:
             case LivingUnit.PLANNING:
                 position.next_unit = LivingUnit.TURN
@@ -96,7 +96,7 @@ class LivingStrategy(UnitStrategy):
                 if position.next_unit == LivingUnit.TURN:
                     # Notes that the agent chose not to use are no loss; those that it could not write are.
                     tried = {*position.unwritable, *position.deferred} - set(position.omitted)
-                    chosen = set(range(1, len(state.findings) + 1)).difference(tried)
+                    chosen = set(range(1, len(state.evidence.findings) + 1)).difference(tried)
                     name_omitted(run, unwritten_notes(state, chosen))
                 _state_open_questions(run, position)
                 position.finished = True
@@ -110,16 +110,16 @@ class LivingStrategy(UnitStrategy):
         # Lost pages may be opened again, and files whose analysis failed are analyzed again.
         position.opened = [number for number in position.opened if page_source(state, number) is not None]
         position.finished = False
-        cited = set(state.draft.evidence_ids if state.draft else ())
-        position.placed = [note.id for note in state.findings if cited.intersection(note.evidence_ids)]
-        if state.refresh is None:
+        cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
+        position.placed = [note.id for note in state.evidence.findings if cited.intersection(note.evidence_ids)]
+        if state.work.refresh is None:
             position.not_analyzed = []
-        if not state.plan.nodes:
+        if not state.work.plan.nodes:
             return
-        if state.refresh is not None:
+        if state.work.refresh is not None:
             position.next_unit = LivingUnit.REFRESH
             return
-        if not position.has_reported or not state.findings:
+        if not position.has_reported or not state.evidence.findings:
             position.ended, position.has_reported, position.idle_turns = "", False, 0
             position.turn = min(position.turn, MAX_TURNS)
         position.next_unit = LivingUnit.COMPLETION if position.ended else LivingUnit.TURN
@@ -133,9 +133,13 @@ class LivingStrategy(UnitStrategy):
         """
         del changed
         state = run.state
-        if not state.plan.outline:
+        if not state.work.plan.outline:
             return
-        if reason in SPENDING_LIMITS and engine is None and any(not finding.by_rules for finding in state.findings):
+        if (
+            reason in SPENDING_LIMITS
+            and engine is None
+            and any(not finding.by_rules for finding in state.evidence.findings)
+        ):
             with suppress(Interrupted):
                 await follow_outline(run)
                 await place_notes(run, None)
@@ -153,9 +157,9 @@ class LivingStrategy(UnitStrategy):
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each section with its word count, and the completion."""
         position = LivingPosition.read(state)
-        units = (LivingUnit.PLANNING, LivingUnit.COMPLETION, *([LivingUnit.REFRESH] if state.refresh else []))
+        units = (LivingUnit.PLANNING, LivingUnit.COMPLETION, *([LivingUnit.REFRESH] if state.work.refresh else []))
         plan, *ends = (unit_progress(state, position, unit, _summary(state, unit)) for unit in units)
-        words = state.draft.words_by_section if state.draft else {}
+        words = state.evidence.draft.words_by_section if state.evidence.draft else {}
         sections = [
             UnitProgress(
                 name=f"section-{number}",
@@ -163,7 +167,7 @@ class LivingStrategy(UnitStrategy):
                 mark=Mark.DONE if words.get(heading) else Mark.WAITING,
                 detail=plural(words[heading], "word") if words.get(heading) else "",
             )
-            for number, heading in enumerate(state.plan.outline, start=1)
+            for number, heading in enumerate(state.work.plan.outline, start=1)
         ]
         is_working = position.next_unit == LivingUnit.TURN
         summary = f"turn {position.turn} of at most {MAX_TURNS}" if is_working else _summary(state, LivingUnit.TURN)
@@ -173,23 +177,23 @@ class LivingStrategy(UnitStrategy):
 def _summary(state: ResearchState, kind: LivingUnit) -> str:
     """Return the results of a unit in a few words."""
     if kind is LivingUnit.PLANNING:
-        return f"{plural(len(state.plan.sub_queries), 'query')}, {plural(len(state.plan.outline), 'heading')}"
-    words = sum(state.draft.words_by_section.values()) if state.draft else 0
-    pages, notes = len(state.readable_sources()), len(state.findings)
+        return f"{plural(len(state.work.plan.sub_queries), 'query')}, {plural(len(state.work.plan.outline), 'heading')}"
+    words = sum(state.evidence.draft.words_by_section.values()) if state.evidence.draft else 0
+    pages, notes = len(state.evidence.readable_sources()), len(state.evidence.findings)
     return f"{plural(pages, 'page')} read, {plural(notes, 'note')}, {plural(words, 'word')}"
 
 
 def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
     """Add a query for each new request of a person, while turns are left; the outline does not change."""
     state = run.state
-    if not state.plan.nodes or position.turn > MAX_TURNS or position.next_unit == LivingUnit.REFRESH:
+    if not state.work.plan.nodes or position.turn > MAX_TURNS or position.next_unit == LivingUnit.REFRESH:
         return
     for gap in unplanned_requests(state):
         text = gap.suggested_queries[0]
         node = PlanNode(
             id=sub_query_id(text), text=text, origin=f"gap:{gap.id}", rationale=shorten(gap.description, 300)
         )
-        state.plan = state.plan.with_nodes(node)
+        state.work.plan = state.work.plan.with_nodes(node)
         run.decide(AgentRole.SUPERVISOR, "query_added", gap.description, {"gap_id": gap.id})
         if position.ended:
             position.next_unit, position.ended, position.has_reported = LivingUnit.TURN, "", False
@@ -202,16 +206,16 @@ async def _plan(run: ResearchRun) -> None:
     request = DecomposeInput(
         constraints=resolved.constraints,
         most_queries=resolved.limits.max_sub_queries,
-        rounds=state.clarification.rounds,
-        previous=[query.text for query in state.plan.sub_queries],
-        previous_outline=state.plan.outline,
+        rounds=state.people.clarification.rounds,
+        previous=[query.text for query in state.work.plan.sub_queries],
+        previous_outline=state.work.plan.outline,
     )
     output = await run.ask(DECOMPOSER, "plan", request)
     proposed = [SubQuery(query=query, priority=1) for query in output.expanded_queries]
-    planned = plan_sub_queries(proposed, state.iteration, resolved.limits.max_sub_queries)
+    planned = plan_sub_queries(proposed, state.work.iteration, resolved.limits.max_sub_queries)
     run.draft_plan(
         output.brief,
-        with_searched(state.plan, planned),
+        with_searched(state.work.plan, planned),
         outline=output.outline,
         questions=output.clarifying_questions,
         assumptions=output.assumptions,
@@ -224,8 +228,8 @@ async def _complete(run: ResearchRun) -> None:
     Raises `Interrupted`.
     """
     state, position = run.state, LivingPosition.of(run.state)
-    if due := unasked_queries(state) if state.findings else planned_queries(state):
-        if position.has_reported and not state.findings:
+    if due := unasked_queries(state) if state.evidence.findings else planned_queries(state):
+        if position.has_reported and not state.evidence.findings:
             run.degrade(Message("no_notes"))
         await Gathering(run, due).carry_out()
     await analyze_files(run, position)
@@ -242,7 +246,7 @@ async def _place_unreported_notes(run: ResearchRun, position: LivingPosition) ->
     Raises `Interrupted`.
     """
     state = run.state
-    if all(finding.by_rules for finding in state.findings):
+    if all(finding.by_rules for finding in state.evidence.findings):
         await place_notes(run)
         return
     if position.ended != FINISHED:
@@ -250,19 +254,22 @@ async def _place_unreported_notes(run: ResearchRun, position: LivingPosition) ->
         await place_notes(run)
         return
     asked = {*position.unwritable, *position.deferred} - set(position.omitted)
-    others = set(range(1, len(state.findings) + 1)) - asked
+    others = set(range(1, len(state.evidence.findings) + 1)) - asked
     await place_notes(run, None, others)
     if no_room := unwritten_notes(state, others):
         name_omitted(run, no_room)
     if left_out := sum(map(len, unwritten_notes(state, asked).values())):
-        reason = f"the agent finished with {left_out} of its {plural(len(state.findings), 'note')} not in the report"
+        notes = plural(len(state.evidence.findings), "note")
+        reason = f"the agent finished with {left_out} of its {notes} not in the report"
         run.decide(LIVING_AGENT.name, "leave_out", reason, {"notes": left_out})
 
 
 def _may_look_back(run: ResearchRun, position: LivingPosition) -> bool:
     """Return true if the agent left something open that pages already read may answer; asked once."""
     is_judged = position.has_reported and run.resolved.engine is EngineKind.MODEL and not position.has_looked_back
-    return bool(is_judged and run.state.findings and (position.open_questions or run.state.unaddressed_gaps()))
+    return bool(
+        is_judged and run.state.evidence.findings and (position.open_questions or run.state.evidence.unaddressed_gaps())
+    )
 
 
 async def _look_back(run: ResearchRun, position: LivingPosition) -> None:
@@ -274,26 +281,26 @@ async def _look_back(run: ResearchRun, position: LivingPosition) -> None:
     state = run.state
     _state_open_questions(run, position)
     request = RefineInput(
-        gaps=state.unaddressed_gaps(),
+        gaps=state.evidence.unaddressed_gaps(),
         remaining_iterations=0,
         most_queries=MAX_LOOKED_BACK,
-        draft=state.draft.document if state.draft else None,
-        source_count=len(state.readable_sources()),
-        finding_count=len(state.findings),
-        asked=[query.text for query in state.plan.sub_queries],
-        findings=state.findings,
-        read_sources=[to_extract(source, to_search=False) for source in state.readable_sources()],
+        draft=state.evidence.draft.document if state.evidence.draft else None,
+        source_count=len(state.evidence.readable_sources()),
+        finding_count=len(state.evidence.findings),
+        asked=[query.text for query in state.work.plan.sub_queries],
+        findings=state.evidence.findings,
+        read_sources=[to_extract(source, to_search=False) for source in state.evidence.readable_sources()],
     )
     output = await run.ask(REFINER, "look-back", request)
     run.settle_gaps(output.gap_analysis, REFINER.name)
-    state.gaps = apply_assessments(state, output.gap_analysis)
-    nodes = reading_nodes(state, output.readings, state.iteration)[:MAX_LOOKED_BACK]
-    state.plan = state.plan.with_nodes(*nodes)
+    state.evidence.gaps = apply_assessments(state, output.gap_analysis)
+    nodes = reading_nodes(state, output.readings, state.work.iteration)[:MAX_LOOKED_BACK]
+    state.work.plan = state.work.plan.with_nodes(*nodes)
     assign_readings(state, nodes)
     for node in nodes:
         run.decide(REFINER.name, "read_further", node.text, {"gap_id": node.gap_id}, {"sections": len(node.sections)})
     position.has_looked_back = True
-    before = range(1, len(state.findings) + 1)
+    before = range(1, len(state.evidence.findings) + 1)
     await analyze(run)
     # What the agent has left out of the report stays out.
     excluded = before if position.ended == FINISHED else ()
@@ -324,6 +331,6 @@ def _state_open_questions(run: ResearchRun, position: LivingPosition) -> None:
     state = run.state
     for query in planned_queries(state) if run.resolved.engine is EngineKind.MODEL else ():
         if not query.finding_count and not query.stated_gaps:
-            state.gaps = with_gaps(state, open_gaps(state, [silent_gap(query)], f"sub_query:{query.id}"))
+            state.evidence.gaps = with_gaps(state, open_gaps(state, [silent_gap(query)], f"sub_query:{query.id}"))
     drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
-    state.gaps = with_gaps(state, open_gaps(state, drafts, LIVING_AGENT.name))
+    state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, LIVING_AGENT.name))

@@ -82,8 +82,8 @@ def unasked_queries(state: ResearchState) -> list[PlanNode]:
 
 def empty_sections(state: ResearchState) -> list[str]:
     """Return the headings without text."""
-    words = state.draft.words_by_section if state.draft else {}
-    return [heading for heading in state.plan.outline if not words.get(heading)]
+    words = state.evidence.draft.words_by_section if state.evidence.draft else {}
+    return [heading for heading in state.work.plan.outline if not words.get(heading)]
 
 
 @dataclass
@@ -104,17 +104,17 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     Raises `Interrupted`.
     """
     state, followed = run.state, position.plan_version
-    position.plan_version = state.plan.version
-    headings = list(state.draft.words_by_section) if state.draft else []
-    if followed in (0, state.plan.version) or not (headings != state.plan.outline or unasked_queries(state)):
+    position.plan_version = state.work.plan.version
+    headings = list(state.evidence.draft.words_by_section) if state.evidence.draft else []
+    if followed in (0, state.work.plan.version) or not (headings != state.work.plan.outline or unasked_queries(state)):
         return
     position.plan_version = followed  # until the report has the headings
     await follow_outline(run)
-    position.plan_version = state.plan.version
-    cited = set(state.draft.evidence_ids if state.draft else ())
+    position.plan_version = state.work.plan.version
+    cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
     # Notes of removed sections may be written again, under other headings.
     position.placed = [
-        note.id for note in state.findings if note.id in position.placed and cited & set(note.evidence_ids)
+        note.id for note in state.evidence.findings if note.id in position.placed and cited & set(note.evidence_ids)
     ]
     position.unwritable, position.deferred, position.omitted = [], [], []
     position.idle_turns, position.has_reported, position.ended = 0, False, ""
@@ -122,12 +122,12 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     if position.turn > MAX_TURNS:
         position.ended, position.next_unit = "the turns of the agent are used up", LivingUnit.COMPLETION
     position.reminder = describe_change(state, position)
-    run.decide(LIVING_AGENT.name, "follow_plan", "", {"version": state.plan.version})
+    run.decide(LIVING_AGENT.name, "follow_plan", "", {"version": state.work.plan.version})
 
 
 def describe_change(state: ResearchState, position: LivingPosition) -> str:
     """Describe a changed plan to the agent: the headings, and the queries and notes that it is to see to."""
-    lines = ["The person changed the plan. The headings of the report are now: " + "; ".join(state.plan.outline)]
+    lines = ["The person changed the plan. The headings of the report are now: " + "; ".join(state.work.plan.outline)]
     if queries := [query.text for query in unasked_queries(state)]:
         lines.append("Queries of the plan that were not asked yet: " + "; ".join(queries))
     if notes := [number for numbers in unwritten_notes(state, position.unwritable).values() for number in numbers]:
@@ -144,8 +144,8 @@ async def take_turn(run: ResearchRun) -> None:
     calls = [call for call in output.calls if not call.problem]
     work = _sort_calls(run, position, calls)
     # Files are analyzed individually, so all searches count as analyzed.
-    search_ids = [node.id for node in (*state.plan.sub_queries, *work.searches.values())]
-    state.analyzed_sub_queries = list(dict.fromkeys(search_ids))
+    search_ids = [node.id for node in (*state.work.plan.sub_queries, *work.searches.values())]
+    state.work.analyzed_sub_queries = list(dict.fromkeys(search_ids))
     progress = _measure_progress(state)
     answers, results = await _carry_out(run, position, work, calls)
     _finish(state, position, calls, answers, can_fetch=can_fetch(state, position, run.resolved.limits))
@@ -171,8 +171,8 @@ async def take_turn(run: ResearchRun) -> None:
 
 def _measure_progress(state: ResearchState) -> tuple[int, int, int, str]:
     """Return the measures of progress: the numbers of pages, sources and notes, and the hash of the text."""
-    text = state.draft.document.hash if state.draft else ""
-    return len(list_pages(state)), len(state.fetched_sources()), len(state.findings), text
+    text = state.evidence.draft.document.hash if state.evidence.draft else ""
+    return len(list_pages(state)), len(state.evidence.fetched_sources()), len(state.evidence.findings), text
 
 
 def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
@@ -186,8 +186,8 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
         offered=offered_tools(state, position, run.resolved.limits),
         reminder=position.reminder if is_opening else "\n".join(filter(None, [position.reminder, what_is_left(run)])),
         queries=[query.text for query in planned_queries(state)] if is_opening else [],
-        outline=state.plan.outline if is_opening else [],
-        assumptions=state.plan.assumptions if is_opening else [],
+        outline=state.work.plan.outline if is_opening else [],
+        assumptions=state.work.plan.assumptions if is_opening else [],
         pages_left=sources_left(state, run.resolved.limits),
         turns_left=MAX_TURNS - position.turn + 1,
         unasked=[query.text for query in unasked_queries(state)],
@@ -205,7 +205,7 @@ def what_is_left(run: ResearchRun) -> str:
     unasked = "; ".join(query.text for query in unasked_queries(state))
     lines = [f"Left: {plural(pages, 'page')} to fetch, {plural(turns, 'turn')}, this one included."]
     lines += [f"Queries of the plan not asked yet: {unasked}"] if unasked else []
-    sections = state.draft.words_by_section if state.draft else {}
+    sections = state.evidence.draft.words_by_section if state.evidence.draft else {}
     if any(sections.values()):
         lengths = "; ".join(f"{name}: {count or 'empty'}" for name, count in sections.items())
         lines.append(f"Words of each section: {lengths}.")
@@ -221,13 +221,13 @@ def offered_tools(state: ResearchState, position: LivingPosition, limits: Effect
     """Return the names of the tools that can have an effect in the next turn."""
     may_fetch = can_fetch(state, position, limits)
     may_search = sources_left(state, limits) > 0 or bool(unasked_queries(state))
-    has_searched = any(query.status is not NodeStatus.PENDING for query in state.plan.sub_queries)
+    has_searched = any(query.status is not NodeStatus.PENDING for query in state.work.plan.sub_queries)
     usable: dict[ToolSpec[Any], bool] = {
         WEB_SEARCH: may_search,
         FETCH_URL: may_fetch,
-        PARSE_CONTENT: bool(state.readable_sources()),
-        UPDATE_REPORT: bool(state.findings),
-        FINISH: has_searched and not (may_fetch and not state.fetched_sources()),
+        PARSE_CONTENT: bool(state.evidence.readable_sources()),
+        UPDATE_REPORT: bool(state.evidence.findings),
+        FINISH: has_searched and not (may_fetch and not state.evidence.fetched_sources()),
     }
     return [tool.name for tool, is_usable in usable.items() if is_usable] or [FINISH.name]
 
@@ -240,12 +240,14 @@ def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[Tool
     for call in calls:
         if call.name == WEB_SEARCH.name:
             text = " ".join(WEB_SEARCH.read(call).query.split())
-            known = next((node for node in state.plan.sub_queries if same_query(node.text, text)), None)
+            known = next((node for node in state.work.plan.sub_queries if same_query(node.text, text)), None)
             is_repeated = any(same_query(node.text, text) for node in work.searches.values())
             if is_repeated or (known is not None and known.status is NodeStatus.COMPLETED):
                 work.refused[call.id] = f"“{text}” was searched for already: its pages are listed above"
             else:
-                node = PlanNode(id=sub_query_id(text), text=text, origin=CHOSEN_BY_AGENT, iteration=state.iteration)
+                node = PlanNode(
+                    id=sub_query_id(text), text=text, origin=CHOSEN_BY_AGENT, iteration=state.work.iteration
+                )
                 work.searches[call.id] = known or node
         elif call.name == FETCH_URL.name:
             number, opened = FETCH_URL.read(call).page, [*position.opened, *work.pages.values()]
@@ -256,7 +258,7 @@ def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[Tool
         elif call.name == PARSE_CONTENT.name:
             arguments = PARSE_CONTENT.read(call)
             name = arguments.file_id.strip().removeprefix("sha256:")[:FILE_ID_CHARACTERS]
-            files = {file_id(source): source.id for source in state.readable_sources()}
+            files = {file_id(source): source.id for source in state.evidence.readable_sources()}
             if name not in files:
                 work.refused[call.id] = f"{name} is no fetched file: fetch a page first"
                 continue
@@ -276,20 +278,22 @@ def _sort_update(
     state: ResearchState, work: TurnWork, call_id: str, arguments: UpdateArguments, placed: Collection[str]
 ) -> None:
     wanted = normalized_text(arguments.heading.lstrip("# "))
-    heading = next((text for text in state.plan.outline if normalized_text(text) == wanted), None)
-    reportable = {finding.id for finding in findings_to_report(state.findings)}
-    unknown = [number for number in arguments.notes if not 0 < number <= len(state.findings)]
+    heading = next((text for text in state.work.plan.outline if normalized_text(text) == wanted), None)
+    reportable = {finding.id for finding in findings_to_report(state.evidence.findings)}
+    unknown = [number for number in arguments.notes if not 0 < number <= len(state.evidence.findings)]
     if heading is None:
-        problem = "the outline has no such heading; its headings are: " + "; ".join(state.plan.outline)
+        problem = "the outline has no such heading; its headings are: " + "; ".join(state.work.plan.outline)
     elif unknown:
-        problem = f"there is no note {unknown[0]}: notes are numbered from 1 to {len(state.findings)}"
+        problem = f"there is no note {unknown[0]}: notes are numbered from 1 to {len(state.evidence.findings)}"
     elif not arguments.notes:
         problem = "name the numbers of the notes that the passage is to report"
-    elif made_by_rules := [number for number in arguments.notes if state.findings[number - 1].id not in reportable]:
+    elif made_by_rules := [
+        number for number in arguments.notes if state.evidence.findings[number - 1].id not in reportable
+    ]:
         problem = f"note {made_by_rules[0]} was made without a model, and cannot be reported: have its page read again"
     elif any(update.heading == heading for update in work.updates.values()):
         problem = ONE_UPDATE_EACH
-    elif not (notes := [number for number in arguments.notes if state.findings[number - 1].id not in placed]):
+    elif not (notes := [number for number in arguments.notes if state.evidence.findings[number - 1].id not in placed]):
         problem = "these notes are in the report already"
     else:
         notes = notes[:MAX_UPDATE_NOTES]
@@ -304,7 +308,7 @@ async def _carry_out(
     """Execute everything in parallel; return answers and event fields by call. Raises `Interrupted`."""
     state, written = run.state, dict[str, WrittenUpdate]()
     read = dict[PageReading, AnalyzerResult]()
-    known_notes = {finding.id for finding in state.findings}
+    known_notes = {finding.id for finding in state.evidence.findings}
 
     async def write() -> None:
         written.update(await _update(run, position, work.updates))
@@ -366,7 +370,7 @@ async def analyze_files(
         kind=NodeKind.TASK,
         needs_search=False,
         facet=OTHER_FORM,
-        expected_contribution=shorten("; ".join(state.plan.outline), CONTRIBUTION_CHARACTERS),
+        expected_contribution=shorten("; ".join(state.work.plan.outline), CONTRIBUTION_CHARACTERS),
     )
     try:
         return await read_for_purposes(run, position, task, readings, engine, MIN_FILE_NOTES)
@@ -376,16 +380,18 @@ async def analyze_files(
 
 def _attribute(state: ResearchState) -> None:
     """Attribute each note to the first query that found its source, and update all queries' finding counts."""
-    first = {source.id: source.sub_query_ids[0] for source in state.sources.values() if source.sub_query_ids}
-    for index, finding in enumerate(state.findings):
+    first = {source.id: source.sub_query_ids[0] for source in state.evidence.sources.values() if source.sub_query_ids}
+    for index, finding in enumerate(state.evidence.findings):
         if finding.sub_query_id == QUESTION and finding.source_ids:
             update = {"sub_query_id": first.get(finding.source_ids[0], QUESTION)}
-            state.findings[index] = finding.model_copy(update=update)
-    noted = {name for finding in state.findings for name in finding.source_ids}
-    counts = Counter(name for source in state.sources.values() if source.id in noted for name in source.sub_query_ids)
-    nodes = [node for node in state.plan.nodes if node.id != QUESTION]
+            state.evidence.findings[index] = finding.model_copy(update=update)
+    noted = {name for finding in state.evidence.findings for name in finding.source_ids}
+    counts = Counter(
+        name for source in state.evidence.sources.values() if source.id in noted for name in source.sub_query_ids
+    )
+    nodes = [node for node in state.work.plan.nodes if node.id != QUESTION]
     nodes = [node.model_copy(update={"finding_count": counts[node.id]}) for node in nodes]
-    state.plan = state.plan.model_copy(update={"nodes": nodes})
+    state.work.plan = state.work.plan.model_copy(update={"nodes": nodes})
 
 
 async def analyze_last_pages(run: ResearchRun, position: LivingPosition) -> None:
@@ -447,7 +453,7 @@ def finish_refusal(state: ResearchState, questions: Sequence[str], *, can_fetch:
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
     missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"] if queries else []
     missing += [f"these headings are still empty: {'; '.join(headings)}"] if headings else []
-    if can_fetch and not state.fetched_sources():
+    if can_fetch and not state.evidence.fetched_sources():
         return "No page was fetched yet: titles answer nothing. Fetch the most promising pages and have them read."
     if not missing:
         return ""
@@ -467,7 +473,9 @@ def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
 def _found_page(state: ResearchState, search: PlanNode, number: int) -> dict[str, Any]:
     """Return the event fields of a page that a search listed."""
     hit = list_pages(state)[number - 1].hit
-    same = [page.hit for page in state.candidates if page.sub_query_id == search.id and page.hit.url == hit.url]
+    same = [
+        page.hit for page in state.evidence.candidates if page.sub_query_id == search.id and page.hit.url == hit.url
+    ]
     snippet = next((one.snippet for one in same if one.snippet), hit.snippet)
     return {"page": number, "url": hit.url, "title": hit.title, "snippet": snippet}
 
@@ -484,10 +492,10 @@ def _fetched_fields(state: ResearchState, number: int) -> dict[str, Any]:
 
 def _note_fields(state: ResearchState, name: str) -> dict[str, Any]:
     """Return the event fields of a file that was read: its address, and all notes on it by number."""
-    source = state.sources[name]
+    source = state.evidence.sources[name]
     notes = {
         number: finding.statement[:NOTE_CHARACTERS]
-        for number, finding in enumerate(state.findings, start=1)
+        for number, finding in enumerate(state.evidence.findings, start=1)
         if name in finding.source_ids
     }
     return {"url": source.url, "title": source.title, "authors": source.authors[:3], "notes": notes}
@@ -497,7 +505,7 @@ def _describe_file(
     state: ResearchState, reading: PageReading, known: Collection[str], result: AnalyzerResult | None
 ) -> tuple[str, bool]:
     """Describe a file by the notes of its newest reading, and return true if it could not be analyzed."""
-    source = state.sources[reading.source_id]
+    source = state.evidence.sources[reading.source_id]
     about = [source.publisher or "", source.retrieved_at[:10] if source.retrieved_at else ""]
     about += [] if state.resolution.one_collection else [f"quality {source.quality.value}"]
     known_of_it = ", ".join(filter(None, about))
@@ -531,7 +539,7 @@ def file_id(source: Source) -> str:
 # --- the living report: notes placed under matching headings, update by update --------------------------------------
 async def start_report(run: ResearchRun) -> None:
     """Start the report with title and headings, if it has no text yet. Raises `Interrupted`."""
-    if run.state.draft is None:
+    if run.state.evidence.draft is None:
         first = (await apply_updates(run, [])).draft
         if first is not None:
             take_step(run, DraftStep(draft=first))
@@ -546,8 +554,8 @@ async def place_notes(
     Raises `Interrupted`.
     """
     state, last_due = run.state, dict[str, list[int]]()
-    lacking = set(state.refresh.unwritten if state.refresh else ())
-    left_out = {number for number, finding in enumerate(state.findings, start=1) if finding.id in lacking}
+    lacking = set(state.work.refresh.unwritten if state.work.refresh else ())
+    left_out = {number for number, finding in enumerate(state.evidence.findings, start=1) if finding.id in lacking}
     left_out |= {*excluded, *LivingPosition.of(state).omitted}
     await start_report(run)
     while (due := unwritten_notes(state, left_out)) and due != last_due:
@@ -614,12 +622,12 @@ async def write_updates(
 # --- notes ---------------------------------------------------------------------------------------------------------
 def find_notes(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
     """Return the notes with these numbers, without duplicates; a number means the same note in every turn."""
-    return [state.findings[number - 1] for number in dict.fromkeys(numbers)]
+    return [state.evidence.findings[number - 1] for number in dict.fromkeys(numbers)]
 
 
 def note_numbers(state: ResearchState, ids: Collection[str]) -> list[int]:
     """Return the numbers of the notes with these ids, in order."""
-    return [number for number, finding in enumerate(state.findings, start=1) if finding.id in ids]
+    return [number for number, finding in enumerate(state.evidence.findings, start=1) if finding.id in ids]
 
 
 def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str, list[int]]:
@@ -627,10 +635,10 @@ def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str
 
     Notes that share no word with any heading are divided with headings that would stay empty.
     """
-    outline = state.plan.outline
-    cited, sections = set(state.draft.evidence_ids if state.draft else ()), dict[str, list[int]]()
-    unmatched, reportable = set[int](), {finding.id for finding in findings_to_report(state.findings)}
-    for number, finding in enumerate(state.findings, start=1):
+    outline = state.work.plan.outline
+    cited, sections = set(state.evidence.draft.evidence_ids if state.evidence.draft else ()), dict[str, list[int]]()
+    unmatched, reportable = set[int](), {finding.id for finding in findings_to_report(state.evidence.findings)}
+    for number, finding in enumerate(state.evidence.findings, start=1):
         if number not in excluded and finding.id in reportable and not cited.intersection(finding.evidence_ids):
             heading, is_match = find_heading(state, finding)
             sections.setdefault(heading, []).append(number)
@@ -653,7 +661,7 @@ def find_heading(state: ResearchState, finding: Finding) -> tuple[str, bool]:
 
     If none shares any, return the heading at the query's position, and false.
     """
-    outline, queries = state.plan.outline, state.plan.sub_queries
+    outline, queries = state.work.plan.outline, state.work.plan.sub_queries
     index = next((index for index, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
     words = subject_words(f"{finding.statement} {queries[index].text if queries else ''}")
     shared = [len(words & subject_words(heading)) for heading in outline]

@@ -105,15 +105,15 @@ class AgentStrategy(ScopedStrategy):
         if position.open_questions is not None:
             # The agent's open questions replace gaps from the analyses of its pages.
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
-            state.gaps = []
-            state.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
+            state.evidence.gaps = []
+            state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
         reason_given = f" ({position.finished})" if position.finished and position.open_questions is None else ""
-        headline = state.findings[0].statement if state.findings else "nothing was found"
+        headline = state.evidence.findings[0].statement if state.evidence.findings else "nothing was found"
         return f"{_summary(state)}{reason_given}: {headline}"[:SUMMARY_CHARACTERS]
 
 
 def _summary(state: ResearchState) -> str:
-    pages, findings = len(state.readable_sources()), len(state.findings)
+    pages, findings = len(state.evidence.readable_sources()), len(state.evidence.findings)
     return f"{plural(pages, 'page')} read, {plural(findings, 'finding')}"
 
 
@@ -141,11 +141,11 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     if answers:
         return answers
     subjects = _subjects(run, position, calls)
-    known_ids = {node.id for node in run.state.plan.sub_queries}
+    known_ids = {node.id for node in run.state.work.plan.sub_queries}
     nodes = {node.id: node for node in subjects.values() if isinstance(node, PlanNode) and node.id not in known_ids}
     pages = [page for page in subjects.values() if isinstance(page, OpenedPage)]
     new = list(dict.fromkeys(page.number for page in pages if page.number not in position.opened))
-    known = {finding.id for finding in run.state.findings}
+    known = {finding.id for finding in run.state.evidence.findings}
     searched = await search_and_open(run, position, list(nodes.values()), new)
     _count_as_analyzed(run.state, searched)
     results = await analyze_pages(run, pages=pages)
@@ -194,12 +194,15 @@ def _subjects(
     for call in calls:
         if call.name == SEARCH.name:
             text = " ".join(SEARCH.read(call).query.split())
-            searched = [*state.plan.sub_queries, *(node for node in subjects.values() if isinstance(node, PlanNode))]
+            searched = [
+                *state.work.plan.sub_queries,
+                *(node for node in subjects.values() if isinstance(node, PlanNode)),
+            ]
             repeated = next((node for node in searched if same_query(node.text, text)), None)
             if repeated is not None:
                 subjects[call.id] = repeated
             elif searches:
-                subjects[call.id] = PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
+                subjects[call.id] = PlanNode(id=sub_query_id(text), text=text, iteration=state.work.iteration)
                 searches -= 1
             else:
                 subjects[call.id] = "no search is left: open pages that were found, or report"
@@ -240,28 +243,33 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    state, lost = run.state, run.state.task.lost if run.state.task else LostWork()
-    known, by_text = Identities(state.sources, state.aliases), {query.text: query for query in state.plan.sub_queries}
-    nodes, limit, source_count = list[PlanNode](), pages_left(state), len(state.sources)
+    state, lost = run.state, run.state.work.task.lost if run.state.work.task else LostWork()
+    known, by_text = (
+        Identities(state.evidence.sources, state.evidence.aliases),
+        {query.text: query for query in state.work.plan.sub_queries},
+    )
+    nodes, limit, source_count = list[PlanNode](), pages_left(state), len(state.evidence.sources)
     for text in lost.queries:
-        node = by_text.get(text) or PlanNode(id=sub_query_id(text), text=text, iteration=state.iteration)
-        hits = [candidate.hit for candidate in state.candidates if candidate.sub_query_id == node.id]
-        if text not in by_text or (hits and not any(known.identity_of(hit) in state.sources for hit in hits)):
+        node = by_text.get(text) or PlanNode(id=sub_query_id(text), text=text, iteration=state.work.iteration)
+        hits = [candidate.hit for candidate in state.evidence.candidates if candidate.sub_query_id == node.id]
+        if text not in by_text or (hits and not any(known.identity_of(hit) in state.evidence.sources for hit in hits)):
             nodes.append(node)
-    if pages := [hit for hit in lost.pages if known.identity_of(hit) not in state.sources]:
+    if pages := [hit for hit in lost.pages if known.identity_of(hit) not in state.evidence.sources]:
         of_pages = {"id": sub_query_id("lost"), "text": "lost pages", "origin": WITHOUT_SEARCH}
-        nodes.insert(0, PlanNode(iteration=state.iteration, **of_pages))
-        state.candidates += [Candidate(sub_query_id=nodes[0].id, hit=hit) for hit in pages]
+        nodes.insert(0, PlanNode(iteration=state.work.iteration, **of_pages))
+        state.evidence.candidates += [Candidate(sub_query_id=nodes[0].id, hit=hit) for hit in pages]
     if not nodes:
         return
     await Gathering(run, nodes, cap=limit).carry_out()
     _count_as_analyzed(state, nodes)
     await analyze_pages(run)
-    known = Identities(state.sources, state.aliases)
-    first = {candidate.sub_query_id: candidate.hit for candidate in state.candidates[::-1]}
+    known = Identities(state.evidence.sources, state.evidence.aliases)
+    first = {candidate.sub_query_id: candidate.hit for candidate in state.evidence.candidates[::-1]}
     due = [*pages, *(first[node.id] for node in nodes if node.id in first)]
-    left_out = dict.fromkeys(hit.title or hit.url for hit in due if known.identity_of(hit) not in state.sources)
-    if left_out and len(state.sources) - source_count >= limit:
+    left_out = dict.fromkeys(
+        hit.title or hit.url for hit in due if known.identity_of(hit) not in state.evidence.sources
+    )
+    if left_out and len(state.evidence.sources) - source_count >= limit:
         run.branch_failed(Message("not_read_again", titles=shorten("; ".join(left_out), 99)))
 
 
@@ -295,7 +303,7 @@ def _request(run: ResearchRun) -> WorkInput:
         reasons=thinks,
         found=unopened_pages(state)[:MAX_SHOWN_ITEMS],
         searches=position.searches,
-        open_gaps=[gap.description for gap in state.unaddressed_gaps()][:MAX_SHOWN_ITEMS],
+        open_gaps=[gap.description for gap in state.evidence.unaddressed_gaps()][:MAX_SHOWN_ITEMS],
     )
 
 
@@ -334,7 +342,9 @@ def unopened_pages(state: ResearchState) -> list[tuple[int, int]]:
 
 def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> None:
     """Mark searches as analyzed, because their pages are analyzed for the task instead."""
-    state.analyzed_sub_queries = list(dict.fromkeys([*state.analyzed_sub_queries, *(node.id for node in searches)]))
+    state.work.analyzed_sub_queries = list(
+        dict.fromkeys([*state.work.analyzed_sub_queries, *(node.id for node in searches)])
+    )
 
 
 async def analyze_pages(

@@ -171,7 +171,7 @@ class OrchestratorStrategy(UnitStrategy):
         elif position.ended:
             position.next_unit = CycleUnit.SYNTHESIS
         else:
-            run.state.iteration += 1
+            run.state.work.iteration += 1
             return Pause(phase=name, action=Action.ITERATE)
         return Pause(phase=name, action=Action.PROCEED, rationale=position.ended)
 
@@ -179,23 +179,27 @@ class OrchestratorStrategy(UnitStrategy):
         """Retry the tasks of unfinished agents, and let the orchestrator decide about steps without an agent."""
         del redo_analysis  # agents analyze the pages that they read
         position = OrchestratorPosition.of(state)
-        unfinished = {record.task.id for record in state.agents if is_unfinished(record)}
+        unfinished = {record.task.id for record in state.work.agents if is_unfinished(record)}
         dispatched = {task.id for task in position.dispatched.values()}
-        position.unfinished = [record.task.id for record in state.agents if record.task.id in unfinished - dispatched]
-        state.agents = [_retry(state, record) if record.task.id in unfinished else record for record in state.agents]
+        position.unfinished = [
+            record.task.id for record in state.work.agents if record.task.id in unfinished - dispatched
+        ]
+        state.work.agents = [
+            _retry(state, record) if record.task.id in unfinished else record for record in state.work.agents
+        ]
         tasks = (
             task.model_copy(update={"status": NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED})
-            for task in agent_tasks(state.plan)
+            for task in agent_tasks(state.work.plan)
         )
-        state.plan = state.plan.with_nodes(*tasks)
+        state.work.plan = state.work.plan.with_nodes(*tasks)
         skip_steps(state, position)
-        state.plan = with_step_statuses(state.plan, position.served)
-        if state.open_pause and not state.open_pause.unit.iteration_ended:
-            state.open_pause = None
-        has_tasks = bool(unserved_steps(state.plan) or unfinished)
+        state.work.plan = with_step_statuses(state.work.plan, position.served)
+        if state.work.open_pause and not state.work.open_pause.unit.iteration_ended:
+            state.work.open_pause = None
+        has_tasks = bool(unserved_steps(state.work.plan) or unfinished)
         if has_tasks:
             position.first_cycle = position.cycle
-        has_work = has_tasks or state.open_pause or position.ended == CYCLES_USED_UP
+        has_work = has_tasks or state.work.open_pause or position.ended == CYCLES_USED_UP
         is_planned = position.next_unit is not CycleUnit.PLANNING
         if is_planned and has_work and _cycles_left(position, state.resolution.limits):
             position.next_unit, position.ended = CycleUnit.CYCLE, ""
@@ -221,7 +225,7 @@ class OrchestratorStrategy(UnitStrategy):
         )
         summary = ""
         if is_cycle:
-            working = sum(record.status is AgentStatus.RUNNING for record in state.agents)
+            working = sum(record.status is AgentStatus.RUNNING for record in state.work.agents)
             agents = f", {plural(working, 'agent')} at work" if working else ""
             maximum = position.cycle + max(1, _cycles_left(position, state.resolution.limits))
             summary = f"cycle {position.cycle + 1} of at most {maximum}{agents}"
@@ -231,15 +235,15 @@ class OrchestratorStrategy(UnitStrategy):
 def _describe_unit(state: ResearchState, unit: CycleUnit) -> str:
     """Return the results of a unit (for cycles: of the last one) in a few words."""
     return {
-        CycleUnit.PLANNING: plural(len(state.plan.steps), "step"),
+        CycleUnit.PLANNING: plural(len(state.work.plan.steps), "step"),
         CycleUnit.CYCLE: _describe_cycle(state, OrchestratorPosition.read(state).cycle),
-        CycleUnit.SYNTHESIS: plural(state.draft.word_count if state.draft else 0, "word"),
+        CycleUnit.SYNTHESIS: plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word"),
     }[unit]
 
 
 def _describe_cycle(state: ResearchState, number: int) -> str:
     """Return the results of a cycle, counted from 1, in a few words; empty for a cycle without agents."""
-    tasks = [task for task in agent_tasks(state.plan) if task.iteration == number]
+    tasks = [task for task in agent_tasks(state.work.plan) if task.iteration == number]
     if not tasks:
         return ""
     findings = sum(task.finding_count for task in tasks)
@@ -266,8 +270,8 @@ def _retry(state: ResearchState, record: AgentRecord) -> AgentRecord:
     update = {
         "status": AgentStatus.CUT_OFF,
         "task": record.task.model_copy(update=times | {"lost": lost}),
-        "known_queries": len(state.query_ledger),
-        "known_sources": len(state.sources),
+        "known_queries": len(state.evidence.query_ledger),
+        "known_sources": len(state.evidence.sources),
     }
     return record.model_copy(update=update | ({"share": None} if is_spent else {}))
 
@@ -279,21 +283,21 @@ def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> N
         return
     for gap in unplanned_requests(state):
         step = step_node(gap.suggested_queries[0], request=gap)
-        state.plan = state.plan.with_nodes(step).model_copy(update={"version": state.plan.version + 1})
+        state.work.plan = state.work.plan.with_nodes(step).model_copy(update={"version": state.work.plan.version + 1})
         run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
         position.next_unit, position.ended = CycleUnit.CYCLE, ""
 
 
 def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopReason:
-    if not state.findings:
+    if not state.evidence.findings:
         return reason_without_findings(state)
-    done = {task.id for task in agent_tasks(state.plan) if task.status is NodeStatus.COMPLETED}
-    reasons = [record.result.stop_reason for record in state.agents if record.result and record.task.id in done]
+    done = {task.id for task in agent_tasks(state.work.plan) if task.status is NodeStatus.COMPLETED}
+    reasons = [record.result.stop_reason for record in state.work.agents if record.result and record.task.id in done]
     if spent := [reason for reason in reasons if reason in SPENT_LIMITS]:
         return spent[0]  # the limit that ended an agent whose task was not repeated
     if position.ended == CYCLES_USED_UP:
         return StopReason.MAX_ITERATIONS
-    if not state.unaddressed_gaps():
+    if not state.evidence.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     is_judged = state.resolution.engine is EngineKind.MODEL  # rules send one agent for each step and judge nothing
     return StopReason.COVERAGE_SUFFICIENT if is_judged else StopReason.NO_ACTIONABLE_GAPS
@@ -304,7 +308,7 @@ async def _plan(run: ResearchRun) -> None:
     resolved = run.resolved
     request = OutlineInput(
         most=min(MAX_STEPS, resolved.limits.max_steps or MAX_STEPS),
-        previous=[step.text for step in run.state.plan.steps],
+        previous=[step.text for step in run.state.work.plan.steps],
     )
     output = await run.ask(OUTLINER, "plan", request)
     run.draft_plan(output.approach, [step_node(step.step, facet=step.facet) for step in output.steps])
@@ -315,7 +319,7 @@ async def _cycle(run: ResearchRun) -> None:
     await take_draft(run, None)  # a draft would lack the findings of these agents
     position = OrchestratorPosition.of(run.state)
     if position.unfinished:
-        tasks = [record.task for record in run.state.agents if record.task.id in position.unfinished]
+        tasks = [record.task for record in run.state.work.agents if record.task.id in position.unfinished]
         texts = await _spawn(run, position, tasks)
         position.news = "\n\n".join(["Earlier agents have gone on with their tasks.", *texts.values()])
         position.unfinished, position.must_think = [], True
@@ -326,7 +330,7 @@ async def _cycle(run: ResearchRun) -> None:
     answers, texts = dict(position.direct_answers), dict[str, str]()
     if position.dispatched:
         texts = await _spawn(run, position, list(position.dispatched.values()))
-        stubs = {record.task.id for record in run.state.agents if record.result and record.result.is_stub}
+        stubs = {record.task.id for record in run.state.work.agents if record.result and record.result.is_stub}
         for call_id, task in position.dispatched.items():
             answers[call_id] = ToolAnswer(call_id=call_id, text=texts[task.id], is_error=task.id in stubs)
     position.answers = [answers.get(call.id) or refuse_call(call) for call in position.calls]
@@ -360,10 +364,10 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
 
 def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
     state, thinks = run.state, thinks_by_itself(run.resolved, ORCHESTRATOR)
-    opening, waiting = position.transcript is None, unserved_steps(state.plan)
+    opening, waiting = position.transcript is None, unserved_steps(state.work.plan)
     reminders = [CALL_A_TOOL] if is_silent else [position.news] if position.news else []
     if waiting and not opening:
-        reminders.append(f"Steps of the plan that no agent has finished: {_list_steps(state.plan, waiting)}")
+        reminders.append(f"Steps of the plan that no agent has finished: {_list_steps(state.work.plan, waiting)}")
     must_think = position.must_think and not thinks
     if position.cycle == 1 and not is_silent:
         reminders.append(THINK_FURTHER if must_think else LOOK_FURTHER)
@@ -382,14 +386,14 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         answers=position.answers,
         offered=offered,
         reminder="\n\n".join(reminders),
-        approach=state.plan.brief if opening else "",
-        steps=[step.text for step in state.plan.steps],
+        approach=state.work.plan.brief if opening else "",
+        steps=[step.text for step in state.work.plan.steps],
         at_once=_max_parallel_agents(run.resolved.limits),
         cycles=_deciding_cycles(run.resolved.limits),
         searches_of_agent=run.resolved.limits.max_searches_per_step,
         pages_of_agent=run.resolved.limits.max_reads_per_step,
         reasons=thinks,
-        unserved=[state.plan.steps.index(step) + 1 for step in waiting],
+        unserved=[state.work.plan.steps.index(step) + 1 for step in waiting],
     )
 
 
@@ -411,7 +415,7 @@ def _max_parallel_agents(limits: EffectiveLimits) -> int:
 
 def _has_results(state: ResearchState) -> bool:
     """Return true once an agent has reported."""
-    return any(record.result is not None and not record.result.is_stub for record in state.agents)
+    return any(record.result is not None and not record.result.is_stub for record in state.work.agents)
 
 
 # --- its calls -----------------------------------------------------------------------------------------------------
@@ -451,7 +455,7 @@ def answer_thought(
 
 def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
     """End the cycles at the orchestrator's request, or return the reason for refusal."""
-    state, waiting = run.state, unserved_steps(run.state.plan)
+    state, waiting = run.state, unserved_steps(run.state.work.plan)
     requested = [step for step in waiting if step.gap_id]
     must_think = position.must_think and not thinks_by_itself(run.resolved, ORCHESTRATOR)
     send = "think, then send" if must_think else "send"
@@ -460,7 +464,7 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
     if not _has_results(state):
         return f"Nothing has been researched yet, so there is nothing to report: {send} an agent first."
     if requested and _cycles_left(position, run.resolved.limits) > 1:
-        wanted = _list_steps(state.plan, requested)
+        wanted = _list_steps(state.work.plan, requested)
         return f"The person who asked wants more, so {send} an agent for each of these steps: {wanted}"
     position.ended = CYCLES_USED_UP if requested else "the orchestrator asked for the report"
     unneeded = [step for step in waiting if not step.gap_id]
@@ -473,8 +477,8 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
 def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
     """Turn a call into an agent with its task in the plan, or return the reason for refusal."""
     state, limits, task = run.state, run.resolved.limits, arguments.task.strip()
-    failed = {node.id for node in agent_tasks(state.plan) if node.status is NodeStatus.FAILED}
-    earlier = {record.task.id: record.task.text for record in state.agents if record.task.id not in failed}
+    failed = {node.id for node in agent_tasks(state.work.plan) if node.status is NodeStatus.FAILED}
+    earlier = {record.task.id: record.task.text for record in state.work.agents if record.task.id not in failed}
     earlier |= {assigned.id: assigned.text for assigned in position.dispatched.values()}
     # Rules reuse the text of the question, so rewording cannot be required.
     problem = task_problem(task) if run.resolved.engine is EngineKind.MODEL else ""
@@ -483,8 +487,8 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
     if problem:
         run.decide(DECIDER, "refuse_task", problem, {"task": task[:200]})
         return problem
-    agent = f"agent-{len(state.agents) + len(position.dispatched) + 1}"
-    steps = served_steps(state.plan, arguments.steps, task)
+    agent = f"agent-{len(state.work.agents) + len(position.dispatched) + 1}"
+    steps = served_steps(state.work.plan, arguments.steps, task)
     first = steps[0] if steps else None
     node = PlanNode(
         id=agent,
@@ -494,9 +498,9 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
         parent=first.id if first else None,
         depth=1 if first else 0,
         facet=first.facet if first else "",
-        iteration=state.iteration,
+        iteration=state.work.iteration,
     )
-    state.plan = state.plan.with_nodes(node)
+    state.work.plan = state.work.plan.with_nodes(node)
     position.served[agent] = [step.id for step in steps]
     branch, protected = len(position.dispatched), len(hits_to_protect(state))
     position.dispatched[call_id] = AgentTask(
@@ -505,7 +509,7 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
         strategy=AGENT_STRATEGY,
         seconds=limits.agent_seconds or None,
         most_seconds=limits.agent_wait_seconds or None,
-        given={"turn": state.iteration, "branch": branch},
+        given={"turn": state.work.iteration, "branch": branch},
         protects=0 if branch else protected,
     )
     return ""
@@ -518,8 +522,8 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
     try:
         results = await run.spawn(tasks, _max_parallel_agents(run.resolved.limits))
     finally:
-        run.state.plan = with_step_statuses(run.state.plan, position.served)
-    by_id = {finding.id: finding for finding in findings_to_report(run.state.findings)}
+        run.state.work.plan = with_step_statuses(run.state.work.plan, position.served)
+    by_id = {finding.id: finding for finding in findings_to_report(run.state.evidence.findings)}
     texts = {}
     for agent, result in zip(names, results, strict=True):
         findings = [by_id[name] for name in result.finding_ids if name in by_id]
@@ -529,7 +533,9 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         if remarks:
             inputs = {"agent": agent, "findings": len(findings)}
             run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})
-        gaps = [gap for gap in run.state.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN]
+        gaps = [
+            gap for gap in run.state.evidence.gaps if gap.id in set(result.gap_ids) and gap.status is GapStatus.OPEN
+        ]
         position.open_points = list(dict.fromkeys([*position.open_points, *(gap.id for gap in gaps[:MAX_SHOWN_GAPS])]))
         points = {name: number for number, name in enumerate(position.open_points, start=1)}
         left_open = {points[gap.id]: gap.description for gap in gaps[:MAX_SHOWN_GAPS]}
@@ -543,7 +549,9 @@ def _settle_points(run: ResearchRun, position: OrchestratorPosition, answered: S
     settled = []
     for item in answered:
         named = {documents[number] for number in item.documents if number in documents}
-        findings = [one.id for one in findings_to_report(run.state.findings) if named.intersection(one.source_ids)]
+        findings = [
+            one.id for one in findings_to_report(run.state.evidence.findings) if named.intersection(one.source_ids)
+        ]
         if item.point in points:
             settled.append(SettledGap(gap_id=points[item.point], answered_by=findings))
     run.settle_gaps(settled, DECIDER)
@@ -575,7 +583,7 @@ def _report_text(
     if result.is_stub:
         return f"{agent} brought nothing: {result.problem or result.stop_reason.value}."
     lines = [f"{agent} reports:", report.text or "(no statement)"]
-    sources = {number: state.sources[report.documents[number - 1]] for number in report.numbers}
+    sources = {number: state.evidence.sources[report.documents[number - 1]] for number in report.numbers}
     titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
     lines += ["Documents:", *titles] if titles else []
     lines += [f"Open point {number}: {description}" for number, description in left_open.items()]

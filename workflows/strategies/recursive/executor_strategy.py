@@ -136,9 +136,9 @@ class ExecutorPosition(UnitPosition):
     def read(cls, state: ResearchState) -> Self:
         """Return the position as in other strategies; the initial one has the task's part of the tree."""
         position = super().read(state)
-        if position.tree.nodes or state.task is None:
+        if position.tree.nodes or state.work.task is None:
             return position
-        inputs: dict[str, Any] = state.task.given
+        inputs: dict[str, Any] = state.work.task.given
         tree = ResearchTree.model_validate(inputs["tree"])
         asked = Gap.model_validate(inputs["gap"]) if "gap" in inputs else None
         most_nodes = int(inputs.get("most_nodes", len(tree.nodes)))
@@ -158,7 +158,7 @@ class ExecutorStrategy(ScopedStrategy):
         position = ExecutorPosition.of(run.state)
         if position.finished:
             # An executor that a limit cut short is unfinished work of those above it, and a raised limit repeats it.
-            is_open = run.state.unaddressed_gaps()
+            is_open = run.state.evidence.unaddressed_gaps()
             natural = StopReason.NO_ACTIONABLE_GAPS if is_open else StopReason.NO_OPEN_GAPS
             return Finished(limit_of_agents(run.state) or natural)
         unit = position.next_unit
@@ -200,9 +200,15 @@ class ExecutorStrategy(ScopedStrategy):
         goal = position.tree.root.goal
         undone = [leaf.task_detail or goal for leaf in position.due_leaves]
         _add_gaps(state, *(ProposedGap(description=f"Not looked into to its end: {text}") for text in undone))
-        if not state.findings and not state.unaddressed_gaps():
+        if not state.evidence.findings and not state.evidence.unaddressed_gaps():
             _add_gaps(state, ProposedGap(description=f"Nothing in the vetted sources answers “{goal}”."))
-        summary = state.draft.summary if state.draft else state.findings[0].statement if state.findings else ""
+        summary = (
+            state.evidence.draft.summary
+            if state.evidence.draft
+            else state.evidence.findings[0].statement
+            if state.evidence.findings
+            else ""
+        )
         return f"{_summary(state)}: {summary or 'nothing was found'}"[:SUMMARY_CHARACTERS]
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
@@ -224,22 +230,22 @@ def _summary(state: ResearchState) -> str:
     position = ExecutorPosition.read(state)
     leaves = [leaf for leaf in position.tree.root.leaves if leaf.id in position.done]
     children = len(position.tree.children(position.tree.root))
-    parts = [plural(len(leaves), "task"), plural(len(state.findings), "finding")]
+    parts = [plural(len(leaves), "task"), plural(len(state.evidence.findings), "finding")]
     return ", ".join([*parts, *([plural(children, "executor")] if children else [])])
 
 
 def _add_gaps(state: ResearchState, *gaps: ProposedGap) -> list[str]:
     """Open gaps attributed to this executor; return the ids of the new ones."""
     opened = open_gaps(state, gaps, f"sub_query:{state.scope}")
-    state.gaps = with_gaps(state, opened)
+    state.evidence.gaps = with_gaps(state, opened)
     return [gap.id for gap in opened]
 
 
 def _close_answered(run: ResearchRun, answered: Collection[str]) -> None:
     """Close the gaps that the report answers, as the executor judged it."""
-    for index, gap in enumerate(run.state.gaps):
+    for index, gap in enumerate(run.state.evidence.gaps):
         if gap.id in answered and gap.status is GapStatus.OPEN:
-            run.state.gaps[index] = gap.model_copy(update={"status": GapStatus.ADDRESSED})
+            run.state.evidence.gaps[index] = gap.model_copy(update={"status": GapStatus.ADDRESSED})
             reason = {"gap_id": gap.id}
             run.decide(EXECUTOR.name, "gap_addressed", gap.description, reason)
             run.note("gap.closed", f"gap answered by the report: {gap.description}", **reason)
@@ -251,7 +257,7 @@ async def _report(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    if len({finding.sub_query_id for finding in run.state.findings}) < 2:
+    if len({finding.sub_query_id for finding in run.state.evidence.findings}) < 2:
         return
     update = {"caller": EXECUTOR.name}
     output = await run.ask(SYNTHESIZER, "synthesize", write_input(run, issues=[]).model_copy(update=update))
@@ -265,28 +271,35 @@ async def _check(run: ResearchRun) -> None:
     """
     state, position = run.state, ExecutorPosition.of(run.state)
     goal, left = position.tree.root.goal, run.resolved.limits.max_corrections - position.corrections
-    if not state.findings:
+    if not state.evidence.findings:
         _add_gaps(state, ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal]))
     if left <= 0:
         position.material = []
-        position.ended = CORRECTIONS_USED_UP if state.unaddressed_gaps() else SUFFICIENT
+        position.ended = CORRECTIONS_USED_UP if state.evidence.unaddressed_gaps() else SUFFICIENT
         run.decide(EXECUTOR.name, "end_node", position.ended, {"corrections": position.corrections})
         return
-    gaps = sorted(state.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))[:GAPS_SHOWN]
+    gaps = sorted(state.evidence.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))[
+        :GAPS_SHOWN
+    ]
     is_read = gaps and run.resolved.engine is EngineKind.MODEL
     request = SelfCheckInput(
         goal=goal,
-        read_sources=[to_extract(source, to_search=False) for source in state.readable_sources()] if is_read else [],
-        draft=state.draft.document if state.draft else None,
+        read_sources=[to_extract(source, to_search=False) for source in state.evidence.readable_sources()]
+        if is_read
+        else [],
+        draft=state.evidence.draft.document if state.evidence.draft else None,
         statements=[]
-        if state.draft
-        else [finding.statement for finding in findings_to_report(state.findings)[:STATEMENTS_SHOWN]],
+        if state.evidence.draft
+        else [finding.statement for finding in findings_to_report(state.evidence.findings)[:STATEMENTS_SHOWN]],
         gaps=gaps,
         corrections_left=left,
     )
-    answer = await run.ask(EXECUTOR, "check", request, EngineKind.EXTRACTIVE if not state.findings else None)
+    answer = await run.ask(EXECUTOR, "check", request, EngineKind.EXTRACTIVE if not state.evidence.findings else None)
     _close_answered(run, answer.answered)
-    evidence, closed = len(state.evidence), sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
+    evidence, closed = (
+        len(state.evidence.passages),
+        sum(gap.status is GapStatus.ADDRESSED for gap in state.evidence.gaps),
+    )
     is_idle = position.corrections > 0 and (evidence, closed) == (position.seen_evidence, position.seen_closed)
     position.material = answer.material
     position.readings = {reading.gap_id: reading.sections for reading in answer.readings}
@@ -317,9 +330,13 @@ async def _work(run: ResearchRun) -> None:
     """
     state, position = run.state, ExecutorPosition.of(run.state)
     await all_answers(run.host, [partial(work, run, position) for work in (_work_on_leaves, _work_on_children)])
-    order = {node.id: number for number, node in enumerate(state.plan.nodes)}
-    state.findings = sorted(state.findings, key=lambda finding: order.get(finding.sub_query_id or "", -1))
-    state.gaps = sorted(state.gaps, key=lambda gap: order.get(gap.origin.removeprefix("sub_query:"), -1))
+    order = {node.id: number for number, node in enumerate(state.work.plan.nodes)}
+    state.evidence.findings = sorted(
+        state.evidence.findings, key=lambda finding: order.get(finding.sub_query_id or "", -1)
+    )
+    state.evidence.gaps = sorted(
+        state.evidence.gaps, key=lambda gap: order.get(gap.origin.removeprefix("sub_query:"), -1)
+    )
 
 
 async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> None:
@@ -335,7 +352,7 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
     if not due:
         return
     parts = {name: position.tree.part(node.id) for name, node in due.items()}
-    gaps = {gap.id: gap for gap in run.state.gaps}
+    gaps = {gap.id: gap for gap in run.state.evidence.gaps}
     asked = {name: gaps.get(position.gap_of.get(node.id, ""), position.asked) for name, node in due.items()}
     tasks = [executor_task(name, part, len(part.nodes), asked[name]) for name, part in parts.items()]
     show_executors(run, tasks, run.state.scope, root.level)
@@ -360,12 +377,12 @@ def executor_task(name: str, tree: ResearchTree, most_nodes: int, gap: Gap | Non
 
 def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:
     """Add starting executors to the plan, each below its parent node."""
-    plan, executing = run.state.plan, {"status": NodeStatus.EXECUTING}
+    plan, executing = run.state.work.plan, {"status": NodeStatus.EXECUTING}
     nodes = [
         PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=parent, depth=depth, needs_search=False)
         for task in tasks
     ]
-    run.state.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=executing) for node in nodes))
+    run.state.work.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=executing) for node in nodes))
 
 
 def has_failed(result: TaskResult) -> bool:
@@ -382,30 +399,30 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     if not leaves:
         return
     # The parent run has already read the vetted sources, so they are not fetched again.
-    names = {leaf.source_id for leaf in leaves} - state.sources.keys()
-    for page in state.ledger.pages:
+    names = {leaf.source_id for leaf in leaves} - state.evidence.sources.keys()
+    for page in state.evidence.ledger.pages:
         if page.id in names:
-            update = {"sub_query_ids": [state.scope], "iteration": state.iteration, "analyzed": False}
-            state.sources[page.id] = page.model_copy(update=update)
-            state.note_entry(page.entry)
+            update = {"sub_query_ids": [state.scope], "iteration": state.work.iteration, "analyzed": False}
+            state.evidence.sources[page.id] = page.model_copy(update=update)
+            state.evidence.note_entry(page.entry)
     executing = {"status": NodeStatus.EXECUTING}
-    state.plan = state.plan.with_nodes(
+    state.work.plan = state.work.plan.with_nodes(
         *(_leaf_node(state, position, leaf).model_copy(update=executing) for leaf in leaves)
     )
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
-        own = [gap for gap in state.gaps if gap.id == position.gap_of.get(leaf.id)]
+        own = [gap for gap in state.evidence.gaps if gap.id == position.gap_of.get(leaf.id)]
         request = ExtractInput(
             caller=EXECUTOR.name,
             task_type=leaf.task_type,
             task_detail=leaf.task_detail,
             sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
-            sources=[to_extract(state.sources[leaf.source_id])],
+            sources=[to_extract(state.evidence.sources[leaf.source_id])],
             gaps=gaps_to_answer([*own, *([position.asked] if position.asked else [])]),
             wanted=position.sections.get(leaf.id, []),
-            max_findings=_finding_limit(run, state.sources[leaf.source_id]),
-            documents_searched=state.documents_searched,
-            term_documents=state.term_documents,
+            max_findings=_finding_limit(run, state.evidence.sources[leaf.source_id]),
+            documents_searched=state.evidence.documents_searched,
+            term_documents=state.evidence.term_documents,
         )
         result = cast("ExtractorResult", await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request))
         _note_leaf(run, leaf, len(result.findings), len(result.gaps))  # at once, although results are merged together
@@ -424,7 +441,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             continue
         result = call.result()
         node = _leaf_node(state, position, leaf).model_copy(update={"status": NodeStatus.COMPLETED})
-        state.plan = state.plan.with_nodes(node)
+        state.work.plan = state.work.plan.with_nodes(node)
         merge(run, node, result)
         if asked := position.asked:
             answers = (one.answered_by for one in result.settled_gaps if one.gap_id == asked.id)
@@ -443,7 +460,7 @@ def _finding_limit(run: ResearchRun, source: Source) -> int:
 
 def _note_leaf(run: ResearchRun, leaf: TreeLeaf, findings: int, gaps: int) -> None:
     """Add the event of a leaf that was read, for watchers."""
-    title, task = run.state.sources[leaf.source_id].title, leaf.task_detail or leaf.task_type.value.lower()
+    title, task = run.state.evidence.sources[leaf.source_id].title, leaf.task_detail or leaf.task_type.value.lower()
     found = f"{plural(findings, 'finding')}, {plural(gaps, 'question')}"
     text = f"read “{shorten(title, 80)}” for: {shorten(task, 100)}: {found}"
     run.note("leaf.read", text, leaf=leaf.id, source_id=leaf.source_id, findings=findings, gaps=gaps)
@@ -453,7 +470,7 @@ def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: 
     """Record a failed leaf; the executor continues without it."""
     update = {"status": NodeStatus.FAILED, "error": reason}
     node = _leaf_node(run.state, position, leaf).model_copy(update=update)
-    run.state.plan = run.state.plan.with_nodes(node)
+    run.state.work.plan = run.state.work.plan.with_nodes(node)
     position.done.append(leaf.id)
     position.failed.append(leaf.id)
     run.branch_failed(Message("leaf_failed", goal=shorten(node.text, 120), reason=reason))
@@ -461,9 +478,9 @@ def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: 
 
 def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf) -> PlanNode:
     """Return a leaf's node in the executor's plan."""
-    root, source = position.tree.root, state.sources.get(leaf.source_id)
+    root, source = position.tree.root, state.evidence.sources.get(leaf.source_id)
     text = leaf.task_detail or f"{TASK_LABELS.get(leaf.task_type, '')}: {root.goal}".removeprefix(": ")
-    return state.plan.newest(
+    return state.work.plan.newest(
         PlanNode(
             id=leaf.id,
             text=shorten(text, 500),
@@ -482,7 +499,7 @@ def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf)
 
 def _reason_unread(state: ResearchState, leaf: TreeLeaf) -> str | None:
     """Return the reason why a leaf's source has no text; None if it has one."""
-    source = state.sources.get(leaf.source_id)
+    source = state.evidence.sources.get(leaf.source_id)
     if source is None:
         return Message("leaf_source_gone")
     return None if source.status is SourceStatus.FULL else source.status_reason or Message("leaf_unread")
@@ -493,7 +510,7 @@ async def _correct(run: ResearchRun) -> None:
     """Find sources for the material gaps, and graft work on them below this executor. Raises `Interrupted`."""
     state, position = run.state, ExecutorPosition.of(run.state)
     wanted, root = set(position.material), position.tree.root
-    gaps = [gap for gap in state.unaddressed_gaps() if gap.id in wanted][:MAX_GAPS]
+    gaps = [gap for gap in state.evidence.unaddressed_gaps() if gap.id in wanted][:MAX_GAPS]
     known_leaves = {leaf.id for leaf in position.tree.leaves}
     # Pages already read come before new searches.
     work = {gap.id: tree for gap in gaps if (tree := _further_reading(position, gap)) is not None}
@@ -533,7 +550,7 @@ async def _correct(run: ResearchRun) -> None:
 async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **fields: Any) -> ResearchTree:
     """Have the planner make a tree over vetted sources; `fields` are additional fields of the request."""
     limits = run.resolved.limits
-    known = (run.state.sources[source.source_id] for source in vetted.accepted)
+    known = (run.state.evidence.sources[source.source_id] for source in vetted.accepted)
     titles = {source.id: name_page(source.title, source.url) for source in known}
     sources = [
         VettedSource(id=source.source_id, title=titles[source.source_id], quality=source.quality, reason=source.reason)

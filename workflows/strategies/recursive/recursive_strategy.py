@@ -105,11 +105,11 @@ class RecursiveStrategy(UnitStrategy):
         position = RecursivePosition.of(state)
         if redo_analysis:  # a run that ended before its trees were planned was analyzed by query
             withdraw(state, planned_queries(state))
-            state.engine_by_role.pop(ANALYZER.name, None)
+            state.accounts.engine_by_role.pop(ANALYZER.name, None)
         position.finished, position.rewritten = False, False
-        if state.needs_approval and state.plan.nodes and not state.plan.to_judge:
+        if state.needs_approval and state.work.plan.nodes and not state.work.plan.to_judge:
             # The person is asked again, under the limits of this run.
-            state.plan = state.plan.model_copy(update={"objections": with_current_limits(state)})
+            state.work.plan = state.work.plan.model_copy(update={"objections": with_current_limits(state)})
         if position.next_unit is RecursiveUnit.SCOPE:
             return
         for query in planned_queries(state):
@@ -118,20 +118,20 @@ class RecursiveStrategy(UnitStrategy):
             # Its searches or pages without an answer are repeated, and its tree is planned again.
             position.trees.pop(query.id, None)
             executor, need = position.executors.get(query.id), need_id(query.text)
-            state.agents = [record for record in state.agents if record.task.id != executor]
+            state.work.agents = [record for record in state.work.agents if record.task.id != executor]
             if (vetted := position.vetted.get(need)) is not None:
-                examined = [source for source in vetted.examined if source.source_id in state.sources]
+                examined = [source for source in vetted.examined if source.source_id in state.evidence.sources]
                 position.vetted[need] = vetted.model_copy(update={"examined": examined, "complete": False})
-        records = {record.task.id: record for record in state.agents}
+        records = {record.task.id: record for record in state.work.agents}
         unfinished = {name for name in position.executors.values() if is_unfinished(records.get(name))}
         for name in unfinished & records.keys():
             result, update = records[name].result, {"status": AgentStatus.CUT_OFF}
             # Its share is used up: it gets another of what this run's limits leave.
             is_spent = result is not None and result.stop_reason in SPENDING_LIMITS
             records[name] = records[name].model_copy(update=update | ({"share": None} if is_spent else {}))
-        state.agents = list(records.values())
+        state.work.agents = list(records.values())
         of_unfinished = {f"sub_query:{name}" for name in unfinished}
-        state.gaps = [gap for gap in state.gaps if gap.origin not in of_unfinished]
+        state.evidence.gaps = [gap for gap in state.evidence.gaps if gap.origin not in of_unfinished]
         if any(query.id not in position.trees for query in planned_queries(state)):
             position.next_unit = RecursiveUnit.TREES
         elif unfinished or len(position.executors) < len(position.trees):
@@ -142,9 +142,9 @@ class RecursiveStrategy(UnitStrategy):
     ) -> None:
         """Write from the executors' findings or, before there are any, from passages of the vetted sources."""
         state = run.state
-        if not state.findings:
+        if not state.evidence.findings:
             names = {query.id for query in planned_queries(state)}
-            state.analyzed_sub_queries = [name for name in state.analyzed_sub_queries if name not in names]
+            state.work.analyzed_sub_queries = [name for name in state.work.analyzed_sub_queries if name not in names]
             changed = await analyze_without_model(run) or changed
         await super().write_early(run, reason, changed=changed, engine=engine)
 
@@ -162,14 +162,14 @@ def _stop_reason(state: ResearchState) -> StopReason:
     """
     if (limit := limit_of_agents(state)) is not None:
         return limit
-    if not state.findings:
+    if not state.evidence.findings:
         return reason_without_findings(state)
-    if not state.unaddressed_gaps():
+    if not state.evidence.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     has_all_trees = len(RecursivePosition.read(state).executors) == len(planned_queries(state))
     is_complete = has_all_trees and not unplanned_requests(state)
     by_model = state.resolution.engine is EngineKind.MODEL
-    is_content = by_model and is_complete and _are_sufficient(collect_nodes(state.agents))
+    is_content = by_model and is_complete and _are_sufficient(collect_nodes(state.work.agents))
     return StopReason.COVERAGE_SUFFICIENT if is_content else StopReason.NO_ACTIONABLE_GAPS
 
 
@@ -185,8 +185,8 @@ def _summary(state: ResearchState, kind: RecursiveUnit) -> str:
     return {
         RecursiveUnit.SCOPE: plural(len(planned_queries(state)), "query"),
         RecursiveUnit.TREES: f"{plural(executors, 'executor')}, {plural(leaves, 'task')}",
-        RecursiveUnit.EXECUTION: plural(len(state.findings), "finding"),
-        RecursiveUnit.SYNTHESIS: plural(state.draft.word_count if state.draft else 0, "word"),
+        RecursiveUnit.EXECUTION: plural(len(state.evidence.findings), "finding"),
+        RecursiveUnit.SYNTHESIS: plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word"),
     }[kind]
 
 
@@ -227,16 +227,16 @@ async def _plan_trees(run: ResearchRun) -> None:
     for query in due:
         if why := failed.get(query.id):
             run.branch_failed(Message("no_tree", query=shorten(query.text, 150), why=why))
-            lost = state.plan.newest(query).model_copy(update={"status": NodeStatus.FAILED, "error": why})
-            state.plan = state.plan.with_nodes(lost)
+            lost = state.work.plan.newest(query).model_copy(update={"status": NodeStatus.FAILED, "error": why})
+            state.work.plan = state.work.plan.with_nodes(lost)
         # A query without a vetted source becomes a gap, unless its search failed, which proves nothing.
-        if query in with_sources or state.plan.newest(query).status is NodeStatus.FAILED:
+        if query in with_sources or state.work.plan.newest(query).status is NodeStatus.FAILED:
             continue
         draft = ProposedGap(description=f"No credible source was found for “{shorten(query.text, 250)}”.", priority=1)
         opened = open_gaps(state, [draft], f"sub_query:{query.id}")
-        state.gaps = with_gaps(state, opened)
+        state.evidence.gaps = with_gaps(state, opened)
         update = {"status": NodeStatus.COMPLETED, "stated_gaps": [gap.id for gap in opened]}
-        state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))
+        state.work.plan = state.work.plan.with_nodes(state.work.plan.newest(query).model_copy(update=update))
         run.note("status", f"no source was vetted: {query.text}", level="warning")
     if failed and not position.trees:
         raise Interrupted(reason)  # the report is written from the vetted passages
@@ -252,16 +252,16 @@ async def _execute(run: ResearchRun) -> None:
             name = position.executors.setdefault(query.id, f"executor-{number}")
             tasks.append(executor_task(name, tree, limits.max_nodes))
             show_executors(run, tasks[-1:], query.id, 1)
-    ended = {record.task.id for record in state.agents if record.is_over}
+    ended = {record.task.id for record in state.work.agents if record.is_over}
     if todo := [task for task in tasks if task.id not in ended]:
         results = await run.spawn(todo, limits.max_parallel, caller=MANAGER.name)
         for task, result in zip(todo, results, strict=True):
             if has_failed(result):
                 why = result.problem or why_stopped(result.stop_reason)
                 run.branch_failed(Message("of_agent", agent=task.id, note=why))
-    counts = {node.id: node.finding_count for node in state.plan.nodes}
+    counts = {node.id: node.finding_count for node in state.work.plan.nodes}
     for query in planned_queries(state):
         if (executor := position.executors.get(query.id)) is not None:
             # Includes findings that another query already had.
             update = {"status": NodeStatus.COMPLETED, "finding_count": counts.get(executor, 0)}
-            state.plan = state.plan.with_nodes(state.plan.newest(query).model_copy(update=update))
+            state.work.plan = state.work.plan.with_nodes(state.work.plan.newest(query).model_copy(update=update))

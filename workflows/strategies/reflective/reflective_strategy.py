@@ -152,7 +152,7 @@ class ReflectiveStrategy(UnitStrategy):
         name, label, step = unit.value, unit.label, None
         if unit is UnitKind.STEP:
             # Steps are numbered from 1 by their index in the plan.
-            pending, steps = pending_steps(run.state.plan), run.state.plan.steps
+            pending, steps = pending_steps(run.state.work.plan), run.state.work.plan.steps
             number = steps.index(pending[0]) + 1 if pending else len(steps)
             name, label = f"{unit}-{number}", f"{unit.label} {number}"
             step = named_step(run.state, name)
@@ -174,7 +174,7 @@ class ReflectiveStrategy(UnitStrategy):
             case UnitKind.COORDINATION | UnitKind.BACKGROUND:
                 position.next_unit = UnitKind.PLANNING
             case UnitKind.PLANNING:
-                position.next_unit = UnitKind.STEP if pending_steps(state.plan) else UnitKind.SYNTHESIS
+                position.next_unit = UnitKind.STEP if pending_steps(state.work.plan) else UnitKind.SYNTHESIS
             case UnitKind.ANSWER:
                 position.finished = True
         return Pause(phase=name, action=Action.PROCEED)
@@ -184,17 +184,17 @@ class ReflectiveStrategy(UnitStrategy):
         position = ReflectivePosition.of(state)
         skip_steps(state, position)
         # A failed search is repeated, so its step is not finished.
-        reopened = [step for step in completed_steps(state.plan) if open_queries(state, step)]
+        reopened = [step for step in completed_steps(state.work.plan) if open_queries(state, step)]
         executing = {"status": NodeStatus.EXECUTING}
-        state.plan = state.plan.with_nodes(*(step.model_copy(update=executing) for step in reopened))
-        if redo_analysis or reopened or (state.open_pause and not state.open_pause.unit.iteration_ended):
-            state.open_pause = None
+        state.work.plan = state.work.plan.with_nodes(*(step.model_copy(update=executing) for step in reopened))
+        if redo_analysis or reopened or (state.work.open_pause and not state.work.open_pause.unit.iteration_ended):
+            state.work.open_pause = None
         if position.next_unit in (UnitKind.STEP, UnitKind.SYNTHESIS):
-            has_work = pending_steps(state.plan) or redo_analysis or state.open_pause
+            has_work = pending_steps(state.work.plan) or redo_analysis or state.work.open_pause
             position.next_unit = UnitKind.STEP if has_work else UnitKind.SYNTHESIS
         position.finished, position.rewritten = False, False
         if position.assumption:
-            state.limitations.append(position.assumption)
+            state.work.limitations.append(position.assumption)
 
     def replan(self, state: ResearchState) -> None:
         """Plan again, with the person's message as guidance."""
@@ -203,7 +203,7 @@ class ReflectiveStrategy(UnitStrategy):
 
     def progress(self, state: ResearchState) -> Progress:
         """Return coordination, background, plan, each step and report; a direct answer has no steps."""
-        position, steps = ReflectivePosition.read(state), state.plan.steps
+        position, steps = ReflectivePosition.read(state), state.work.plan.steps
         units = {
             kind: unit_progress(state, position, kind, describe_unit(state, kind, kind))
             for kind in UnitKind
@@ -222,28 +222,31 @@ class ReflectiveStrategy(UnitStrategy):
             )
             for number, step in enumerate(steps, start=1)
         ]
-        ended = steps_with_status(state.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
+        ended = steps_with_status(state.work.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
         summary = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}" if steps else ""
-        if summary and state.iteration > 1:
-            summary += f", plan {state.iteration} of at most {state.resolution.limits.max_iterations}"
+        if summary and state.work.iteration > 1:
+            summary += f", plan {state.work.iteration} of at most {state.resolution.limits.max_iterations}"
         return Progress(summary=summary, units=[*units.values(), *step_units, report])
 
 
 def named_step(state: ResearchState, unit: str) -> PlanNode | None:
     """Return the step done by the unit with this name; None for a unit that only analyzed leftovers."""
-    steps, number = state.plan.steps, unit.removeprefix(f"{UnitKind.STEP}-")
+    steps, number = state.work.plan.steps, unit.removeprefix(f"{UnitKind.STEP}-")
     return steps[int(number) - 1] if number.isdecimal() and 0 < int(number) <= len(steps) else None
 
 
 def describe_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
     """Return the results of a unit in a few words."""
     position = ReflectivePosition.read(state)
-    words, is_deep = plural(state.draft.word_count if state.draft else 0, "word"), position.route is Mode.DEEP
+    words, is_deep = (
+        plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word"),
+        position.route is Mode.DEEP,
+    )
     step = named_step(state, name) if kind is UnitKind.STEP else None
     return {
         UnitKind.COORDINATION: position.route.value + (f", {state.resolution.depth.value}" if is_deep else ""),
         UnitKind.BACKGROUND: plural(len(position.background), "title"),
-        UnitKind.PLANNING: plural(len(state.plan.steps), "step"),
+        UnitKind.PLANNING: plural(len(state.work.plan.steps), "step"),
         UnitKind.STEP: _step_detail(state, step) if step else "",
         UnitKind.SYNTHESIS: words,
         UnitKind.ANSWER: words,
@@ -286,11 +289,11 @@ async def _coordinate(run: ResearchRun) -> None:
     run.choose_limits(choice)
     outputs = {"route": position.route.value, "complexity": output.complexity.value, "choice": position.choice}
     run.decide(COORDINATOR.name, "route", output.reasoning, {"mode": resolved.mode.value}, outputs)
-    clarified = any(any(question_round.answers) for question_round in run.state.clarification.rounds)
+    clarified = any(any(question_round.answers) for question_round in run.state.people.clarification.rounds)
     if output.is_ambiguous and not clarified:
         asked = shorten("; ".join(output.clarifying_questions), 300) or Message("several_readings")
         position.assumption = Message("taken_as_it_stands", asked=asked)
-        run.state.limitations.append(position.assumption)
+        run.state.work.limitations.append(position.assumption)
 
 
 async def _plan(run: ResearchRun) -> None:
@@ -298,35 +301,35 @@ async def _plan(run: ResearchRun) -> None:
     if position.route is Mode.QUICK:
         text = shorten(run.resolved.query, 500)
         step = step_node(text, facet=StepKind.RESEARCH.value, description=text)
-        state.plan = with_new_steps(state.plan, text, [step])
+        state.work.plan = with_new_steps(state.work.plan, text, [step])
         return
-    room = max(1, room_for_steps(state.plan, limits.max_steps))
+    room = max(1, room_for_steps(state.work.plan, limits.max_steps))
     request = PlanStepsInput(
         brief=position.brief,
         hits=position.background,
         steps=summarize_steps(state, NodeStatus.COMPLETED, NodeStatus.FAILED),
         feedback=position.feedback,
         suggested_changes=position.suggested_changes,
-        fewest=min(room, max(1, limits.min_steps - len(completed_steps(state.plan)))),
+        fewest=min(room, max(1, limits.min_steps - len(completed_steps(state.work.plan)))),
         most=room,
     )
     output = await run.ask(STEP_PLANNER, "plan", request)
-    if output.has_enough_context and state.findings:
-        skip_steps(state, position, replaceable_steps(state.plan))
+    if output.has_enough_context and state.evidence.findings:
+        skip_steps(state, position, replaceable_steps(state.work.plan))
         run.decide(STEP_PLANNER.name, "enough_context", output.thought)
     else:
         if output.has_enough_context:
             run.decide(STEP_PLANNER.name, "enough_context_ignored", "nothing has been found yet")
         fresh = [
-            step_node(step.title, facet=step.step_type, description=step.description, iteration=state.iteration)
+            step_node(step.title, facet=step.step_type, description=step.description, iteration=state.work.iteration)
             for step in output.steps
         ]
         if fresh:
-            brief = state.plan.brief or output.thought or output.title
-            state.plan = with_new_steps(state.plan, brief, fresh)
+            brief = state.work.plan.brief or output.thought or output.title
+            state.work.plan = with_new_steps(state.work.plan, brief, fresh)
     position.feedback, position.suggested_changes = "", []
-    count = len(state.plan.steps)
-    run.note("plan.drafted", plural(count, "step"), count=count, **state.plan.texts())
+    count = len(state.work.plan.steps)
+    run.note("plan.drafted", plural(count, "step"), count=count, **state.work.plan.texts())
 
 
 async def _research(run: ResearchRun) -> None:
@@ -336,38 +339,38 @@ async def _research(run: ResearchRun) -> None:
     """
     state, position = run.state, ReflectivePosition.of(run.state)
     await take_draft(run, None)  # a draft would lack the findings of this step
-    pending = pending_steps(state.plan)
+    pending = pending_steps(state.work.plan)
     if not pending:
         await analyze(run)  # repeat what the end of an earlier run had analyzed without a model
         return
     step = pending[0].model_copy(update={"status": NodeStatus.EXECUTING})
-    if not state.plan.children(step):
+    if not state.work.plan.children(step):
         position.turns = 0
-    state.plan = state.plan.with_nodes(step)
+    state.work.plan = state.work.plan.with_nodes(step)
     # An analysis step works on sources already read, without a search, unless protected sources are still unread.
     if step.facet == StepKind.ANALYSIS.value and not hits_to_protect(state):
         # All read sources are assigned to a sub-query that counts as searched.
-        node = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
-        if all(known.id != node.id for known in state.plan.nodes):
+        node = query_nodes(step, [step.expected_contribution or step.text], state.work.iteration)[0]
+        if all(known.id != node.id for known in state.work.plan.nodes):
             update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
-            state.plan = state.plan.with_nodes(node.model_copy(update=update))
-            for source in limit_sources(state, state.readable_sources()):
+            state.work.plan = state.work.plan.with_nodes(node.model_copy(update=update))
+            for source in limit_sources(state, state.evidence.readable_sources()):
                 owners = [*source.sub_query_ids, node.id]
-                state.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
+                state.evidence.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
         await analyze(run)
     else:
         while await _take_turn(run, step):
             pass
-    searches = state.plan.children(step)
+    searches = state.work.plan.children(step)
     failed = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
     outcome = {
         "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
         "error": searches[0].error if failed else None,
         "finding_count": sum(search.finding_count for search in searches),
     }
-    state.plan = state.plan.with_nodes(step.model_copy(update=outcome))
+    state.work.plan = state.work.plan.with_nodes(step.model_copy(update=outcome))
     if not outcome["finding_count"]:
-        state.gaps = give_up_gap(state.gaps, step.gap_id)
+        state.evidence.gaps = give_up_gap(state.evidence.gaps, step.gap_id)
 
 
 async def _write(run: ResearchRun) -> None:
@@ -400,18 +403,18 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
         proposed = f" (it proposed to {reflection.coerced_from.value})"
     if answer is not None and answer.suggested_changes:
         outputs["suggested_changes"] = [text[:200] for text in answer.suggested_changes]
-    inputs = {"completed_steps": len(completed_steps(state.plan))}
+    inputs = {"completed_steps": len(completed_steps(state.work.plan))}
     run.decide(REFLECTOR.name, reflection.decision.value, reflection.reasoning + proposed, inputs, outputs)
     action = Action.PROCEED
     if reflection.decision is ReflectionDecision.ADJUST:
         position.feedback = reflection.reasoning
         position.suggested_changes = answer.suggested_changes if answer else []
         position.next_unit, action = UnitKind.PLANNING, Action.ITERATE
-        state.iteration += 1
+        state.work.iteration += 1
         pass_over_unread(state)
     elif reflection.decision is ReflectionDecision.COMPLETE:
-        skip_steps(state, position, replaceable_steps(state.plan))
-        requested = pending_steps(state.plan)
+        skip_steps(state, position, replaceable_steps(state.work.plan))
+        requested = pending_steps(state.work.plan)
         position.next_unit = UnitKind.STEP if requested else UnitKind.SYNTHESIS
         action = Action.PROCEED if requested else Action.COMPLETE
     return Pause(phase=unit, action=action, rationale=reflection.reasoning)
@@ -420,8 +423,8 @@ async def _reflect_on_step(run: ResearchRun, unit: str, position: ReflectivePosi
 def _read_further(run: ResearchRun, step: PlanNode | None, answer: ReflectorResult) -> None:
     """Plan an analysis of sections already read for each gap that they may answer; the next unit reads them."""
     state = run.state
-    nodes = reading_nodes(state, answer.readings, state.iteration, step)[:MAX_READINGS]
-    state.plan = state.plan.with_nodes(*nodes)
+    nodes = reading_nodes(state, answer.readings, state.work.iteration, step)[:MAX_READINGS]
+    state.work.plan = state.work.plan.with_nodes(*nodes)
     assign_readings(state, nodes)
     for node in nodes:
         inputs, outputs = {"gap_id": node.gap_id}, {"sections": len(node.sections)}
@@ -433,20 +436,22 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
     if think is ThinkMode.OFF or position.route is Mode.QUICK or len(possible_decisions(state, limits)) == 1:
         return None
     # Best sources first, latest first among equals, because a prompt shows only the first ones.
-    sources = sorted(state.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration))
+    sources = sorted(
+        state.evidence.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration)
+    )
     gaps = [
         Gap(id=gap.id, description=gap.description, suggested_queries=gap.suggested_queries)
-        for gap in state.unaddressed_gaps()
+        for gap in state.evidence.unaddressed_gaps()
     ]
     by_model = think is not ThinkMode.RULES and run.resolved.engine is EngineKind.MODEL
     request = ReflectOnStepInput(
         steps=[step.model_copy(update={"observations": []}) for step in summarize_steps(state)],
-        findings=state.findings,
-        pending=[step.text for step in pending_steps(state.plan)],
+        findings=state.evidence.findings,
+        pending=[step.text for step in pending_steps(state.work.plan)],
         source_titles=[name_page(source.title, source.url) for source in sources],
         gaps=gaps,
         read_sources=[to_extract(source, to_search=False) for source in sources] if gaps and by_model else [],
-        completed=len(completed_steps(state.plan)),
+        completed=len(completed_steps(state.work.plan)),
         fewest_steps=_min_steps(state, limits),
         may_adjust=_may_adjust(state, limits),
     )
@@ -472,23 +477,23 @@ def decide_step(
 
 def possible_decisions(state: ResearchState, limits: EffectiveLimits) -> list[ReflectionDecision]:
     """Return the decisions that a reflection may make now, the default first; if there is one, no model is asked."""
-    is_over = not pending_steps(state.plan)
+    is_over = not pending_steps(state.work.plan)
     possible = [ReflectionDecision.COMPLETE if is_over else ReflectionDecision.CONTINUE]
     if _may_adjust(state, limits):
         possible.append(ReflectionDecision.ADJUST)
-    if not is_over and len(completed_steps(state.plan)) >= _min_steps(state, limits):
+    if not is_over and len(completed_steps(state.work.plan)) >= _min_steps(state, limits):
         possible.append(ReflectionDecision.COMPLETE)
     return possible
 
 
 def _min_steps(state: ResearchState, limits: EffectiveLimits) -> int:
     """Return the number of completed steps required before a reflection may end the research."""
-    return min(limits.min_steps, len(state.plan.steps))
+    return min(limits.min_steps, len(state.work.plan.steps))
 
 
 def _may_adjust(state: ResearchState, limits: EffectiveLimits) -> bool:
     """Return true if the plan may be adjusted, because an iteration and a step are left."""
-    return state.iteration < limits.max_iterations and room_for_steps(state.plan, limits.max_steps) > 0
+    return state.work.iteration < limits.max_iterations and room_for_steps(state.work.plan, limits.max_steps) > 0
 
 
 def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> None:
@@ -500,19 +505,19 @@ def _plan_requested_steps(run: ResearchRun, position: ReflectivePosition) -> Non
     if position.route is not Mode.DEEP or position.next_unit not in (UnitKind.STEP, UnitKind.SYNTHESIS):
         return
     for gap in unplanned_requests(state):
-        if room := room_for_steps(state.plan, run.resolved.limits.max_steps):
+        if room := room_for_steps(state.work.plan, run.resolved.limits.max_steps):
             text, facet = gap.suggested_queries[0], StepKind.RESEARCH.value
-            step = step_node(text, facet=facet, description=text, iteration=state.iteration, request=gap)
-            others = replaceable_steps(state.plan)[: room - 1]
-            state.plan = with_new_steps(state.plan, state.plan.brief, [step, *others])
+            step = step_node(text, facet=facet, description=text, iteration=state.work.iteration, request=gap)
+            others = replaceable_steps(state.work.plan)[: room - 1]
+            state.work.plan = with_new_steps(state.work.plan, state.work.plan.brief, [step, *others])
             run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
             position.next_unit, position.finished = UnitKind.STEP, False
 
 
 def _stop_reason(state: ResearchState) -> StopReason:
-    if state.draft is not None and state.draft.direct:
+    if state.evidence.draft is not None and state.evidence.draft.direct:
         return StopReason.ANSWERED_DIRECTLY
-    if not state.unaddressed_gaps():
+    if not state.evidence.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     return StopReason.COVERAGE_SUFFICIENT if ReflectivePosition.read(state).skipped else StopReason.NO_ACTIONABLE_GAPS
 
@@ -525,7 +530,7 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
         nodes = await _next_nodes(run, step)
         if not nodes:
             return False
-        state.plan = state.plan.with_nodes(*nodes)
+        state.work.plan = state.work.plan.with_nodes(*nodes)
         position.turns += 1
     room = _reads_left(state, step, limits.max_reads_per_step)
     # Without a model, at light depth or on the quick route, the researcher gets no turn to react to results.
@@ -539,44 +544,50 @@ async def _take_turn(run: ResearchRun, step: PlanNode) -> bool:
 async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
     """Return the next searches as chosen by the researcher, and a node for the found pages it chose to read."""
     state, limits, position = run.state, run.resolved.limits, ReflectivePosition.of(run.state)
-    searches = [node for node in state.plan.children(step) if node.origin != WITHOUT_SEARCH]
+    searches = [node for node in state.work.plan.children(step) if node.origin != WITHOUT_SEARCH]
     searches_left = limits.max_searches_per_step - len(searches)
     if searches_left <= 0 or (position.turns and not _reads_left(state, step, limits.max_reads_per_step)):
         return []
     if position.route is Mode.QUICK:
-        return query_nodes(step, [step.text], state.iteration)
-    names = {node.id for node in state.plan.children(step)}
-    read = [source for source in state.readable_sources() if names.intersection(source.sub_query_ids)]
+        return query_nodes(step, [step.text], state.work.iteration)
+    names = {node.id for node in state.work.plan.children(step)}
+    read = [source for source in state.evidence.readable_sources() if names.intersection(source.sub_query_ids)]
     titles = [name_page(source.title, source.url) for source in read]
     offered = _unread_pages(state, step)
     request = ResearchStepInput(
         step_title=step.text,
         description=step.expected_contribution,
         most_queries=searches_left,
-        asked=[node.text for node in state.plan.sub_queries],
+        asked=[node.text for node in state.work.plan.sub_queries],
         observations=[finding.statement for finding in findings_of(state, step)],
         titles=titles[:MAX_TITLES],
         pages=[describe_hit(Candidate(sub_query_id=step.id, hit=hit)) for hit in offered],
         turn=position.turns + 1,
     )
     output = await run.ask(RESEARCHER, f"research/{step.id}/{position.turns + 1}", request)
-    known = {node.id for node in state.plan.nodes}
-    nodes = [node for node in query_nodes(step, output.queries, state.iteration) if node.id not in known]
+    known = {node.id for node in state.work.plan.nodes}
+    nodes = [node for node in query_nodes(step, output.queries, state.work.iteration) if node.id not in known]
     if output.pages:
         # A sub-query that already has hits is read without a search.
-        chosen = query_nodes(step, [step.expected_contribution or step.text], state.iteration)[0]
+        chosen = query_nodes(step, [step.expected_contribution or step.text], state.work.iteration)[0]
         update = {"id": sub_query_id(f"{step.id} pages {position.turns + 1}"), "origin": WITHOUT_SEARCH}
         nodes.append(chosen.model_copy(update=update))
         hits = [offered[number - 1].model_copy(update={"rank": rank}) for rank, number in enumerate(output.pages, 1)]
-        state.candidates += [Candidate(sub_query_id=nodes[-1].id, hit=hit) for hit in hits]
+        state.evidence.candidates += [Candidate(sub_query_id=nodes[-1].id, hit=hit) for hit in hits]
         run.decide(RESEARCHER.name, "choose_pages", output.reasoning, {"offered": len(offered)}, {"chosen": len(hits)})
     return nodes
 
 
 def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
     """Return the unread titled hits of the step's searches and of the background search, one per page."""
-    names, known = {node.id for node in state.plan.children(step)}, Identities(state.sources, state.aliases)
-    hits, fetched = [one.hit for one in state.candidates if one.sub_query_id in names], state.fetched_sources()
+    names, known = (
+        {node.id for node in state.work.plan.children(step)},
+        Identities(state.evidence.sources, state.evidence.aliases),
+    )
+    hits, fetched = (
+        [one.hit for one in state.evidence.candidates if one.sub_query_id in names],
+        state.evidence.fetched_sources(),
+    )
     unread: dict[str, SearchHit] = {}
     for hit in [*hits, *ReflectivePosition.of(state).background]:
         if hit.title and known.identity_of(hit) not in fetched:
@@ -586,9 +597,11 @@ def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
 
 def _reads_left(state: ResearchState, step: PlanNode, limit: int) -> int:
     """Return the number of sources that a step may still read; unreadable ones count, protected ones do not."""
-    names = {node.id for node in state.plan.children(step)}
+    names = {node.id for node in state.work.plan.children(step)}
     protected = set(protected_ids(state).values())
-    sources = [source for source in state.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])]
+    sources = [
+        source for source in state.evidence.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])
+    ]
     read = [source for source in sources if source.id not in protected]
     return max(0, limit - len(read))
 
@@ -615,14 +628,14 @@ async def investigate(run: ResearchRun) -> None:
     hits: dict[str, SearchHit] = {}
     for node, call in zip(nodes, calls, strict=True):
         answer = call.result()
-        run.state.query_ledger += answer.asked
+        run.state.evidence.query_ledger += answer.asked
         if answer.failed is not None:
             run.note("status", f"background search failed: {node.text}: {answer.failed}", level="warning")
             continue
         for hit in searching.response(answer).hits[:MAX_HITS_PER_QUERY]:
             if not run.is_excluded(hit) and canonical_url(hit.url) not in hits:
                 hits[canonical_url(hit.url)] = hit
-                run.state.sources.setdefault(source_id(hit.url), Source.of_hit(hit, [node.id]))
+                run.state.evidence.sources.setdefault(source_id(hit.url), Source.of_hit(hit, [node.id]))
     position.background = list(hits.values())
     run.decided(number, {"titles": len(hits)})
 
@@ -657,7 +670,7 @@ def room_for_steps(plan: Plan, limit: int) -> int:
 def open_queries(state: ResearchState, step: PlanNode) -> list[PlanNode]:
     """Return the unfinished searches of a step."""
     unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
-    return [node for node in state.plan.children(step) if node.status in unfinished]
+    return [node for node in state.work.plan.children(step) if node.status in unfinished]
 
 
 # --- changes of the plan -------------------------------------------------------------------------------------------
@@ -679,8 +692,8 @@ def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[
 # --- results of a step ---------------------------------------------------------------------------------------------
 def findings_of(state: ResearchState, step: PlanNode) -> list[Finding]:
     """Return the findings of a step, in order."""
-    names = {node.id for node in state.plan.children(step)}
-    return [finding for finding in state.findings if finding.sub_query_id in names]
+    names = {node.id for node in state.work.plan.children(step)}
+    return [finding for finding in state.evidence.findings if finding.sub_query_id in names]
 
 
 def summarize_steps(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
@@ -694,8 +707,8 @@ def summarize_steps(state: ResearchState, *statuses: NodeStatus) -> list[StepSum
                 finding.statement
                 for finding in sorted(findings_of(state, step), key=lambda one: list(Confidence).index(one.confidence))
             ][:MAX_OBSERVATIONS],
-            queries=[node.id for node in state.plan.children(step)],
+            queries=[node.id for node in state.work.plan.children(step)],
             finding_count=step.finding_count,
         )
-        for step in (steps_with_status(state.plan, *statuses) if statuses else state.plan.steps)
+        for step in (steps_with_status(state.work.plan, *statuses) if statuses else state.work.plan.steps)
     ]

@@ -91,12 +91,12 @@ class SupervisorStrategy(Strategy):
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the phase that follows from the last pause."""
-        iteration = run.state.iteration
+        iteration = run.state.work.iteration
         stop = apply_pause(run.state)
         if stop is not None:
             return Finished(stop)
-        if run.state.iteration > iteration:
-            run.note("phase.finished", f"iteration {run.state.iteration} begins", phase=Phase.REFINEMENT)
+        if run.state.work.iteration > iteration:
+            run.note("phase.finished", f"iteration {run.state.work.iteration} begins", phase=Phase.REFINEMENT)
         phase = SupervisorPosition.of(run.state).next_phase
         work = {
             Phase.PLANNING: self._plan,
@@ -106,7 +106,7 @@ class SupervisorStrategy(Strategy):
             Phase.REFINEMENT: self._refine,
         }[phase]
         again = run.retries(phase)
-        title = f"{phase}{' again' if again else ''}, iteration {run.state.iteration}"
+        title = f"{phase}{' again' if again else ''}, iteration {run.state.work.iteration}"
         label = LABELS[phase]
         return await carry_out(
             run, phase, work, lambda: phase_summary(run.state, phase), label=label, title=title, again=again
@@ -116,11 +116,11 @@ class SupervisorStrategy(Strategy):
         """Record the gate of the phase, and prepare the question to a reflecting model."""
         phase, state = Phase(unit.name), run.state
         gate, question = evaluate(phase, state), None
-        state.gates.append(gate)
+        state.work.gates.append(gate)
         outputs = {"quality_ok": gate.valid, **gate.metrics}
         if phase is Phase.REFINEMENT:
             outputs["should_iterate"] = should_iterate(state)
-        inputs = {"phase": phase.value, "iteration": state.iteration}
+        inputs = {"phase": phase.value, "iteration": state.work.iteration}
         reasons = "; ".join(issue.message for issue in gate.issues)
         run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, outputs)
         messages = [issue.message for issue in curable_issues(state, gate)]
@@ -129,7 +129,7 @@ class SupervisorStrategy(Strategy):
         if is_reflected_on(state, gate):
             question = reflection_input(phase, state, gate)
         if phase is Phase.SYNTHESIS:
-            state.report_improvements = []
+            state.evidence.report_improvements = []
         opened = OpenPause(unit=unit, gate=gate, question=question)
         return opened.model_copy(update={"beside": may_reflect_beside(state, opened)})
 
@@ -163,42 +163,42 @@ class SupervisorStrategy(Strategy):
 
         A run interrupted after its last phase continues to its end.
         """
-        position, pause = SupervisorPosition.of(state), state.pause
+        position, pause = SupervisorPosition.of(state), state.work.pause
         stored_phase = position.next_phase
-        if not state.plan.nodes:
-            position.next_phase, state.pause = Phase.PLANNING, None
-        elif state.pending_sub_queries() and stored_phase != Phase.PLANNING:
-            position.next_phase, state.pause = Phase.GATHERING, None
+        if not state.work.plan.nodes:
+            position.next_phase, state.work.pause = Phase.PLANNING, None
+        elif state.work.pending_sub_queries() and stored_phase != Phase.PLANNING:
+            position.next_phase, state.work.pause = Phase.GATHERING, None
         elif redo_analysis:
-            position.next_phase, state.pause = Phase.ANALYSIS, None
+            position.next_phase, state.work.pause = Phase.ANALYSIS, None
         elif pause is not None and pause.phase == stored_phase and pause.action is Action.COMPLETE:
             if should_iterate(state) and pause.phase == Phase.SYNTHESIS:
-                state.pause = pause.model_copy(update={"action": Action.ITERATE})
-            elif state.ending is not None:
-                position.next_phase, state.pause = Phase.SYNTHESIS, None
+                state.work.pause = pause.model_copy(update={"action": Action.ITERATE})
+            elif state.work.ending is not None:
+                position.next_phase, state.work.pause = Phase.SYNTHESIS, None
         if position.next_phase != stored_phase or redo_analysis:
-            state.open_pause = state.pending_reflection = None
+            state.work.open_pause = state.work.pending_reflection = None
 
     def replan(self, state: ResearchState) -> None:
         """Plan again, with the person's message as guidance."""
         SupervisorPosition.of(state).next_phase = Phase.PLANNING
-        state.pending_reflection = None
-        state.pause = Pause(phase=Phase.PLANNING, action=Action.RETRY, rationale="a person wants another plan")
+        state.work.pending_reflection = None
+        state.work.pause = Pause(phase=Phase.PLANNING, action=Action.RETRY, rationale="a person wants another plan")
 
     def progress(self, state: ResearchState) -> Progress:
         """Return the phases of the current iteration, in loop order."""
         current = list(Phase).index(SupervisorPosition.read(state).next_phase)
         # A run whose plan was not approved has a result but no report.
-        reported = state.result is not None and state.result.files is not None
+        reported = state.work.result is not None and state.work.result.files is not None
         units = []
         for index, phase in enumerate(Phase):
-            finished = reported or (index == current and state.open_pause is not None)
-            started = state.phase is not None and state.result is None
+            finished = reported or (index == current and state.work.open_pause is not None)
+            started = state.work.phase is not None and state.work.result is None
             mark = unit_mark(index, current, finished=finished, started=started)
             detail = phase_summary(state, phase) if finished or index < current else ""
             units.append(UnitProgress(name=phase, label=LABELS[phase], mark=mark, detail=detail))
-        max_iterations = state.resolved.limits.max_iterations if state.resolved else 1
-        return Progress(summary=f"iteration {state.iteration} of {max_iterations}", units=units)
+        max_iterations = state.work.resolved.limits.max_iterations if state.work.resolved else 1
+        return Progress(summary=f"iteration {state.work.iteration} of {max_iterations}", units=units)
 
     # --- phases ----------------------------------------------------------------------------------------------------
     async def _plan(self, run: ResearchRun) -> Unit:
@@ -207,24 +207,24 @@ class SupervisorStrategy(Strategy):
         request = PlanInput(
             min_sub_queries=min(2, limit),
             max_sub_queries=limit,
-            previous=[query.text for query in state.plan.sub_queries],
+            previous=[query.text for query in state.work.plan.sub_queries],
             issues=run.issues(Phase.PLANNING),
         )
         output = await run.ask(PLANNER, "plan", request)
-        queries = plan_sub_queries(output.sub_queries, state.iteration, limit)
-        changed = [query.text for query in queries] != [query.text for query in state.plan.sub_queries]
+        queries = plan_sub_queries(output.sub_queries, state.work.iteration, limit)
+        changed = [query.text for query in queries] != [query.text for query in state.work.plan.sub_queries]
         run.draft_plan(output.research_brief, queries)
         return Unit(name=Phase.PLANNING, can_change=changed and resolved.engine is EngineKind.MODEL)
 
     async def _gather(self, run: ResearchRun) -> Unit:
         state = run.state
-        searched = [query for query in state.plan.sub_queries if not query.sections]
-        repeated = [query for query in searched if query.iteration == state.iteration]
-        queries = state.pending_sub_queries() or (repeated if run.retries(Phase.GATHERING) else [])
+        searched = [query for query in state.work.plan.sub_queries if not query.sections]
+        repeated = [query for query in searched if query.iteration == state.work.iteration]
+        queries = state.work.pending_sub_queries() or (repeated if run.retries(Phase.GATHERING) else [])
         number = run.decide(AgentRole.GATHERER, "execute_gathering", "", {"sub_queries": len(queries)})
-        source_count = len(state.readable_sources())
+        source_count = len(state.evidence.readable_sources())
         await Gathering(run, queries).carry_out()
-        run.decided(number, {"new_sources": len(state.readable_sources()) - source_count})
+        run.decided(number, {"new_sources": len(state.evidence.readable_sources()) - source_count})
         return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state, run.resolved.limits)))
 
     async def _analyze(self, run: ResearchRun) -> Unit:
@@ -240,23 +240,23 @@ class SupervisorStrategy(Strategy):
     async def _refine(self, run: ResearchRun) -> Unit:
         state, position = run.state, SupervisorPosition.of(run.state)
         request = RefineInput(
-            gaps=state.unaddressed_gaps(),
-            remaining_iterations=run.resolved.limits.max_iterations - state.iteration,
+            gaps=state.evidence.unaddressed_gaps(),
+            remaining_iterations=run.resolved.limits.max_iterations - state.work.iteration,
             most_queries=run.resolved.limits.max_sub_queries,
-            draft=state.draft.document if state.draft else None,
-            source_count=len(state.readable_sources()),
-            finding_count=len(state.findings),
-            high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings),
-            asked=[query.text for query in state.plan.sub_queries],
-            findings=state.findings,
-            read_sources=[to_extract(source, to_search=False) for source in state.readable_sources()],
+            draft=state.evidence.draft.document if state.evidence.draft else None,
+            source_count=len(state.evidence.readable_sources()),
+            finding_count=len(state.evidence.findings),
+            high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.evidence.findings),
+            asked=[query.text for query in state.work.plan.sub_queries],
+            findings=state.evidence.findings,
+            read_sources=[to_extract(source, to_search=False) for source in state.evidence.readable_sources()],
         )
         output = await run.ask(REFINER, "refine", request)
-        state.gaps = apply_assessments(state, output.gap_analysis)
-        state.report_improvements = output.report_improvements
+        state.evidence.gaps = apply_assessments(state, output.gap_analysis)
+        state.evidence.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
-        is_requested = any(gap.origin == ASKED_BY_PERSON for gap in state.unaddressed_gaps())
-        is_unread = any(gap.unread and gap.severity is not Severity.MINOR for gap in state.unaddressed_gaps())
+        is_requested = any(gap.origin == ASKED_BY_PERSON for gap in state.evidence.unaddressed_gaps())
+        is_unread = any(gap.unread and gap.severity is not Severity.MINOR for gap in state.evidence.unaddressed_gaps())
         position.recommended = advice.should_iterate or is_requested or is_unread
         # Without an iteration left to search, follow-ups are not planned, and their gaps remain open.
         fresh: list[PlanNode] = []
@@ -264,13 +264,13 @@ class SupervisorStrategy(Strategy):
             limit = run.resolved.limits.max_sub_queries
             fresh = follow_ups(state, output.gap_analysis, output.readings, advice.priority_gaps, limit)
             assign_readings(state, fresh)
-        state.plan = state.plan.with_nodes(*fresh)
+        state.work.plan = state.work.plan.with_nodes(*fresh)
         # A repeated sub-query whose search failed before is analyzed again.
         again = {query.id for query in fresh}
-        state.analyzed_sub_queries = [query for query in state.analyzed_sub_queries if query not in again]
+        state.work.analyzed_sub_queries = [query for query in state.work.analyzed_sub_queries if query not in again]
         # Record each gap that the refiner gives up or pursues as a decision.
         reviewed = {item.gap_id for item in output.gap_analysis}
-        for gap in state.gaps:
+        for gap in state.evidence.gaps:
             pursued, inputs = [query.id for query in fresh if query.gap_id == gap.id], {"gap_id": gap.id}
             if gap.status is not GapStatus.OPEN and gap.id in reviewed:
                 status = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
@@ -283,13 +283,19 @@ class SupervisorStrategy(Strategy):
 
 def phase_summary(state: ResearchState, phase: Phase) -> str:
     """Return the results of a phase in a few words."""
-    return {
-        Phase.PLANNING: plural(len(state.plan.sub_queries), "sub-query"),
-        Phase.GATHERING: f"{plural(len(state.readable_sources()), 'source')} read",
-        Phase.ANALYSIS: f"{plural(len(state.findings), 'finding')}, {plural(len(state.unaddressed_gaps()), 'gap')}",
-        Phase.SYNTHESIS: f"{state.draft.word_count if state.draft else 0} words",
-        Phase.REFINEMENT: plural(len(open_follow_ups(state)), "follow-up query"),
-    }[phase]
+    evidence = state.evidence
+    match phase:
+        case Phase.PLANNING:
+            return plural(len(state.work.plan.sub_queries), "sub-query")
+        case Phase.GATHERING:
+            return f"{plural(len(evidence.readable_sources()), 'source')} read"
+        case Phase.ANALYSIS:
+            gaps = plural(len(evidence.unaddressed_gaps()), "gap")
+            return f"{plural(len(evidence.findings), 'finding')}, {gaps}"
+        case Phase.SYNTHESIS:
+            return f"{evidence.draft.word_count if evidence.draft else 0} words"
+        case Phase.REFINEMENT:
+            return plural(len(open_follow_ups(state)), "follow-up query")
 
 
 def _apply_reflection(run: ResearchRun, reflection: SupervisorAnswer, phase: Phase) -> None:
@@ -297,7 +303,7 @@ def _apply_reflection(run: ResearchRun, reflection: SupervisorAnswer, phase: Pha
     for item in reflection.guidance:
         run.guide(MODEL, item.text, phase, item.role)
     run.settle_gaps(reflection.settled_gaps, AgentRole.SUPERVISOR)
-    assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.iteration}
+    assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.work.iteration}
     outputs = {
         "action": reflection.action.value,
         "score": assessment.score,
@@ -310,7 +316,7 @@ def _apply_reflection(run: ResearchRun, reflection: SupervisorAnswer, phase: Pha
 # --- records -------------------------------------------------------------------------------------------------------
 def _note_issues(run: ResearchRun, opened: OpenPause, gate: GateResult, pause: Pause) -> None:
     """Record a retry, or note the issues that remain after one or that a model might have resolved with one."""
-    iteration = run.state.iteration
+    iteration = run.state.work.iteration
     retried = was_retried(run.state, gate.phase, iteration)
     if pause.action is Action.RETRY:
         SupervisorPosition.of(run.state).retried.append(f"{gate.phase}/{iteration}")
@@ -326,8 +332,8 @@ def _record_decision(run: ResearchRun, pause: Pause) -> None:
         run.decide(AgentRole.SUPERVISOR, pause.action.value, pause.rationale, {}, {"score": pause.score})
         return
     inputs = {
-        "gap_count": len(state.unaddressed_gaps()),
-        "iteration": state.iteration,
+        "gap_count": len(state.evidence.unaddressed_gaps()),
+        "iteration": state.work.iteration,
         "max_iterations": run.resolved.limits.max_iterations,
     }
     iterate = pause.action is Action.ITERATE
@@ -377,8 +383,8 @@ def _check_plan(state: ResearchState) -> Check:
 
     The question itself may be a sub-query at any length.
     """
-    queries = [query for query in state.plan.sub_queries if query.origin == "plan"]
-    limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.plan.brief.strip()), len(queries)
+    queries = [query for query in state.work.plan.sub_queries if query.origin == "plan"]
+    limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.work.plan.brief.strip()), len(queries)
     texts = (query.text for query in queries if query.text != " ".join(state.resolution.query.split()))
     minimum, short = min(2, limit), [text for text in texts if len(text) < MIN_QUERY_CHARACTERS]
     issues = _issues(
@@ -392,7 +398,11 @@ def _check_plan(state: ResearchState) -> Check:
 
 def _check_sources(state: ResearchState) -> Check:
     """Require enough sources, one of them of high quality, and half of the sub-queries completed."""
-    count, queries, good = len(state.readable_sources()), state.plan.sub_queries, state.high_quality_sources()
+    count, queries, good = (
+        len(state.evidence.readable_sources()),
+        state.work.plan.sub_queries,
+        state.evidence.high_quality_sources(),
+    )
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     few = Message("half_completed", count=completed, all=len(queries))
     issues = _issues(
@@ -405,13 +415,16 @@ def _check_sources(state: ResearchState) -> Check:
 
 def _check_findings(state: ResearchState) -> Check:
     """Require enough findings, a well-supported one, and enough of the sources cited."""
-    high, count = sum(finding.confidence in TOP_CONFIDENCE for finding in state.findings), len(state.findings)
-    analyzed = {source.id for source in state.readable_sources() if source.analyzed}
-    cited = {source_id for finding in state.findings for source_id in finding.source_ids} & analyzed
+    high, count = (
+        sum(finding.confidence in TOP_CONFIDENCE for finding in state.evidence.findings),
+        len(state.evidence.findings),
+    )
+    analyzed = {source.id for source in state.evidence.readable_sources() if source.analyzed}
+    cited = {source_id for finding in state.evidence.findings for source_id in finding.source_ids} & analyzed
     coverage = len(cited) / max(1, len(analyzed))
     # Another analysis cannot raise a finding's confidence above what its sources support.
-    may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.findings)
-    failed = [query for query in state.plan.sub_queries if query.id in state.hasty_analyses]
+    may_be_high = any(_may_be_of_high_confidence(state, finding) for finding in state.evidence.findings)
+    failed = [query for query in state.work.plan.sub_queries if query.id in state.work.hasty_analyses]
     low = Message("low_coverage", share=f"{coverage:.0%}", least=f"{MIN_COVERAGE:.0%}")
     issues = _issues(
         (bool(failed), ANALYSES_FAILED, Message("gate_analyses_failed", count=len(failed))),
@@ -423,27 +436,30 @@ def _check_findings(state: ResearchState) -> Check:
         "finding_count": count,
         "high_confidence_count": high,
         "coverage": round(coverage, 3),
-        "not_analyzed": len(state.readable_sources()) - len(analyzed),
+        "not_analyzed": len(state.evidence.readable_sources()) - len(analyzed),
     }
     return issues, 2.0 * count + high, metrics
 
 
 def _may_be_of_high_confidence(state: ResearchState, finding: Finding) -> bool:
     """Return true if a finding's sources are independent and good enough for high confidence."""
-    sources = [state.sources[name] for name in finding.source_ids if name in state.sources]
+    sources = [state.evidence.sources[name] for name in finding.source_ids if name in state.evidence.sources]
     voices = ((source_voice(source.url, source.publisher), source.quality) for source in sources)
     return supported_confidence(voices) is Confidence.HIGH
 
 
 def _check_report(state: ResearchState) -> Check:
     """Require a long enough report with headings whose markers all resolve."""
-    length = state.draft.characters if state.draft else 0
+    length = state.evidence.draft.characters if state.evidence.draft else 0
     return report_issues(state), length / 500, {"has_report": length > 0, "report_length": length}
 
 
 def _check_gaps(state: ResearchState) -> Check:
     """Note open gaps if no iteration is left; the gate is always valid."""
-    count, is_last = len(state.unaddressed_gaps()), state.iteration >= state.resolution.limits.max_iterations
+    count, is_last = (
+        len(state.evidence.unaddressed_gaps()),
+        state.work.iteration >= state.resolution.limits.max_iterations,
+    )
     message = Message("gate_open_gaps", gaps=counted("gap", count))
     issues = _issues((count > 0 and is_last, "open_gaps", message))
     return issues, 10.0 - min(10.0, 2.0 * count), {"unaddressed_gaps": count}
@@ -494,7 +510,7 @@ def may_reflect_beside(state: ResearchState, opened: OpenPause) -> bool:
 def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> ReflectInput:
     """Return the request to the supervisor: the results of a phase, not only their numbers."""
     has_findings = phase in (Phase.ANALYSIS, Phase.SYNTHESIS, Phase.REFINEMENT)
-    fresh = [source for source in state.readable_sources() if source.iteration == state.iteration]
+    fresh = [source for source in state.evidence.readable_sources() if source.iteration == state.work.iteration]
     return ReflectInput(
         phase=phase,
         prompt=reflection_prompt(phase, state),
@@ -504,29 +520,34 @@ def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> Re
         gate_needs=_gate_needs(phase, state),
         sub_queries=[
             PlanNode(id=query.id, text=query.text, status=query.status, finding_count=query.finding_count)
-            for query in state.plan.sub_queries
+            for query in state.work.plan.sub_queries
         ],
-        findings=state.findings if has_findings else [],
+        findings=state.evidence.findings if has_findings else [],
         titles=[name_page(source.title, source.url) for source in fresh][:MAX_TITLES]
         if phase is Phase.GATHERING
         else [],
-        gaps=[Gap(id=gap.id, description=gap.description, severity=gap.severity) for gap in state.unaddressed_gaps()],
-        draft=state.draft.document if state.draft and phase is Phase.SYNTHESIS else None,
+        gaps=[
+            Gap(id=gap.id, description=gap.description, severity=gap.severity)
+            for gap in state.evidence.unaddressed_gaps()
+        ],
+        draft=state.evidence.draft.document if state.evidence.draft and phase is Phase.SYNTHESIS else None,
         issues=gate.issues,
     )
 
 
 def reflection_prompt(phase: Phase, state: ResearchState) -> str:
     """Return a phase's figures followed by questions about it, for the reflecting model."""
-    gaps, sources = state.unaddressed_gaps(), state.readable_sources()
+    gaps, sources = state.evidence.unaddressed_gaps(), state.evidence.readable_sources()
     publishers = {source.publisher or source.provider for source in sources}
-    spread = f", {len(state.high_quality_sources())} of high quality, from {plural(len(publishers), 'publisher')}"
+    spread = (
+        f", {len(state.evidence.high_quality_sources())} of high quality, from {plural(len(publishers), 'publisher')}"
+    )
     spread = "" if state.resolution.one_collection else spread
-    addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.gaps)
+    addressed = sum(gap.status is GapStatus.ADDRESSED for gap in state.evidence.gaps)
     return {
         Phase.PLANNING: (
-            f"The plan is made: {plural(len(state.plan.sub_queries), 'sub-query')}; research brief: "
-            f"{'yes' if state.plan.brief.strip() else 'no'}. "
+            f"The plan is made: {plural(len(state.work.plan.sub_queries), 'sub-query')}; research brief: "
+            f"{'yes' if state.work.plan.brief.strip() else 'no'}. "
             "Do the sub-queries cover the whole question, and what aspect is missing?"
         ),
         Phase.GATHERING: (
@@ -534,16 +555,16 @@ def reflection_prompt(phase: Phase, state: ResearchState) -> str:
             "Do their titles fit the sub-queries, and which sub-query has none that does?"
         ),
         Phase.ANALYSIS: (
-            f"The sources are analyzed: {plural(len(state.findings), 'finding')}, {plural(len(gaps), 'gap')}. "
+            f"The sources are analyzed: {plural(len(state.evidence.findings), 'finding')}, {plural(len(gaps), 'gap')}. "
             "Which parts of the question have no finding, and is any gap critical?"
         ),
         Phase.SYNTHESIS: (
-            f"The report is written: {state.draft.characters if state.draft else 0} characters, "
-            f"iteration {state.iteration} of {state.resolution.limits.max_iterations}. "
+            f"The report is written: {state.evidence.draft.characters if state.evidence.draft else 0} characters, "
+            f"iteration {state.work.iteration} of {state.resolution.limits.max_iterations}. "
             "Is it good enough, or does it need another round?"
         ),
         Phase.REFINEMENT: (
-            f"The gaps are reviewed: {addressed} of {len(state.gaps)} addressed. Go on iterating, or finish?"
+            f"The gaps are reviewed: {addressed} of {len(state.evidence.gaps)} addressed. Go on iterating, or finish?"
         ),
     }[phase]
 
@@ -555,7 +576,7 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     A reflection may be stricter than the gate, and may only loosen the decision to iterate. `can_change` is false if a
     retry would have the same input.
     """
-    is_retried, is_strict = was_retried(state, gate.phase, state.iteration), gate.policy is GatePolicy.STRICT
+    is_retried, is_strict = was_retried(state, gate.phase, state.work.iteration), gate.policy is GatePolicy.STRICT
     rationale = reflection.rationale if reflection else "the gate is satisfied"
     reasons = "; ".join(issue.message for issue in gate.issues) or rationale
     wants_retry, issues = reflection is not None and reflection.action is Action.RETRY, curable_issues(state, gate)
@@ -601,15 +622,15 @@ def curable_issues(state: ResearchState, gate: GateResult) -> list[GateIssue]:
     hopeless = {"too_few_findings", "low_coverage", "no_high_confidence"}
     if state.resolution.web:
         hopeless.add("no_high_quality_source")
-    elif len(state.readable_sources()) == len(state.fetched_sources()) and not unread_hits(state):
+    elif len(state.evidence.readable_sources()) == len(state.evidence.fetched_sources()) and not unread_hits(state):
         hopeless.add("too_few_sources")
     return [issue for issue in gate.issues if issue.code not in hopeless]
 
 
 def open_follow_ups(state: ResearchState) -> list[PlanNode]:
     """Return the follow-up queries that are to be searched for or, from pages already read, to be analyzed."""
-    pending = {query.id for query in (*state.pending_sub_queries(), *queries_to_analyze(state))}
-    return [query for query in state.plan.sub_queries if query.gap_id and query.id in pending]
+    pending = {query.id for query in (*state.work.pending_sub_queries(), *queries_to_analyze(state))}
+    return [query for query in state.work.plan.sub_queries if query.gap_id and query.id in pending]
 
 
 def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
@@ -620,7 +641,7 @@ def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
 # --- to the next phase ---------------------------------------------------------------------------------------------
 def apply_pause(state: ResearchState) -> StopReason | None:
     """Move the position by the last pause and the table of transitions; return the stop reason at the end."""
-    position, pause = SupervisorPosition.of(state), state.pause
+    position, pause = SupervisorPosition.of(state), state.work.pause
     if pause is not None and pause.action is Action.RETRY:
         position.next_phase = Phase(pause.phase)
     if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
@@ -632,7 +653,7 @@ def apply_pause(state: ResearchState) -> StopReason | None:
     elif position.next_phase == Phase.SYNTHESIS:
         position.next_phase = Phase.REFINEMENT
     else:
-        state.iteration += 1
+        state.work.iteration += 1
         pass_over_unread(state)
         position.next_phase = Phase.GATHERING
     return None
@@ -640,21 +661,21 @@ def apply_pause(state: ResearchState) -> StopReason | None:
 
 def should_iterate(state: ResearchState) -> bool:
     """Return true if actionable gaps remain and an iteration is left."""
-    return bool(actionable_gaps(state)) and state.iteration < state.resolution.limits.max_iterations
+    return bool(actionable_gaps(state)) and state.work.iteration < state.resolution.limits.max_iterations
 
 
 def actionable_gaps(state: ResearchState) -> list[Gap]:
     """Return the open gaps severe enough for another search; unaddressable ones are no longer open."""
     floor = SEVERITY_ORDER[state.resolution.limits.severity_floor]
-    return [gap for gap in state.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= floor]
+    return [gap for gap in state.evidence.unaddressed_gaps() if SEVERITY_ORDER[gap.severity] >= floor]
 
 
 def stop_reason_after_synthesis(state: ResearchState) -> StopReason:
     """Return the reason why a run completes after its last phase."""
-    if not state.unaddressed_gaps():
+    if not state.evidence.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     if not actionable_gaps(state):
         return StopReason.NO_ACTIONABLE_GAPS
-    if state.iteration >= state.resolution.limits.max_iterations:
+    if state.work.iteration >= state.resolution.limits.max_iterations:
         return StopReason.MAX_ITERATIONS
     return StopReason.COVERAGE_SUFFICIENT

@@ -149,7 +149,7 @@ def test_no_words_of_a_page_are_a_link(name: str) -> None:
     text = f"Start. {both} End."
     named = {"publisher": words, "authors": [words], "quality_reason": words, "source_type": "web"}
     evidence, run = citing(make_source(URL, words, text, **named), text, text, heading=both)
-    decision = SAMPLE.state().decisions[0].model_copy(update={"rationale": both})
+    decision = SAMPLE.state().people.decisions[0].model_copy(update={"rationale": both})
     gap = Gap(id="gap-1", description=both[:400], status=GapStatus.OPEN)
     run |= {"gaps": [gap], "limitations": [both], "degraded": [both], "decisions": [decision]}
     forms = rendered(f"# T\n\nTold [{evidence.id}].", **run)

@@ -66,8 +66,8 @@ async def run(
     store = await store_of(SAMPLE.texts if texts is None else texts)
     if draft is not None:
         reference = await store.put_text(draft, "text/markdown")
-        assert state.draft is not None
-        state.draft = state.draft.model_copy(update={"document": reference})
+        assert state.evidence.draft is not None
+        state.evidence.draft = state.evidence.draft.model_copy(update={"document": reference})
     sessions = RecordSessionStore(Records(Path(), "sessions"))
     activities = ReportingActivities(store, list_skipped, "0.1.0", HereCalls(), sessions, Notebooks(store))
     request = RenderRequest(research_id=RESEARCH_ID, change=whole_change(state))

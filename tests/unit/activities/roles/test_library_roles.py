@@ -32,7 +32,7 @@ from contracts.recursive_roles import (
 )
 from contracts.research_trees import TaskType
 from contracts.roles import ANALYZER, AnalyzeInput, RoleSpec
-from contracts.state import ResearchState
+from contracts.state import ResearchState, WorkState
 from contracts.vocabulary import EngineKind, GapKind, Quality
 from providers.extractive import ExtractiveEngine
 from providers.storage.stored_notebooks import Notebooks
@@ -193,7 +193,7 @@ async def test_a_scan_is_shown_an_excerpt() -> None:
     notebooks = Notebooks(content)
     limits = states.resolved().limits.model_copy(update={"max_source_characters": 20_000})
     resolved = states.resolved(limits=limits)
-    state = ResearchState(resolved=resolved, resolved_entry=await notebooks.write(resolved))
+    state = ResearchState(work=WorkState(resolved=resolved, resolved_entry=await notebooks.write(resolved)))
     request = request_of(SCANNER, sources=[source(text)], max_characters=SCANNED_CHARACTERS)
     assert isinstance(request, ScanInput)
     sent = replace_by_references(SCANNER, request, state)

@@ -12,7 +12,7 @@ import pytest
 from contracts import roles
 from contracts.addresses import digest
 from contracts.evidence import Source
-from contracts.state import ResearchState
+from contracts.state import EvidenceState, ResearchState, WorkState
 from contracts.tokens import CallFidelity, TokenSettings
 from contracts.vocabulary import RunStatus
 from providers.models.endpoints import EndpointCapabilities
@@ -71,7 +71,12 @@ def save(home: Path, research_id: str) -> None:
         str(number): Source(id=str(number), url="https://host/", title="x", provider="web", text=reference(text))
         for number, text in enumerate(TEXTS)
     }
-    save_run(home, research_id, ResearchState(status=RunStatus.COMPLETED, sources=sources), closed=True)
+    save_run(
+        home,
+        research_id,
+        ResearchState(work=WorkState(status=RunStatus.COMPLETED), evidence=EvidenceState(sources=sources)),
+        closed=True,
+    )
     make_old(home, research_id)
 
 

@@ -13,7 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from client.cli.context import CommandContext
 from client.client_errors import RunUnknown
 from contracts.evidence import DocumentRef, Source
-from contracts.state import ResearchState
+from contracts.state import EvidenceState, ResearchState, WorkState
 from contracts.vocabulary import RunStatus
 from providers.storage.content import name_of
 from tests.unit.client.cli.command_line import make_old, put_text, research, save_run
@@ -30,7 +30,9 @@ def save(home: Path, research_id: str, *texts: str, noted: Sequence[str] = ()) -
         for text, reference in zip(texts, references, strict=False)
     }
     notebook = [reference.hash for reference in references[len(texts) :]]
-    state = ResearchState(status=RunStatus.COMPLETED, sources=sources, notebook=notebook)
+    state = ResearchState(
+        work=WorkState(status=RunStatus.COMPLETED), evidence=EvidenceState(sources=sources, notebook=notebook)
+    )
     save_run(home, research_id, state, closed=True)
     return references
 

@@ -366,7 +366,8 @@ def test_a_run_that_cannot_be_refreshed_says_why(home: Path) -> None:
     """A report of another strategy does not change by updates, and one that is not there cannot be compared with."""
     known = stored(status=RunStatus.CANCELLED)
     save_run(home, "other", known, closed=True)
-    living = known.model_copy(update={"resolved": known.resolution.model_copy(update={"strategy": "living"})})
+    living = known.model_copy(deep=True)
+    living.work.resolved = known.resolution.model_copy(update={"strategy": "living"})
     save_run(home, "unfinished", living, closed=True)
     for name, words in (("other", "only runs of the strategy living"), ("unfinished", "research resume unfinished")):
         done = research("refresh", name)

@@ -52,10 +52,10 @@ async def test_evidence_knows_its_page(starts: list[int] | None, page: int | Non
     world = World(tmp_path)
     run = await stopped_after(world, ANALYZED)
     pages = None if starts is None else await world.content.put_text(json.dumps(starts))
-    for key, source in run.state.sources.items():
-        run.state.sources[key] = source.model_copy(update={"pages": pages})
+    for key, source in run.state.evidence.sources.items():
+        run.state.evidence.sources[key] = source.model_copy(update={"pages": pages})
     whole = await world.notebooks.complete_state(run.state)
-    assert {item.page for item in whole.evidence.values()} == {page}
+    assert {item.page for item in whole.evidence.passages.values()} == {page}
 
 
 async def test_a_writer_sees_findings_in_the_order_of_their_analyses(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_a_reporter_sees_the_notes_it_was_sent(tmp_path: Path) -> None:
     """An update names its notes by their ids; the reporter gets them in that order, with their passages and no others."""
     world = World(tmp_path)
     run = await stopped_after(world, ANALYZED)
-    notes = [run.state.findings[-1], run.state.findings[0]]
+    notes = [run.state.evidence.findings[-1], run.state.evidence.findings[0]]
     assert notes[0].entry != notes[1].entry
     request = update_input(run, "Where it fails", notes)
     sent = replace_by_references(REPORTER, request, run.state)
@@ -93,7 +93,7 @@ async def test_an_entry_that_is_gone_is_an_error(tmp_path: Path) -> None:
     """No role works on less than it was sent: the failure names the entry and says what to do."""
     world = World(tmp_path)
     run = await stopped_after(world, ANALYZED)
-    gone = next(finding.entry for finding in run.state.findings if finding.entry)
+    gone = next(finding.entry for finding in run.state.evidence.findings if finding.entry)
     assert isinstance(run.host, InProcessHost)
     work, caught = run.host.implementations[SYNTHESIZER.activity], list[ApplicationError]()
 
@@ -125,7 +125,7 @@ async def test_every_document_of_a_run_can_be_removed(tmp_path: Path) -> None:
     named = documents_of(run.state.model_dump(mode="json"))
     assert stored - named == set()
     assert (await world.sessions.documents())["r-unit"] == named
-    assert {source.raw.hash for source in whole.sources.values() if source.raw} <= named
+    assert {source.raw.hash for source in whole.evidence.sources.values() if source.raw} <= named
 
 
 async def test_a_reviewer_sees_verdicts_of_judged_statements_alone(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import obstore
 import pytest
 
-from contracts.state import SCHEMA_VERSION, ResearchState
+from contracts.state import SCHEMA_VERSION, ResearchState, WorkState
 from contracts.vocabulary import RunStatus
 from providers.errors import ContentCorrupt, ContentMissing, InvalidCall, StorageFull, Unavailable
 from providers.storage.content import ObstoreContentStore, name_of
@@ -50,7 +50,7 @@ async def test_processes_share_their_sessions(opened: Opened) -> None:
     assert await here.list() == []
     for number in range(8):
         await here.save(f"r-{number}", state(f"Question {number}?\n", big="x" * 100_000), closed=False)
-    saved = ResearchState(status=RunStatus.COMPLETED, limitations=["ü 字 \u2028"])
+    saved = ResearchState(work=WorkState(status=RunStatus.COMPLETED, limitations=["ü 字 \u2028"]))
     await there.save("r-3", saved.model_dump_json(), closed=True)
     assert ResearchState.model_validate_json(await here.load("r-3") or "") == saved
     listed = await here.list()
