@@ -76,10 +76,9 @@ class Measured:
     likely: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """The same as estimated before the run; 0 without a model."""
 
-    def error_factor(self) -> float:
-        """Return by which factor the most mistaken figure of the estimate is wrong; 1 is right."""
-        pairs = zip(self.used, self.likely, strict=True)
-        return max(max(pair) / max(1e-9, min(pair)) for pair in pairs)
+    def error_factors(self) -> list[float]:
+        """Return by which factors the figures of the estimate are wrong; 1 is right."""
+        return [max(pair) / max(1e-9, min(pair)) for pair in zip(self.used, self.likely, strict=True)]
 
     def overhead(self, call_seconds: float) -> float:
         """Seconds per critical step that neither a model call nor a local activity's own work explains."""
@@ -267,9 +266,10 @@ async def main() -> None:
     )
 
     done_runs.append(measured[0])  # the others are alike
-    right = sum(run.error_factor() <= LARGEST_ERROR for run in done_runs)
-    within = f"calls, tokens and dollars within a factor of {LARGEST_ERROR:g} of the estimate"
-    print(f"{within}: {right} of {len(done_runs)} kinds of runs")
+    figures = zip(*(run.error_factors() for run in done_runs), strict=True)
+    right = [sum(factor <= LARGEST_ERROR for factor in factors) for factors in figures]
+    counts = ", ".join(f"{name} {count}" for name, count in zip(("calls", "tokens", "dollars"), right, strict=True))
+    print(f"within a factor of {LARGEST_ERROR:g} of the estimate, of {len(done_runs)} kinds of runs: {counts}")
 
 
 def row(what: str, item: Measured, call: float) -> None:
