@@ -693,3 +693,4 @@ async def test_a_section_that_a_reader_names_is_read_in_the_next_iteration(
     )
     written = [model_work.unmarked(one.prompt) for one in trial.api.requests if one.role == "synthesizer"]
     assert all("Finding (priority 1" in prompt for prompt in written), "the entry of the analysis has the priority"
+    assert {finding["priority"] for finding in (await trial.document())["findings"]} == {1}
