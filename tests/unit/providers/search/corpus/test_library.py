@@ -11,6 +11,7 @@ import pytest_asyncio
 
 from contracts.addresses import digest
 from contracts.messages import SearchRequest
+from contracts.sentences import Message
 from providers.errors import CorpusUnknown, InvalidCall, ProcessStalled, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool, import_path
 from providers.search.corpus import CorpusDefinition, CorpusLibrary
@@ -429,6 +430,20 @@ async def test_a_damaged_index_and_one_of_another_version_are_replaced(library, 
     assert await ask(library, "checkpoint") == answer
     spoil(index)
     assert (await library.refresh("manual")).digest == before.digest
+
+
+async def test_what_readers_say_of_files_stays_data(library, folder):
+    """From the child that reads a file through the index to a report, so that a report can say it in its language."""
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing")
+    footer = "<footer>All of this may be copied by anybody.</footer>"
+    (folder / "page.html").write_text(f"<p>Rows are dead when nobody sees them.</p>{footer}")
+    await library.refresh("manual")
+    (skipped,) = await library.skipped("manual")
+    ((path, warning),) = await library.warnings("manual")
+    read = await library.read("corpus:manual/page.html")
+    assert path == "page.html"
+    assert all(isinstance(text, Message) for text in (skipped.reason, warning, *read.warnings))
+    assert (skipped.reason.id, warning.id, read.warnings) == ("skip_pdf", "words_read", [warning])
 
 
 INDEXING = """
