@@ -351,10 +351,7 @@ def take_messages(document: Any, pointer: str = "") -> tuple[Any, dict[str, dict
 
 
 def with_messages(report: Report) -> Report:
-    """Return a report whose texts are messages where its `messages` has them; a text that differs remains a text.
-
-    Raises ValueError for data that are no message.
-    """
+    """Return a report whose texts are messages where its `messages` has them. Raises ValueError for malformed data."""
     document = report.model_dump(mode="json")
     for pointer, data in report.messages.items():
         place: Any = document
@@ -362,11 +359,9 @@ def with_messages(report: Report) -> Report:
         try:
             for step in steps:
                 place = place[int(step) if isinstance(place, list) else step]
-            key: Any = int(last) if isinstance(place, list) else last
-            if place[key] == str(from_data(data)):
-                place[key] = data
+            place[int(last) if isinstance(place, list) else last] = data
         except (LookupError, TypeError):
-            continue
+            continue  # an audit finds a message without its text, since a report rendered again has no such message
     return Report.model_validate(document)
 
 

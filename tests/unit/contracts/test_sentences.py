@@ -87,7 +87,7 @@ def test_a_message_survives_where_a_process_of_the_product_reads_it() -> None:
     assert json.loads(noted.model_dump_json(context=AS_DATA))["note"] == LOST.data()
     for other in (copy.deepcopy(LOST), pickle.loads(pickle.dumps(LOST)), noted.model_copy(deep=True).note):
         assert isinstance(other, Message)
-        assert other.data() == LOST.data()
+        assert (other, other.data()) == (LOST, LOST.data())
 
 
 def test_a_stored_state_has_messages_and_one_of_an_earlier_version_its_texts() -> None:

@@ -16,6 +16,7 @@ from contracts.addresses import digest
 from contracts.agents import AgentRecord, AgentTask, TaskResult
 from contracts.evidence import ClaimVerdict, DocumentRef, Gap, QueryRecord
 from contracts.outcome import Guidance, Usage
+from contracts.resolved import where_text_goes
 from contracts.sentences import Message, from_data
 from contracts.state import ResearchState
 from contracts.tokens import FidelityTotals
@@ -74,10 +75,10 @@ class Forms:
         self.report["forms"] = {"report.md": digest(markdown), "report.html": digest(self.html)}
 
 
-def state_and_draft(**changes: object) -> tuple[Sample, ResearchState, str]:
-    """A run with everything that a report can name."""
+def state_and_draft(*, quality: str = "a publisher", **changes: object) -> tuple[Sample, ResearchState, str]:
+    """A run with everything that a report can name; `quality` is the reason for that of a source."""
     sample = Sample()
-    named = {"pages": DocumentRef(hash=digest(PAGES)), "quality": "medium", "quality_reason": "a publisher"}
+    named = {"pages": DocumentRef(hash=digest(PAGES)), "quality": "medium", "quality_reason": quality}
     source = make_source("https://docs.test/freezing", "Freezing", FREEZING, **named)
     age = make_evidence(source, FREEZING, "Rows are frozen at an age of 50 million transactions.", "Age")
     age = age.model_copy(update={"page": 2})
@@ -106,9 +107,9 @@ def state_and_draft(**changes: object) -> tuple[Sample, ResearchState, str]:
     return sample, state, draft + f"{BY_MODEL} [{sample.freezing.id}]\n\nThe rest is known. [{sample.rule.id}]\n"
 
 
-def made(**changes: object) -> Forms:
+def made(*, quality: str = "a publisher", **changes: object) -> Forms:
     """The forms of a run, two statements of which a model judged, or failed to."""
-    sample, state, draft = state_and_draft(**changes)
+    sample, state, draft = state_and_draft(quality=quality, **changes)
     material = RenderMaterial(state=state, draft=draft, texts=sample.texts, skipped=SKIPPED, product_version="0.1.0")
     first = render(material)
     *_, by_model, unjudged = json.loads(first.document)["claims"]
@@ -203,8 +204,12 @@ def german() -> Forms:
     """The forms of a report in German, of a run with sentences of the product in several places."""
     lost = Message("sources_lost", count=2, all=5, why=[Message("lost_time")])
     gap = Gap(id="gap-0000000001", description=Message("gap_silent", query="What does freezing cost?"))
-    resolved = make_resolved(engine=EngineKind.MODEL, language="de")
-    return made(resolved=resolved, limitations=[lost, "a text of a model"], gaps=[gap])
+    resolved = make_resolved(
+        engine=EngineKind.MODEL, language="de", egress=where_text_goes("models.test", [], pages=True)
+    )
+    forms = made(resolved=resolved, limitations=[lost, "a text of a model"], gaps=[gap], quality=Message("site_wiki"))
+    assert {"/effective_request/egress", "/limitations/0", "/gaps/0/description"} <= forms.report["messages"].keys()
+    return forms
 
 
 async def test_a_report_in_another_language_follows_from_its_messages() -> None:
@@ -221,6 +226,8 @@ async def test_a_report_in_another_language_follows_from_its_messages() -> None:
         "sentence": "gap_silent",
         "values": {"query": "What does freezing cost?"},
     }
+    assert "Lexikon, das jeder ändern kann" in forms.report["report"]["markdown"]
+    assert "encyclopedia that anybody can edit" in {source["quality_reason"] for source in forms.report["sources"]}
     assert (await audited(forms)).problems == []
 
 

@@ -14,7 +14,7 @@ from contracts.messages import SearchRequest
 from contracts.sentences import Message
 from providers.errors import CorpusUnknown, InvalidCall, ProcessStalled, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool, import_path
-from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
 from providers.search.corpus.folders import FoundFile, refuse_key_name
 from providers.search.corpus.index import IndexWriter, open_index, read_for_index
 from tests.fakes.office_documents import one_page_pdf
@@ -432,7 +432,7 @@ async def test_a_damaged_index_and_one_of_another_version_are_replaced(library, 
     assert (await library.refresh("manual")).digest == before.digest
 
 
-async def test_what_readers_say_of_files_stays_data(library, folder):
+async def test_what_readers_say_of_files_stays_data(library, folder, pool):
     """From the child that reads a file through the index to a report, so that a report can say it in its language."""
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing")
     footer = "<footer>All of this may be copied by anybody.</footer>"
@@ -443,6 +443,7 @@ async def test_what_readers_say_of_files_stays_data(library, folder):
     read = await library.read("corpus:manual/page.html")
     assert path == "page.html"
     assert all(isinstance(text, Message) for text in (skipped.reason, warning, *read.warnings))
+    assert (await ingest_file(pool, folder / "page.html")).warnings[0].data() == warning.data()
     assert (skipped.reason.id, warning.id, read.warnings) == ("skip_pdf", "words_read", [warning])
 
 
