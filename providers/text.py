@@ -249,7 +249,7 @@ def detect_language(text: str) -> str:
         return max(found, key=lambda code: found[code]) if found else "und"
     scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
     languages_of = _languages_by_word()
-    for word, count in Counter(map(fold, words(text))).items():
+    for word, count in Counter(words(fold(text))).items():
         for piece in dict.fromkeys((word, *word.split("'"))) if "'" in word else (word,):
             for language in (languages := languages_of.get(piece, ())):
                 scores[language] += count / len(languages)

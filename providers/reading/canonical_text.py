@@ -43,7 +43,8 @@ MAX_NAME_LENGTH: Final = 70
 """Limits in characters: these statements are invisible, so a message to a model must not pass for a name."""
 
 WORDS: Final = re.compile(r"[^\W_]+")
-ASCII_WORDS: Final = re.compile(r"[A-Za-z0-9]+")  # twice as fast
+BETWEEN_WORDS: Final = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+"""A space for each sign of ASCII that is neither a letter nor a digit."""
 MARKUP: Final = re.compile(r"(?m)^(#{1,6}[ \t]|```|~~~)")
 LINE: Final = re.compile(
     r"(?P<fence> *+(?:`{3,}|~{3,}))(?![^\n]*`)"
@@ -213,7 +214,10 @@ def clean(text: str) -> str:
 
 def count_words(text: str) -> int:
     """Return the number of words: runs of letters and digits."""
-    return sum(len((ASCII_WORDS if line.isascii() else WORDS).findall(line)) for line in text.split("\n"))
+    lines = text.split("\n")
+    ascii_lines = "\n".join(filter(str.isascii, lines)).encode("ascii")  # ten times as fast
+    others = "\n".join(line for line in lines if not line.isascii())
+    return len(ascii_lines.translate(BETWEEN_WORDS).split()) + len(WORDS.findall(others))
 
 
 def one_line(text: str) -> str:

@@ -19,6 +19,7 @@ from providers.reading.canonical_text import (
     LITERAL_MARK,
     MAX_FACT_LENGTH,
     TERM_MARK,
+    UNSEEN,
     WORDS,
     DocumentFacts,
     clean,
@@ -107,7 +108,7 @@ PERHAPS_NAVIGATION: Final = frozenset(
 """Parts of classes and ids that mean navigation if the element is mostly links; an element `header` is such, too."""
 OPENERS: Final = ("aria-expanded", "aria-controls", "popovertarget", "data-target", "data-bs-target")
 """Attributes of buttons that open content: their text is its heading; most have its id as their value."""
-OPENING: Final = etree.XPath("|".join(f".//*[@{name}]" for name in OPENERS))
+OPENING: Final = etree.XPath(f".//*[{' or '.join(f'@{name}' for name in OPENERS)}]")
 MIN_BUTTON_WORDS: Final = 4
 """Words of a button that is more than the name of an action."""
 MIN_SENTENCE_WORDS: Final = 3
@@ -360,10 +361,10 @@ class _Writer:
         label = self._label(element) if tag == "li" and self._lists else ""
         output_tag = self._tag_for(element, names)
         boxed = output_tag in {"td", "th"} or tag in {"aside", "figure"} or not BOXES.isdisjoint(names)
-        attributes = SPANS if output_tag in {"td", "th"} else ()
-        numbers = "".join(
-            f' {name}="{value}"' for name in attributes if SMALL_NUMBER.fullmatch(value := element.get(name) or "")
-        )
+        numbers = ""
+        if output_tag in {"td", "th"}:
+            spans = ((name, element.get(name) or "") for name in SPANS)
+            numbers = "".join(f' {name}="{value}"' for name, value in spans if SMALL_NUMBER.fullmatch(value))
         if output_tag == "ol" and self._lists[-1].following != 1:
             numbers = f' start="{self._lists[-1].following}"'
         mark = {"dt": TERM_MARK, "pre": LITERAL_MARK}.get(output_tag, "")
@@ -534,7 +535,8 @@ def _keep_visible(body: Element, opened: frozenset[str]) -> None:
 
 
 def _text_of(element: Element) -> str:
-    return clean(etree.tostring(element, method="text", encoding="unicode", with_tail=False))
+    text: str = etree.tostring(element, method="text", encoding="unicode", with_tail=False)
+    return text if text.isascii() else UNSEEN.sub("", text)  # the markup is clean, but entities may be invisible
 
 
 def _text_of_links(element: Element) -> str:
