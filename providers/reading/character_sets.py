@@ -24,6 +24,7 @@ SEVEN_BITS: Final = ("iso2022_jp_2", "iso2022_kr", "hz")
 """Sets whose bytes are all ASCII, by their most general codecs; they are recognised by their escapes."""
 ESCAPES: Final = {
     "iso2022_kr": re.compile(rb"\x1b\$\)C"), "iso2022_jp_2": re.compile(rb"\x1b(?:\$[@BA]|\([JI]|\$\([CD])"),
+    "hz": re.compile(rb"~\{(?:[!-#0-w][!-~]){2,}~\}"),
 }  # fmt: skip
 PREFIX_OF_CODE_PAGE: Final = re.compile(r"(?i)^(?:cp|ibm|windows|ms)[-_]?(\d{3,4})$")
 SHIFTED: Final = re.compile(r"\+([A-Za-z0-9+/]*)-?")

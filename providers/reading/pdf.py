@@ -93,7 +93,8 @@ def _blocks(raw: bytes, document: Any, doubts: Doubts) -> Iterator[Block]:
                     yield from map(Paragraph, re.split(r"\n\s*\n", other))
                     continue
                 doubts.words[number] |= set(ours)
-                yield from page_blocks(heads.removed(number, words, usual), layout, hyphens, usual)
+                areas = None if page.is_turned else layout  # it has the places of the page that is not turned
+                yield from page_blocks(heads.removed(number, words, usual), areas, hyphens, usual)
         doubts.left_out[REPEATED] += heads.words
 
 

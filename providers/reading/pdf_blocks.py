@@ -44,6 +44,10 @@ KNOWN_SHARE: Final = 0.1
 HEADING_SIZES: Final = ((1.8, 1), (1.4, 2), (1.2, 3))
 """Letters so many times as high as the usual ones of the pages around are of a heading of this level."""
 MAX_HEADING_LINES: Final = 2
+MIN_SPACED: Final = 5
+"""Single letters of a line, from which they may be words that are set with space between their letters."""
+WORD_GAP: Final = 1.6
+"""Gap between two words of such a line, in the gap between most of its letters."""
 WIDE_GAP: Final = 2.0
 """Heights of a line, from which a gap within it may part two columns."""
 MAX_RISES: Final = 0.15
@@ -381,7 +385,7 @@ def _block(
         yield from _table(words, area, hyphens)
         return
     lines = lines_of(words) if lines is None else lines
-    texts = list(map(text_of, lines))
+    texts = [_unspaced(line, hyphens) or text_of(line) for line in lines]
     text = hyphens.mended(texts, is_one=kind != "paragraph" or is_wrapped(texts))
     printed = [word.height for word in words if not word.typed]
     least = min(printed) / usual if usual and printed and kind == "paragraph" else 0.0
@@ -404,6 +408,18 @@ def _block(
         yield Code(own if same else "\n".join(texts))
     else:
         yield Paragraph(text)
+
+
+def _unspaced(line: list[Word], hyphens: Hyphens) -> str:
+    """Return the words of a line whose letters are set apart, as of a heading; empty if it has no such words."""
+    if len(line) < MIN_SPACED or not all(len(word.text) == 1 and word.text.isalpha() for word in line):
+        return ""
+    gaps = [after.box[0] - before.box[2] for before, after in pairwise(line)]
+    least = WORD_GAP * max(sorted(gaps)[len(gaps) // 2], 1)
+    text = line[0].text
+    for gap, word in zip(gaps, line[1:], strict=True):
+        text += f" {word.text}" if gap > least else word.text
+    return text if all(map(hyphens.is_word, text.lower().split())) and max(map(len, text.split())) > 2 else ""
 
 
 def _cells(words: list[Word], area: Any) -> list[list[list[Word]]]:

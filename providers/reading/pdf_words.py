@@ -1,13 +1,15 @@
 """The words of a page of a PDF with their places, as `pdfium` reads them, and the lines that they form."""
 
+import math
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from ctypes import byref, c_double, c_int, c_ushort
 from dataclasses import dataclass, field
-from itertools import repeat
+from itertools import islice, pairwise, repeat
 from typing import Any, Final, TypeAlias
 
 from pypdfium2 import raw as pdfium  # type: ignore[import-untyped]
@@ -29,6 +31,9 @@ RAISED_BY: Final = 0.12  # of the height of its word, from which a letter is rai
 MAX_UNNAMED: Final = 0.02
 """Share of the words of a page that begin with a sign without a letter, above which its lines stay as they are."""
 LEVEL: Final = 0.01  # radians
+QUARTER: Final = math.pi / 2
+SAMPLE: Final = 200
+"""Letters of a page for each of which one word is asked for its angle."""
 ACCENTS: Final = dict(
     zip("`´ˆ˜¯˘˙¨˚˝ˇ", "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c", strict=True)
 )
@@ -78,6 +83,8 @@ class PageWords:
     """Shown words that begin with a sign of which the file does not say which letter it is."""
     is_picture: bool = False
     """Whether the page has a picture and no word."""
+    is_turned: bool = False
+    """Whether people turn the page to read it: the places of its words are those of the turned page."""
 
 
 def read_words(page: Any) -> PageWords:
@@ -85,17 +92,19 @@ def read_words(page: Any) -> PageWords:
     found = PageWords()
     with closing(page.get_textpage()) as text:
         characters = _characters(text)
-        shown = _Shown(page)
+        direction, turns = _direction(page, text, characters)
+        found.is_turned = turns > 0
+        shown = _Shown(page, turns)
         places: dict[float, tuple[int, int]] = {}
         for match in RUN.finditer(characters):
             start, end = match.span()
             box = shown.box(text, start, end)
             if box is None:
                 continue
-            upright = abs(pdfium.FPDFText_GetCharAngle(text, start)) < LEVEL
+            upright = abs(pdfium.FPDFText_GetCharAngle(text, start) - direction) < LEVEL
             word = Word(match[0], box, len(places), upright)
             places[word.order] = start, end
-            if upright and end - start > 1 and shown.is_uneven:
+            if upright and not direction and end - start > 1 and shown.is_uneven:
                 word.text = shown.with_raised(text, match[0], start)
             if ACCENTED.search(match[0]):
                 word.text = shown.with_accents(text, match[0], start)
@@ -107,7 +116,13 @@ def read_words(page: Any) -> PageWords:
                 found.shown.append(word)
                 if pdfium.FPDFText_HasUnicodeMapError(text, start) == 1:
                     found.unnamed.append(word.text)
-        if RIGHT_TO_LEFT.search(characters) and len(found.unnamed) <= MAX_UNNAMED * len(found.shown):
+        if turns and _is_upwards(found.shown):
+            lines = geometric_lines(found.shown)
+            ordered = (word for line in lines for word in sorted(line, key=lambda each: each.box[0]))
+            for order, word in enumerate(ordered):
+                word.order = order
+            found.shown.sort(key=lambda each: each.order)
+        elif RIGHT_TO_LEFT.search(characters) and len(found.unnamed) <= MAX_UNNAMED * len(found.shown):
             found.shown = list(_spoken(found.shown, places, characters, text, shown))
     if found.hidden or not found.shown:
         has_picture = any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3))
@@ -129,22 +144,38 @@ def _characters(text: Any) -> str:
     return "".join(map(chr, map(pdfium.FPDFText_GetUnicode, repeat(text.raw, count), range(count))))
 
 
+def _direction(page: Any, text: Any, characters: str) -> tuple[float, int]:
+    """Return the angle of most letters in radians, and by how many quarters a reader turns the page clockwise."""
+    places = [match.start() for match in islice(RUN.finditer(characters), 0, None, max(1, len(characters) // SAMPLE))]
+    quarters = Counter(round(pdfium.FPDFText_GetCharAngle(text, place) / QUARTER) % 4 for place in places)
+    quarter, count = quarters.most_common(1)[0] if quarters else (0, 0)
+    if 2 * count <= len(places):
+        return 0.0, 0
+    return quarter * QUARTER, (-quarter - page.get_rotation() // 90) % 4
+
+
+def _is_upwards(words: list[Word]) -> bool:
+    """Return whether most lines are above the one before: for some turned pages the library counts from their end."""
+    steps = [after.middle[1] - before.middle[1] for before, after in pairwise(words) if not is_beside(after, before)]
+    return 2 * sum(step < 0 for step in steps) > len(steps)
+
+
 def _is_invisible(text: Any, place: int) -> bool:
     piece = pdfium.FPDFText_GetTextObject(text, place)
     return bool(piece) and pdfium.FPDFTextObj_GetTextRenderMode(piece) == pdfium.FPDF_TEXTRENDERMODE_INVISIBLE
 
 
 class _Shown:
-    """Maps the places of a page to the page as it is shown: turned, and cut to its box."""
+    """Maps the places of a page to the page as it is read: turned, and cut to its box."""
 
-    def __init__(self, page: Any) -> None:
-        width, height = page.get_size()
+    def __init__(self, page: Any, turns: int) -> None:
+        width, height = page.get_size() if turns % 2 == 0 else reversed(page.get_size())
         self._width, self._height = width, height
         size = int(width * SCALE), int(height * SCALE)
 
         def shown(x: float, y: float) -> tuple[float, float]:
             left, top = c_int(), c_int()
-            pdfium.FPDF_PageToDevice(page, 0, 0, *size, 0, x, y, byref(left), byref(top))
+            pdfium.FPDF_PageToDevice(page, 0, 0, *size, turns, x, y, byref(left), byref(top))
             return left.value / SCALE, top.value / SCALE
 
         (self._x, self._y), (x_of_x, y_of_x), (x_of_y, y_of_y) = shown(0, 0), shown(1_000, 0), shown(0, 1_000)

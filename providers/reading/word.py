@@ -55,6 +55,7 @@ DIAGRAM: Final = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relI
 PARAGRAPH, TABLE, ROW, CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 RUN, BOX, SYMBOL, ALTERNATIVES = qn("w:r"), qn("w:txbxContent"), qn("w:sym"), next(iter(_names("mc:AlternateContent")))
 VALUE: Final = qn("w:val")
+LARGE_INITIAL: Final = "./w:framePr[@w:dropCap='drop' or @w:dropCap='margin']"
 PRIVATE_USE: Final = range(0xE000, 0xF900)
 MAX_LEVELS: Final = 9
 MAX_SPAN: Final = 64  # columns of one cell, or before a row
@@ -108,7 +109,7 @@ class _Reader:
         self._styles = _styles(document.styles.element)
         self._hidden = frozenset(name for name, style in self._styles.items() if style.is_hidden)
         self._unfinished = ""
-        """Text of a paragraph whose end was deleted: it belongs to the next one."""
+        """Text that belongs to the next paragraph: the end of its own was deleted, or it is a large initial letter."""
         self._default = _find(document.styles.element, "./w:style[@w:type='paragraph'][@w:default='1']/@w:styleId")
         numbering = [
             part.element if hasattr(part, "element") else None
@@ -153,7 +154,7 @@ class _Reader:
         properties = paragraph.find(qn("w:pPr"))
         text = self._unfinished + "".join(_words(paragraph, boxes, self._hidden))
         self._unfinished = ""
-        if properties is not None and _find(properties, "./w:rPr/w:del"):
+        if properties is not None and (_find(properties, "./w:rPr/w:del") or _find(properties, LARGE_INITIAL)):
             self._unfinished, text = text, ""
         text = text.strip()
         named = None if properties is None else properties.find(qn("w:pStyle"))

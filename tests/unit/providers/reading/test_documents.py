@@ -207,6 +207,8 @@ def test_what_cannot_be_read_has_a_typed_reason(raw: bytes, name: str, kind: str
     ("raw", "charset", "text"),
     [
         ("Очистка".encode("koi8-r"), "koi8-r", "Очистка"),
+        ("会费在三月支付。 Fee: 40 ~ 50".encode("hz"), None, "会费在三月支付。 Fee: 40 ~ 50"),
+        (b"a ~{1}~ b ~{x}", None, "a ~{1}~ b ~{x}"),
         ("<meta charset=shift_jis>日本語".encode("shift_jis"), None, "<meta charset=shift_jis>日本語"),
         ("Größe und Ähnliches über München".encode("cp1252"), "utf-8", "Größe und Ähnliches über München"),
         (b"\xff\xfe" + "größer".encode("utf-16-le") + b"\x00\xd8!\x00!", "utf-8", "größer\ufffd!\ufffd"),

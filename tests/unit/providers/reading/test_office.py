@@ -446,3 +446,9 @@ def test_an_archive_of_another_kind_is_refused_with_a_reason() -> None:
     with pytest.raises(SourceUnreadable) as caught:
         extract(archive_of({"content.xml": "<x/>"}, "application/vnd.oasis.opendocument.graphics"), "a.odg")
     assert caught.value.kind == "wrong_type"
+
+
+def test_a_large_initial_belongs_to_its_word() -> None:
+    """Word keeps the letter at the beginning of a chapter in a frame of its own."""
+    made = word(paragraph(run("T"), '<w:framePr w:dropCap="drop" w:lines="3"/>'), paragraph(run("he pier is long.")))
+    assert extract(made, "a.docx").text == "The pier is long."

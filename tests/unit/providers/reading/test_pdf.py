@@ -244,6 +244,23 @@ def test_labels_of_a_form_are_read_with_its_fields() -> None:
     assert words == "Rules of the club First name of member Zenobia Quill Signed by Date"
 
 
+@pytest.mark.parametrize(("drawn", "shown"), [("ANNUAL REPORT", "ANNUAL REPORT"), ("ABCDEFG", "A B C D E F G")])
+def test_letters_that_are_set_apart_are_words_if_a_dictionary_has_them(drawn: str, shown: str) -> None:
+    """Headings are often drawn letter by letter; the heads of a table are no word."""
+    spaced = b"\n".join(text_at(72 + 20 * at, 740, letter, 18) for at, letter in enumerate(drawn) if letter != " ")
+    assert read(spaced + lines("The committee met in spring.")).split("\n")[0].lstrip("# ") == shown
+
+
+@pytest.mark.parametrize("turned", [b"0 1 -1 0 500 100 cm ", b"-1 0 0 -1 600 800 cm ", b"0 -1 1 0 100 500 cm "])
+@pytest.mark.parametrize("rotate", [0, 90, 180, 270])
+def test_a_page_that_lies_on_its_side_is_read_as_people_turn_it(turned: bytes, rotate: int) -> None:
+    """Tables and scans are often drawn sideways or upside down, with or without a statement how to show the page."""
+    texts = ["The committee met in spring", "and heard the harbour master", "on the fees of the pier."]
+    raw = page_pdf(turned + lines(*texts, x=50, top=350), b"")
+    shown = raw.replace(b"/MediaBox[0 0 612 792]", b"/Rotate %d/MediaBox[0 0 612 792]" % rotate)
+    assert extract(shown, "x.pdf").text.split() == " ".join(texts).split()
+
+
 FIELD = b"<</Type/Annot/Subtype/Widget/FT/Tx/T(name)/V(Zenobia Quill)/Rect[190 690 400 715]/F 4/P 3 0 R>>"
 LINES = b"<</Type/Annot/Subtype/Widget/FT/Tx/T(more)/V(Arrives late\nleaves early)/Ff 4096/Rect[190 630 400 690]/F 4/P 3 0 R>>"
 NOTE = b"<</Type/Annot/Subtype/FreeText/Contents(Paid in cash)/Rect[170 600 400 620]/F 4/DA(/F1 12 Tf)/P 3 0 R>>"
