@@ -13,8 +13,11 @@ from pathlib import Path
 from workers.dev_server import ServerDescription, ServerFiles, describe_server
 
 SOON = 60.0
-_ports = itertools.count(20_000 + 1_000 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")))
-"""Ports below the range from which the kernel takes those of connections, a thousand for each process of the suite."""
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_ports = itertools.count(20_000 + 1_000 * _worker + os.getpid() % 900)
+"""Ports below the range from which the kernel takes those of connections, a thousand for each process of the suite; two
+suites on one machine begin at different ones.
+"""
 
 
 def give_port(home: Path) -> None:

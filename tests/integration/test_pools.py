@@ -17,7 +17,7 @@ from contracts.failures import EVENTS_AFTER_TASK
 from contracts.names import POOLS
 from tests.architecture.repository import ROOT
 from tests.integration.conftest import Server
-from tests.integration.pool_calls import Calls, HeldUp, SlowStart, UnderWay
+from tests.integration.pool_calls import HELD_SECONDS, Calls, HeldUp, SlowStart, UnderWay
 from tests.toy.timed import Timed
 from workers.pools import (
     DEADLOCK_SECONDS,
@@ -35,7 +35,7 @@ from workers.temporal import open_connection
 
 pytestmark = pytest.mark.integration
 
-SOON = 30.0
+SOON = 90.0
 STALLING = """
 import asyncio, re, sys, time
 from workers.stalls import end_if_stalled
@@ -100,9 +100,13 @@ async def test_runs_under_way_are_served_before_starts(client: Client) -> None:
         run = await client.start_workflow("under-way", id=identity(), task_queue=queue)
         assert await run.execute_update("ping") == "pong"
         number = WORKFLOW_TASKS + 10
-        starts = [await client.start_workflow("slow-start", id=identity(), task_queue=queue) for _ in range(number)]
+        patience = timedelta(seconds=2 * HELD_SECONDS)
+        starts = [
+            await client.start_workflow("slow-start", id=identity(), task_queue=queue, task_timeout=patience)
+            for _ in range(number)
+        ]
         try:
-            async with asyncio.timeout(6.0):  # they hold their threads for longer
+            async with asyncio.timeout(HELD_SECONDS - 5.0):
                 for _ in range(WORKFLOW_TASKS):  # polls that wait already have their slots
                     assert await run.execute_update("ping") == "pong"
         finally:
