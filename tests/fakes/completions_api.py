@@ -128,7 +128,7 @@ class CompletionsApi(MessagesApi):
         lines = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks)
         lines += "" if "no_done" in self.quirks else "data: [DONE]\n\n"
         return replace(
-            reply, headers={"content-type": "text/event-stream"}, body=f": ping\n\n{lines}".encode() + padding
+            reply, headers={"content-type": "text/event-stream"}, body=b": ping" + padding + f"\n\n{lines}".encode()
         )
 
     def _completion(self, message: Mapping[str, Any]) -> dict[str, Any]:
