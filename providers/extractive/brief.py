@@ -19,7 +19,7 @@ from contracts.roles import (
     WriteInput,
 )
 from contracts.texts import shorten
-from providers.extractive.ranking import COVERAGE_FLOOR, Passage, Ranking
+from providers.extractive.ranking import COVERAGE_FLOOR, Passage, Ranking, SourceWords
 from providers.text import has_stem_of, language_data, meaning_words, sentence_spans, subject_keys
 
 FIRST_PASSAGES: Final = 10
@@ -40,8 +40,9 @@ ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     """Quote the passages for each sub-query whose coverage reaches the floor."""
     findings, gaps = list[ProposedFinding](), list[ProposedGap]()
+    source_words = SourceWords.of(task, documents)
     for number, query in enumerate(task.queries, start=1):
-        ranking = Ranking(task, documents, query.text)
+        ranking = Ranking(task, source_words, query.text)
         passages = [passage for passage in ranking.passages() if passage.coverage >= COVERAGE_FLOOR]
         # Rules take a passage for an answer to a query that it matches, so also to the gap which suggested the query.
         asked = normalized_text(query.text)
@@ -74,7 +75,7 @@ def _finding(passage: Passage, text: str, answers: int) -> ProposedFinding:
 def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
     """Show the passages found, best first, and the words of the question that none of them contains."""
     say = language_data(task.language).brief
-    ranking = Ranking(task, documents, task.query)
+    ranking = Ranking(task, SourceWords.of(task, documents), task.query)
     ids = {(item.source_id, item.start, item.end): item.id for item in task.evidence if item.source_id in ranking.texts}
     passages = ranking.distinct(
         sorted((ranking.at(*position) for position in ids), key=lambda item: (-item.score, item.source.id, item.start)),

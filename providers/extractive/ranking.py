@@ -106,22 +106,40 @@ class Question:
         return neighbours
 
 
-class Ranking:
-    """Passages of the sources of one task, ranked against one question."""
+@dataclass(frozen=True, eq=False, slots=True)
+class SourceWords:
+    """The texts of a task's sources by id, divided into words once for all questions."""
 
-    def __init__(self, task: AnalyzeInput | WriteInput, documents: Mapping[str, str], query: str) -> None:
-        self._language, self._exclude = task.language, task.exclude
-        self.texts = {
+    texts: Mapping[str, str]
+    tokens: Mapping[str, tuple[list[int], list[str]]]
+    """Offsets and keys of the words of each text."""
+    counts: Mapping[str, int]
+    """Documents that have a key, of the `total` ones that were searched, else of the sources."""
+    total: int
+
+    @classmethod
+    def of(cls, task: AnalyzeInput | WriteInput, documents: Mapping[str, str]) -> "SourceWords":
+        """Divide the texts of a task; `documents` are stored texts by hash."""
+        texts = {
             source.id: documents[source.text.hash]
             for source in task.sources
             if source.text is not None and source.text.hash in documents
         }
-        self._sources = {source.id: source for source in task.sources if source.id in self.texts}
-        tokens = {key: _tokens(text, self._language) for key, text in self.texts.items()}
+        tokens = {key: _tokens(text, task.language) for key, text in texts.items()}
         counts, total = task.term_documents, task.documents_searched
         if not total:
             counts, total = Counter(key for columns in tokens.values() for key in set(columns[1])), len(tokens)
-        self.question = Question.of(query, self._language, counts, total)
+        return cls(texts, tokens, counts, total)
+
+
+class Ranking:
+    """Passages of the sources of one task, ranked against one question."""
+
+    def __init__(self, task: AnalyzeInput | WriteInput, source_words: SourceWords, query: str) -> None:
+        self._language, self._exclude = task.language, task.exclude
+        self.texts, tokens = source_words.texts, source_words.tokens
+        self._sources = {source.id: source for source in task.sources if source.id in self.texts}
+        self.question = Question.of(query, self._language, source_words.counts, source_words.total)
         weights = self.question.weights
         # The question's words in each source: offset, number of the word, key.
         self._occurrences = {

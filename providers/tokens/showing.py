@@ -18,7 +18,7 @@ from contracts.evidence import SectionRef
 from contracts.lenient import to_line
 from contracts.roles import AnalyzeInput, SourceExtract
 from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
-from providers.extractive.ranking import Ranking
+from providers.extractive.ranking import Ranking, SourceWords
 from providers.text import detect_language
 from providers.tokens.allotment import estimated_tokens
 from providers.tokens.shortening import cut_pieces
@@ -379,7 +379,8 @@ class _Choice:
         self.documents = documents
         self.left = float(request.shown_tokens)
         topics = [*(query.text for query in request.queries), request.query]
-        self.rankings = [Ranking(request, documents, topic) for topic in dict.fromkeys(topics) if topic.strip()]
+        source_words = SourceWords.of(request, documents)
+        self.rankings = [Ranking(request, source_words, topic) for topic in dict.fromkeys(topics) if topic.strip()]
         texts = source_texts(request, documents)
         ranked = (self._ranked(source, texts[source.id]) for source in request.sources if source.id in texts)
         self.candidates = [one for one in ranked if one.sections]
