@@ -53,6 +53,8 @@ from providers.verification.rules import check, without_lead_in
 
 SELECTOR_CHARACTERS: Final = 32
 """Length of prefix and suffix of a text quote selector (Web Annotation)."""
+TERM: Final = re.compile(r"(?m)^(`[^`\n]{1,80}`(?: \([^\n]{1,60}\))?)\n(?=[^\s#`|>-])")
+TERM_DISTANCE: Final = 4_000  # characters from a term to the end of its definition, at most
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 """Verdicts that are marked in the text, and listed under *Method and limits*."""
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
@@ -354,11 +356,21 @@ def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str,
     return before, after
 
 
+def term_above(text: str, start: int) -> str:
+    """Return the term whose definition a place belongs to, such as "`work_mem` (`integer`)"; empty if there is none.
+
+    It is the nearest line above, up to the heading, that begins with code and has its text on the next line.
+    """
+    heading = text.rfind("\n#", 0, start) + 1
+    above = text[max(heading, start - TERM_DISTANCE) : start]
+    return next((match[1] for match in reversed(list(TERM.finditer(above)))), "")
+
+
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:
     """Return a passage with the heading above it and the text around it in its source, as shown to checkers."""
     before, after = text_around(text, item.start, item.end)
     quote = text[item.start : item.end]
-    title = " § ".join(dict.fromkeys(part for part in (title, item.heading) if part))
+    title = " § ".join(dict.fromkeys(part for part in (title, item.heading, term_above(text, item.start)) if part))
     return ShownPassage(evidence_id=item.id, title=title, before=before, quote=quote, after=after)
 
 

@@ -90,6 +90,9 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
     for form in dict.fromkeys((stripped, normalize("NFC", stripped), normalize("NFD", stripped))):
         index = text.find(form)
         if index >= 0:
+            # A short definition may stand within another sentence, too.
+            whole = f"\n{text}\n".find(f"\n{form}\n")
+            index = whole if whole >= 0 else index
             return _shorten(text, index, index + len(form))
         flat_form, (flat, offsets) = _flatten(form)[0].strip(), _flatten(text)
         index = flat.find(flat_form)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from activities.reporting.claims import MAX_BEFORE, CountedClaim, ParsedClaim, count_verdicts, find_claims
 from activities.reporting.drafts import parse_draft
-from activities.reporting.inputs import CitedPassage, judge
+from activities.reporting.inputs import CitedPassage, judge, show_passage
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
 from activities.reporting.tree import WrittenText, parse, sentences, write
 from contracts.checking import VerificationSummary
@@ -198,6 +198,36 @@ def test_the_text_before_a_claim_is_the_nearest() -> None:
     long = find_claims(parse_draft(f"{'Much ' * 200}before. It ends [{A}]."))[-1]
     assert long.place.before.startswith("…")
     assert long.place.before.endswith("before.")
+
+
+TERMS = """## Settings
+
+`idle_timeout` (`integer`)
+Ends a session that is idle.
+
+Unlike the other one, it costs little.
+
+Be wary of it with a pool.
+
+## Notes
+
+Beware of `code` at the beginning.
+"""
+
+
+@pytest.mark.parametrize(
+    ("quote", "title"),
+    [
+        ("Be wary of it", "Manual § Settings § `idle_timeout` (`integer`)"),
+        ("Beware of", "Manual § Settings"),
+    ],
+)
+def test_a_passage_names_the_term_that_it_defines(quote: str, title: str) -> None:
+    """Each paragraph of a definition stands under its term; one below another heading does not."""
+    start = TERMS.index(quote)
+    item = Evidence(id=A, source_id="src-1", start=start, end=start + len(quote), heading="Settings")
+    shown = show_passage(item, "Manual", TERMS)
+    assert (shown.title, shown.quote) == (title, quote)
 
 
 @pytest.mark.parametrize(

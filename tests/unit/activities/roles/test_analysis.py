@@ -71,6 +71,12 @@ def test_a_quote_is_found_word_for_word_or_not_at_all(text: str, quote: str, wor
     assert (None if found is None else text[slice(*found)]) == words
 
 
+def test_a_short_quote_that_is_a_line_is_found_there() -> None:
+    """A definition whose words another sentence has as well is the line of its own, next to its term."""
+    text = "`read-write`\nit must be open (so it is no standby)\n\n`primary`\nit is no standby\n"
+    assert find_quote(text, "it is no standby") == (text.rindex("it is"), len(text) - 1)
+
+
 # --- analyses --------------------------------------------------------------------------------------------------------
 def test_evidence_is_the_stored_passage() -> None:
     """Offsets, hash, heading and ids come from the stored text, whatever blanks the quote has (invariant 10)."""
