@@ -378,7 +378,7 @@ def with_estimate(resolved: ResolvedResearch, configuration: ResearchConfigurati
     estimate = estimate_run(resolved, configuration)
     others = [line for line in resolved.advice if not line.startswith(LIMITS_ADVICE)]
     advice = [] if estimate is None else limits_too_low(resolved, estimate)
-    return resolved.model_copy(update={"estimate": estimate, "advice": [*others, *advice]})
+    return resolved.with_fields(estimate=estimate, advice=[*others, *advice])
 
 
 def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguration) -> Estimate | None:

@@ -65,7 +65,7 @@ class ReadingActivities:
             )
         details = {name: getattr(known, name) for name in SourceDetails.model_fields}
         hit = SearchHit(url=request.url, provider="", **details | {"published_at": None})
-        return await self._archive(request.model_copy(update={"needs_title": True}), hit, document)
+        return await self._archive(request.with_fields(needs_title=True), hit, document)
 
     async def _archive(self, request: ReadRequest, hit: SearchHit, document: ExtractedDocument) -> ReadRecord:
         """Store a document's raw bytes and text; its own metadata takes precedence over the hit's.

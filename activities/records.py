@@ -69,7 +69,7 @@ class RecordsActivities:
                 state = ResearchState(work=WorkState(status=RunStatus.RUNNING))
                 state.take_resolution(prepared.resolved, prepared.resolved_entry)
                 await self.sessions.save(request.research_id, json.dumps(state.snapshot()), closed=False)
-            return prepared.model_copy(update={"has_turn": not turn.place})
+            return prepared.with_fields(has_turn=not turn.place)
 
     @activity.defn(name=activities.PREVIEW_RESEARCH.name)
     async def preview_research(self, request: messages.PrepareRequest) -> ResolvedResearch:
@@ -78,7 +78,7 @@ class RecordsActivities:
             parsed = _parse(request.request_json)
             if parsed.continue_from:
                 stored = (await self._load_run(request.research_id, parsed))[1]
-                return resolve_again(stored, parsed, self.configuration).model_copy(update={"canary": ""})
+                return resolve_again(stored, parsed, self.configuration).with_fields(canary="")
             corpus = None
             if parsed.corpus:
                 corpus = CorpusSnapshot(name=parsed.corpus, files=1)
@@ -165,7 +165,7 @@ class RecordsActivities:
         newest = await self._corpus(corpus.name, refresh=True) if corpus else None
         resolved = resolve_again(stored, parsed, self.configuration, newest)
         if newest is not None:
-            resolved = resolved.model_copy(update={"corpus": await self._with_closest_titles(resolved)})
+            resolved = resolved.with_fields(corpus=await self._with_closest_titles(resolved))
         finished = (
             not parsed.refresh and state.work.result is not None and state.work.result.outcome is Outcome.COMPLETED
         )
@@ -262,8 +262,8 @@ class RecordsActivities:
         others = [title for title in corpus.overview.titles if title not in named]
         room = max(1, MAX_SHOWN_TITLES - len(closest))
         every = max(1, -(-len(others) // room))  # those that are left still stand for all documents
-        overview = corpus.overview.model_copy(update={"closest": closest, "titles": others[::every]})
-        return corpus.model_copy(update={"overview": overview})
+        overview = corpus.overview.with_fields(closest=closest, titles=others[::every])
+        return corpus.with_fields(overview=overview)
 
     async def _document(self, request: messages.DocumentPieceRequest) -> str:
         state = await self._load_state(request.research_id)

@@ -62,7 +62,7 @@ class SearchingActivities:
             response = await self._store_hits(request, await provider.search(request))
             if history.usage == Usage():
                 return response
-            return response.model_copy(update={"spent_before": history.usage})
+            return response.with_fields(spent_before=history.usage)
 
     async def _store_hits(self, request: SearchRequest, response: SearchResponse) -> SearchResponse:
         """Return the response with labels of its hits in rank order; the hits go into an entry of the notebook."""
@@ -79,7 +79,7 @@ class SearchingActivities:
                 hits=[_shorten_hit(hit) for hit in response.hits],
             )
             entry = await self.notebooks.write(stored)
-        return response.model_copy(update={"hits": labels, "entry": entry, "warnings": response.warnings[:5]})
+        return response.with_fields(hits=labels, entry=entry, warnings=response.warnings[:5])
 
 
 def _label(hit: SearchHit, snippet_characters: int) -> SearchHit:
@@ -90,7 +90,7 @@ def _label(hit: SearchHit, snippet_characters: int) -> SearchHit:
 
 def _shorten_hit(hit: SearchHit) -> SearchHit:
     """Truncate title, snippet and headings of a hit: the analyzer reads the documents themselves."""
-    sections = [part.model_copy(update={"heading": part.heading[-240:]}) for part in hit.sections[:3]]
+    sections = [part.with_fields(heading=part.heading[-240:]) for part in hit.sections[:3]]
     short = {"title": hit.title[:TITLE_CHARACTERS], "snippet": hit.snippet[:200], "authors": hit.authors[:3]}
     return hit.model_copy(update={**short, "sections": sections})
 
@@ -127,7 +127,7 @@ def match_earlier_sources(hits: Sequence[SearchHit], request: SearchRequest) -> 
     shared = {hit.url: len(queried & set(stems(f"{hit.title} {hit.snippet}"))) for hit in hits}
     fitting = [hit for hit in hits if queried and shared[hit.url] >= MIN_MATCHING_SHARE * len(queried)]
     ordered = sorted(fitting, key=lambda hit: (-shared[hit.url], hit.rank))
-    ranked = [hit.model_copy(update={"rank": rank}) for rank, hit in enumerate(ordered[: request.max_results], start=1)]
+    ranked = [hit.with_fields(rank=rank) for rank, hit in enumerate(ordered[: request.max_results], start=1)]
     return SearchResponse(provider=EARLIER_PROVIDER, hits=ranked, cached=True)
 
 

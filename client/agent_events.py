@@ -378,7 +378,7 @@ class Translation:
         """Translate a version of the plan: a call of the planner, or input of the person who edited it."""
         plan = DecomposeQueryResult.model_validate(event.data)
         if event.type == "plan.revised":
-            return [_input(event.text, _stamp(event)).model_copy(update={"plan": plan})]
+            return [_input(event.text, _stamp(event)).with_fields(plan=plan)]
         return self._planned(plan, event.text, _stamp(event))
 
     def _planned(self, plan: DecomposeQueryResult, text: str, stamp: dict[str, Any]) -> list[AnyAgentEvent]:

@@ -348,9 +348,9 @@ class ResearchHandle:
                 if not running:
                     break
                 await asyncio.sleep(seconds)
-        update = update.model_copy(update={"new_report_markdown": text})
-        output = event.tool_output.model_copy(update={"raw_output": update})
-        return event.model_copy(update={"tool_output": output})
+        update = update.with_fields(new_report_markdown=text)
+        output = event.tool_output.with_fields(raw_output=update)
+        return event.with_fields(tool_output=output)
 
     async def document(self, name: str, *, tenant: str = DEFAULT_TENANT) -> str:
         """Read a stored document of the run through the server, without access to the stores.

@@ -27,7 +27,7 @@ def result_of_failure(research_id: str, cause: BaseException | None) -> Research
             return carried
         if cause.type in {reason.value for reason in StopReason}:  # the failure type of a refused run
             refused = bare_result(research_id, Outcome.REFUSED, cause.message)
-            return refused.model_copy(update={"stop_reason": StopReason(cause.type)})
+            return refused.with_fields(stop_reason=StopReason(cause.type))
         outcome = Outcome.TIMED_OUT if cause.type == failures.TIMED_OUT else Outcome.FAILED
         return bare_result(research_id, outcome, cause.message)
     if isinstance(cause, CancelledError):

@@ -1,7 +1,7 @@
 """Base classes of every value that crosses a process boundary."""
 
 from collections.abc import Set as AbstractSet
-from typing import Annotated, Generic, TypeAlias, TypeVar
+from typing import Annotated, Generic, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field
 
@@ -14,7 +14,22 @@ BoundedMap: TypeAlias = Annotated[dict[str, T], Field(max_length=1_000)]
 """A string-keyed map from an untrusted source."""
 
 
-class Contract(BaseModel):
+class CheckedModel(BaseModel):
+    """A model whose copies with other values are checked by mypy."""
+
+    def with_fields(self, **fields: object) -> Self:
+        """Return a copy with other values in these fields; the values are not validated again.
+
+        mypy checks names and types of the fields as it does for a constructor (`tests/architecture/mypy_changes.py`).
+        Raises TypeError for a name that is not a field.
+        """
+        unknown = fields.keys() - type(self).model_fields.keys()
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no field {min(unknown)}")
+        return self.model_copy(update=fields)
+
+
+class Contract(CheckedModel):
     """A frozen value stored in Temporal's history or in a session.
 
     Unknown fields are ignored, so older processes can read newer values; new fields need a default, because old

@@ -275,7 +275,7 @@ def _later_call(
     # A model that reasons does so for every role; an answer that was longer for its own reasons says nothing here.
     excess = min(sizes.excess_tokens for sizes in seen.values())
     output = math.ceil(_usual_output(role, seen, excess) * (1 + RESERVE_MARGIN))
-    return likely.model_copy(update={"output_tokens": min(likely.output_tokens, max(MIN_OUTPUT_TOKENS, output))})
+    return likely.with_fields(output_tokens=min(likely.output_tokens, max(MIN_OUTPUT_TOKENS, output)))
 
 
 def worst_call(role: RoleSpec[Any, Any], request: RoleInput, reasoning_tokens: int | None = None) -> Usage:

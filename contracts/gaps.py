@@ -57,5 +57,5 @@ def settle_gaps(proposed: Iterable[G], gaps: Sequence[Gap], findings: Sequence[F
         duplicate_of = item.duplicate_of if is_other and not answered_by else ""
         if duplicate_of:
             settled.add(item.gap_id)
-        assessments.append(item.model_copy(update={"answered_by": answered_by, "duplicate_of": duplicate_of}))
+        assessments.append(item.with_fields(answered_by=answered_by, duplicate_of=duplicate_of))
     return assessments

@@ -85,14 +85,12 @@ def strip_details(output: AnalyzerResult, request: AnalyzeInput) -> AnalyzerResu
         for finding in output.findings
     ]
     evidence = [Evidence(id="", source_id=item.source_id, start=item.start, end=item.end) for item in output.evidence]
-    return output.model_copy(
-        update={
-            "findings": findings,
-            "evidence": evidence,
-            # An unchanged quality is no update.
-            "quality_updates": [item for item in output.quality_updates if labels.get(item.source_id) != item.quality],
-            "analyzed_source_ids": None if seen_all else output.analyzed_source_ids,
-        }
+    return output.with_fields(
+        findings=findings,
+        evidence=evidence,
+        # An unchanged quality is no update.
+        quality_updates=[item for item in output.quality_updates if labels.get(item.source_id) != item.quality],
+        analyzed_source_ids=None if seen_all else output.analyzed_source_ids,
     )
 
 
@@ -103,7 +101,7 @@ def add_derived_fields(output: R, source_ids: list[str]) -> R:
     evidence, findings = dict[str, Evidence](), list[Finding]()
     for item in output.evidence:
         key = evidence_id(item.source_id, item.start, item.end)
-        evidence[key] = item.model_copy(update={"id": key, "entry": output.entry})
+        evidence[key] = item.with_fields(id=key, entry=output.entry)
     for finding in output.findings:
         sources = list(dict.fromkeys(evidence[key].source_id for key in finding.evidence_ids))
         derived = {"id": finding_id(finding.statement, finding.evidence_ids), "source_ids": sources}

@@ -131,7 +131,7 @@ class OutlinerAnswer(RoleAnswer):
         steps = distinct(self.steps, lambda step: step.step)
         if not steps:
             raise UnfitAnswer("steps: at least one step is needed")
-        return self.model_copy(update={"steps": take_first(steps, request.most, notes, "steps")})
+        return self.with_fields(steps=take_first(steps, request.most, notes, "steps"))
 
 
 class OrchestrateInput(ToolTurnInput):

@@ -279,7 +279,7 @@ class Ending(Contract):
     def after_check(self, check: VerificationSummary) -> "Ending":
         """Return the ending after verification; a completed run with a warning becomes partial."""
         unsupported = self.outcome is Outcome.COMPLETED and check.warning
-        return self.model_copy(update={"outcome": Outcome.PARTIAL}) if unsupported else self
+        return self.with_fields(outcome=Outcome.PARTIAL) if unsupported else self
 
 
 class Citation(Contract):
@@ -430,23 +430,21 @@ class ResearchStatus(Contract):
 
     def of_request(self, resolved: ResolvedResearch, *, progress: Progress, elapsed_seconds: float) -> "ResearchStatus":
         """Return the status with what its resolved request says, and with its progress and active seconds."""
-        return self.model_copy(
-            update={
-                "research_id": resolved.research_id,
-                "query": resolved.query,
-                "max_iterations": resolved.limits.max_iterations,
-                "limits": resolved.limits,
-                "strategy": resolved.strategy,
-                "progress": progress,
-                "engine": resolved.engine.value,
-                "corpus": resolved.corpus.name if resolved.corpus else None,
-                "egress": resolved.egress,
-                "estimate": resolved.estimate.words() if resolved.estimate else "",
-                "web": resolved.web,
-                "providers": resolved.providers,
-                "elapsed_seconds": elapsed_seconds,
-                "deadline_seconds": resolved.limits.deadline_seconds,
-            }
+        return self.with_fields(
+            research_id=resolved.research_id,
+            query=resolved.query,
+            max_iterations=resolved.limits.max_iterations,
+            limits=resolved.limits,
+            strategy=resolved.strategy,
+            progress=progress,
+            engine=resolved.engine.value,
+            corpus=resolved.corpus.name if resolved.corpus else None,
+            egress=resolved.egress,
+            estimate=resolved.estimate.words() if resolved.estimate else "",
+            web=resolved.web,
+            providers=resolved.providers,
+            elapsed_seconds=elapsed_seconds,
+            deadline_seconds=resolved.limits.deadline_seconds,
         )
 
     def with_newest(self, agents: list[AgentProgress], awaiting: list[Awaited]) -> "ResearchStatus":
@@ -455,4 +453,4 @@ class ResearchStatus(Contract):
         for agent in (agent for top in agents for _, agent in top.walk()):
             if agent.status is AgentStatus.RUNNING:
                 usage = usage.plus(agent.usage)
-        return self.model_copy(update={"agents": agents, "awaiting": awaiting, "usage": usage})
+        return self.with_fields(agents=agents, awaiting=awaiting, usage=usage)

@@ -307,7 +307,7 @@ class Plan(PlanContent):
     def with_nodes(self, *changed: PlanNode) -> "Plan":
         """Return the plan with these nodes, each replacing the one with its id or appended."""
         nodes = {node.id: node for node in self.nodes} | {node.id: node for node in changed}
-        return self.model_copy(update={"nodes": list(nodes.values())})
+        return self.with_fields(nodes=list(nodes.values()))
 
 
 def agent_nodes(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str) -> list[PlanNode]:
@@ -318,7 +318,7 @@ def agent_nodes(nodes: Iterable[PlanNode], known: Iterable[PlanNode], task: str)
         if node.kind in (NodeKind.LEAF, NodeKind.TASK) and node.id != task:
             parent = node.parent if node.parent in depths else task
             depths[node.id] = depths.get(parent or "", 0) + 1
-            descendants.append(node.model_copy(update={"parent": parent, "depth": depths[node.id]}))
+            descendants.append(node.with_fields(parent=parent, depth=depths[node.id]))
     return descendants
 
 
@@ -340,4 +340,4 @@ class PlanAnswer(PlanContent):
         """Return the plan with an agent's leaves and tasks added or replaced."""
         merged = {node.id: node for node in self.nodes}
         merged |= {node.id: node for node in agent_nodes(nodes, self.nodes, task)}
-        return self.model_copy(update={"nodes": list(merged.values())})
+        return self.with_fields(nodes=list(merged.values()))

@@ -84,4 +84,4 @@ def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Check
     else:
         review = JudgeMode.RULES if full else JudgeMode.OFF
     correct = full if asked.correct is None else asked.correct
-    return asked.model_copy(update={"correct": correct, "review": asked.review or review})
+    return asked.with_fields(correct=correct, review=asked.review or review)

@@ -101,7 +101,7 @@ class ManagerAnswer(RoleAnswer):
             if not judgement.feasible and not (judgement.reason and distinct(judgement.splits, str, [judgement.query])):
                 raise UnfitAnswer(f"queries.{index}: not feasible, so a reason and narrower queries are needed")
         judgements = judgements if request.edited else take_first(judgements, request.most_queries, notes, "queries")
-        return self.model_copy(update={"queries": [_clean_splits(judgement) for judgement in judgements]})
+        return self.with_fields(queries=[_clean_splits(judgement) for judgement in judgements])
 
 
 def _order_judgements(edited: Sequence[str], judgements: Sequence[JudgedQuery], notes: list[str]) -> list[JudgedQuery]:
@@ -112,13 +112,13 @@ def _order_judgements(edited: Sequence[str], judgements: Sequence[JudgedQuery], 
         raise UnfitAnswer(f"queries: query {missing[0] + 1} of those to be judged is missing; copy each word for word")
     if len(judgements) > len(edited):
         notes.append("verdicts of other queries were dropped")
-    return [by_query[normalized_text(query)].model_copy(update={"query": query}) for query in edited]
+    return [by_query[normalized_text(query)].with_fields(query=query) for query in edited]
 
 
 def _clean_splits(judgement: JudgedQuery) -> JudgedQuery:
     """Return a verdict with distinct narrower queries, or none if the query is feasible."""
     splits = [] if judgement.feasible else distinct(judgement.splits, str, [judgement.query])[:MAX_SPLITS]
-    return judgement.model_copy(update={"splits": splits})
+    return judgement.with_fields(splits=splits)
 
 
 class LibrarianInput(RoleInput):
@@ -149,7 +149,7 @@ class LibrarianAnswer(RoleAnswer):
             raise UnfitAnswer("searches: at least one search with words is needed")
         if len(fresh) < len(self.searches):
             notes.append("searches that were empty or repeated were dropped")
-        return self.model_copy(update={"searches": take_first(fresh, MAX_SEARCHES, notes, "searches")})
+        return self.with_fields(searches=take_first(fresh, MAX_SEARCHES, notes, "searches"))
 
 
 class ScanInput(AnalyzeInput):
@@ -207,7 +207,7 @@ class ScannerAnswer(RoleAnswer):
             raise UnfitAnswer("assessments: at least one with the id of a shown source is needed")
         if len(known) < len(self.assessments):
             notes.append("assessments of other sources, and repeated ones, were dropped")
-        return self.model_copy(update={"assessments": known})
+        return self.with_fields(assessments=known)
 
     def of(self, source_id: str) -> ScannedSource | None:
         """Return the assessment of a source; None if it is missing."""
@@ -303,7 +303,7 @@ class TreeAnswer(RoleAnswer):
         while queue:
             node, leaves, branches = queue.pop(0)
             tree_leaves = [_leaf(node.id, leaf) for leaf in leaves]
-            nodes.append(node.model_copy(update={"leaves": list({leaf.id: leaf for leaf in tree_leaves}.values())}))
+            nodes.append(node.with_fields(leaves=list({leaf.id: leaf for leaf in tree_leaves}.values())))
             for branch in branches:
                 # Anything below the levels of the schema is too deep, whatever its content.
                 item = branch if isinstance(branch, ProposedNode) else ProposedNode(goal="too deep")
@@ -433,7 +433,7 @@ class SelfCheckAnswer(RoleAnswer):
         judged = distinct((gap for gap in self.gaps if gap.gap_id in gap_ids), lambda gap: gap.gap_id)
         known = [gap.description for gap in request.gaps]
         missing = take_first(distinct(self.missing, str, known), MAX_OWN_GAPS, notes, "gaps")
-        return self.model_copy(update={"gaps": judged, "missing": missing})
+        return self.with_fields(gaps=judged, missing=missing)
 
     @property
     def passages(self) -> dict[str, list[int]]:

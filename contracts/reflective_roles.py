@@ -130,7 +130,7 @@ class QueriesAnswer(RoleAnswer):
             fallback = [request.description, request.step_title] if request.turn == 1 else []
         queries = take_first(distinct(self.queries, str, asked), request.most_queries, notes, "queries")
         fresh = distinct([to_line(text, 400) for text in fallback], str, asked)[:1]
-        return self.model_copy(update={"queries": queries or fresh})
+        return self.with_fields(queries=queries or fresh)
 
 
 class StepSummary(Contract):
@@ -190,7 +190,7 @@ class StepPlannerAnswer(RoleAnswer):
         fresh = take_first(fresh, request.most, notes, "steps")
         if not request.steps and all(step.step_type is StepKind.ANALYSIS for step in fresh):
             raise UnfitAnswer("steps: nothing has been read yet: at least one step must search (needs_search)")
-        return self.model_copy(update={"steps": fresh})
+        return self.with_fields(steps=fresh)
 
 
 def _complete_step(step: ProposedStep) -> ProposedStep:
@@ -231,7 +231,7 @@ class ResearcherAnswer(QueriesAnswer):
         """Keep new queries, and numbers of listed pages."""
         listed = range(1, len(request.pages) + 1) if isinstance(request, ResearchStepInput) else ()
         pages = [number for number in dict.fromkeys(self.pages) if number in listed]
-        return super().fitted(request, notes).model_copy(update={"pages": pages})
+        return super().fitted(request, notes).with_fields(pages=pages)
 
 
 class ReflectOnStepInput(GapsInput):
@@ -266,7 +266,7 @@ class ReflectorAnswer(RoleAnswer):
         settled = [one for one in settled if one.answered_by or one.duplicate_of]
         still_open = {gap.id for gap in request.gaps} - {one.gap_id for one in settled}
         further = distinct((one for one in self.read_further if one.gap_id in still_open), lambda one: one.gap_id)
-        return self.model_copy(update={"settled_gaps": settled, "read_further": further})
+        return self.with_fields(settled_gaps=settled, read_further=further)
 
     @property
     def passages(self) -> dict[str, list[int]]:

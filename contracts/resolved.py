@@ -316,11 +316,11 @@ class ResolvedResearch(SharedSettings):
     def without_providers(self, unavailable: Mapping[str, str]) -> "ResolvedResearch":
         """Mark providers as unavailable (name → reason), and update the egress description."""
         providers = [
-            choice.model_copy(update={"available": False, "reason": unavailable[choice.name]})
+            choice.with_fields(available=False, reason=unavailable[choice.name])
             if choice.name in unavailable
             else choice
             for choice in self.providers
         ]
         hosts = [choice.host for choice in providers if choice.available and choice.host is not None]
         egress = where_text_goes(self.model_host, hosts, pages=bool(hosts))
-        return self.model_copy(update={"providers": providers, "web": bool(hosts), "egress": egress})
+        return self.with_fields(providers=providers, web=bool(hosts), egress=egress)

@@ -187,7 +187,7 @@ class PlannerAnswer(RoleAnswer):
             notes.append("sub-queries that were empty or repeated were dropped")
         ranked = sorted(range(len(queries)), key=lambda index: (queries[index].priority, index))
         chosen = take_first(ranked, request.max_sub_queries, notes, "sub-queries")
-        return self.model_copy(update={"sub_queries": [queries[index] for index in sorted(chosen)]})
+        return self.with_fields(sub_queries=[queries[index] for index in sorted(chosen)])
 
 
 class ClarifyInput(RoleInput):
@@ -215,7 +215,7 @@ class ClarifierAnswer(RoleAnswer):
         questions = take_first(distinct(proposed, str, asked), MAX_QUESTIONS, notes, "questions")
         if request.required and not questions:
             raise UnfitAnswer("questions: the person must be asked: at least one question is needed")
-        return self.model_copy(update={"questions": questions})
+        return self.with_fields(questions=questions)
 
 
 class SourceExtract(SourceDetails):
@@ -384,10 +384,10 @@ class AnalyzerAnswer(RoleAnswer):
         del request
         gaps = sorted(distinct(self.gaps, lambda gap: gap.description), key=lambda gap: gap.priority)
         limited = [
-            gap.model_copy(update={"suggested_queries": distinct(gap.suggested_queries, str)[:MAX_SUGGESTIONS]})
+            gap.with_fields(suggested_queries=distinct(gap.suggested_queries, str)[:MAX_SUGGESTIONS])
             for gap in take_first(gaps, MAX_GAPS, notes, "gaps")
         ]
-        return self.model_copy(update={"gaps": limited})
+        return self.with_fields(gaps=limited)
 
 
 class AnalyzerResult(RoleAnswer):

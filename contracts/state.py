@@ -15,6 +15,7 @@ from pydantic import (
 
 from contracts.addresses import sub_query_id
 from contracts.agents import AgentRecord, AgentTask, Ledger
+from contracts.base import CheckedModel
 from contracts.call_sizes import CallSizes
 from contracts.checking import Verification
 from contracts.defects import MAX_DEFECTS, Defect
@@ -46,7 +47,7 @@ PACKED_EVENTS = 400
 """Events of a run: all that its state has are saved when it ends or continues as new, and read when it is resumed."""
 
 
-class Position(BaseModel):
+class Position(CheckedModel):
     """The progress of a strategy, persisted between units.
 
     Each strategy extends this model; no code outside the strategy uses its other fields.
@@ -84,7 +85,7 @@ class Unit(BaseModel):
     """True if continue-as-new is possible after it."""
 
 
-class OpenPause(BaseModel):
+class OpenPause(CheckedModel):
     """The open pause of a finished unit; a run that ends before it is concluded does not repeat the unit."""
 
     unit: Unit

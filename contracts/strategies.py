@@ -202,8 +202,8 @@ STEP_LIMITS: Final = {
     Depth.EXTENDED: _limits(Depth.EXTENDED, 10, 100, 8, **_steps(5, 10, 4, 8)),
 }
 """A deeper run has more steps, and each of them more searches and reads."""
-QUICK_LIMITS: Final = STEP_LIMITS[Depth.LIGHT].model_copy(
-    update={"max_iterations": 1, "max_steps": 1, "deadline_seconds": 15.0, "reserve_seconds": 3.0}
+QUICK_LIMITS: Final = STEP_LIMITS[Depth.LIGHT].with_fields(
+    max_iterations=1, max_steps=1, deadline_seconds=15.0, reserve_seconds=3.0
 )
 """One step, and a report of the findings so far after 15 s."""
 
@@ -230,7 +230,7 @@ REFLECTIVE_STRATEGY: Final = StrategyDeclaration(
     presets=STEP_LIMITS,
     expected_calls=_reflective_calls,
     clarifier=reflective.COORDINATOR,
-    modes={Mode.QUICK: QUICK_LIMITS, Mode.DIRECT: QUICK_LIMITS.model_copy(update={"deadline_seconds": 60.0})},
+    modes={Mode.QUICK: QUICK_LIMITS, Mode.DIRECT: QUICK_LIMITS.with_fields(deadline_seconds=60.0)},
     decides=True,
 )
 
@@ -280,8 +280,7 @@ AGENT_STRATEGY: Final = StrategyDeclaration(
     implementation="workflows.strategies.orchestrator.agent_strategy:AgentStrategy",
     roles=(orchestrating.AGENT, ANALYZER),
     presets={
-        depth: limits.model_copy(update={"max_iterations": 1, "reserve_seconds": 60.0})
-        for depth, limits in AGENT_LIMITS.items()
+        depth: limits.with_fields(max_iterations=1, reserve_seconds=60.0) for depth, limits in AGENT_LIMITS.items()
     },
     expected_calls=lambda limits, _: {
         orchestrating.AGENT.name: (AGENT_TURNS, limits.max_searches_per_step + AGENT_TURNS),
@@ -358,7 +357,7 @@ EXECUTOR_STRATEGY: Final = StrategyDeclaration(
     name="executor",
     implementation="workflows.strategies.recursive.executor_strategy:ExecutorStrategy",
     roles=(*recursive.TREE_ROLES, SYNTHESIZER),
-    presets={depth: limits.model_copy(update={"reserve_seconds": 30.0}) for depth, limits in TREE_LIMITS.items()},
+    presets={depth: limits.with_fields(reserve_seconds=30.0) for depth, limits in TREE_LIMITS.items()},
     expected_calls=lambda limits, _: tree_calls(limits, 1),
     scoped=True,
     most_gaps=MAX_TREE_GAPS,

@@ -85,16 +85,14 @@ class RefinerAnswer(RoleAnswer):
             fresh = distinct(proposed, lambda follow_up: follow_up.query, asked)[:MAX_FOLLOW_UPS]
             asked += [follow_up.query for follow_up in fresh]  # nor may two gaps share a query
             read_further = [] if is_settled else item.read_further
-            gap_analysis.append(item.model_copy(update={"follow_up_queries": fresh, "read_further": read_further}))
+            gap_analysis.append(item.with_fields(follow_up_queries=fresh, read_further=read_further))
         advice = self.iteration_recommendation
         gap_ids = {gap.id for gap in request.gaps}
         priority_gaps = [gap_id for gap_id in dict.fromkeys(advice.priority_gaps) if gap_id in gap_ids]
-        return self.model_copy(
-            update={
-                "gap_analysis": gap_analysis,
-                "iteration_recommendation": advice.model_copy(update={"priority_gaps": priority_gaps}),
-                "report_improvements": distinct(self.report_improvements, str)[:MAX_NOTES],
-            }
+        return self.with_fields(
+            gap_analysis=gap_analysis,
+            iteration_recommendation=advice.with_fields(priority_gaps=priority_gaps),
+            report_improvements=distinct(self.report_improvements, str)[:MAX_NOTES],
         )
 
     @property
@@ -179,7 +177,7 @@ class SupervisorAnswer(RoleAnswer):
         guidance = list({item.role: item for item in self.guidance if item.text}.values())
         settled = settle_gaps(self.settled_gaps, request.gaps, request.findings, notes)
         settled = [item for item in settled if item.answered_by or item.duplicate_of]
-        return self.model_copy(update={"guidance": guidance, "settled_gaps": settled})
+        return self.with_fields(guidance=guidance, settled_gaps=settled)
 
 
 REFINER: Final = RoleSpec(

@@ -65,7 +65,7 @@ def configuration_of(
         },
         search_attributes=search_attributes,
         collection=_collection(settings),
-        tokens=settings.tokens.model_copy(update={"research_archive_dir": None}),  # differs between workers
+        tokens=settings.tokens.with_fields(research_archive_dir=None),  # differs between workers
         digest=settings.digest(),
         product_version=product_version(),
     )

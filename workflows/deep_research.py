@@ -201,7 +201,7 @@ class DeepResearchWorkflow(PersonMessages):
         if not saved or self._inbox.has_messages:
             # Messages since the save would be lost with this history; the next boundary tries again.
             return
-        request = self._request.model_copy(update={"continue_from": workflow.info().workflow_id})
+        request = self._request.with_fields(continue_from=workflow.info().workflow_id)
         workflow.continue_as_new(request.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     async def _check_providers(self) -> None:
@@ -271,12 +271,12 @@ class DeepResearchWorkflow(PersonMessages):
 
     def _fail(self, run: ResearchRun, message: str) -> ApplicationError:
         """Return the failure of a run; its session can be resumed from the last checkpoint."""
-        result = self._result(Outcome.FAILED).model_copy(update={"stop_reason": StopReason.INTERNAL_ERROR})
+        result = self._result(Outcome.FAILED).with_fields(stop_reason=StopReason.INTERNAL_ERROR)
         record_ending(result, self._state, message)
         run.state.work.last_failure = message
         run.state.work.status = RunStatus.FAILED
         run.note_end(Outcome.FAILED, f"failed: {message}")
-        detail = result.model_copy(update={"limitations": [message]}).model_dump(mode="json")
+        detail = result.with_fields(limitations=[message]).model_dump(mode="json")
         return ApplicationError(message, detail, type=failures.RESEARCH_FAILED, non_retryable=True)
 
     async def _deliver(self, outcome: Outcome) -> ResearchResult:

@@ -60,7 +60,7 @@ class StateQueries:
         now = workflow.now()
         status = self._queued or build_status(self._shown_state(), now.timestamp())
         clock = now.isoformat(timespec="milliseconds")
-        return status.model_copy(update={"as_of": clock, "awaiting": self._host.awaiting()})
+        return status.with_fields(as_of=clock, awaiting=self._host.awaiting())
 
     @workflow.query(name=names.PLAN)
     def plan(self) -> PlanAnswer:

@@ -86,9 +86,9 @@ class DeepResearchPlanWorkflow:
             )
         if parsed.continue_from is not None:
             raise invalid_request("continue_from: a run goes on under its own id: start deep-research as that id")
-        gates = parsed.gates.model_copy(update={"approve": parsed.gates.approve or Approve.PLAN})
+        gates = parsed.gates.with_fields(approve=parsed.gates.approve or Approve.PLAN)
         research_id = f"r-{workflow.now():%Y%m%d}-{workflow.uuid4().hex[:8]}"
-        await _start_run(parsed.model_copy(update={"gates": gates}), research_id)
+        await _start_run(parsed.with_fields(gates=gates), research_id)
         return PlannedRun(research_id=research_id)
 
 

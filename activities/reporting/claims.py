@@ -157,12 +157,10 @@ class _ClaimFinder:
                 break
             before.append(unit.text)
         following = self._units[last + 1] if last + 1 < len(self._units) else None
-        return claim.place.model_copy(
-            update={
-                "before": shorten_start(" ".join(reversed(before)), MAX_BEFORE),
-                "after": shorten(following.text, MAX_AFTER) if following and following.section == section else "",
-                "leads": [lead for lead in claim.place.leads if lead not in before],
-            }
+        return claim.place.with_fields(
+            before=shorten_start(" ".join(reversed(before)), MAX_BEFORE),
+            after=shorten(following.text, MAX_AFTER) if following and following.section == section else "",
+            leads=[lead for lead in claim.place.leads if lead not in before],
         )
 
     def _add_unit(self, parts: Sequence[Sentence], text: str) -> None:

@@ -84,16 +84,14 @@ def describe_draft(base: ReportDraft, blocks: Blocks) -> tuple[ReportDraft, str]
 def describe_text(base: ReportDraft, blocks: Blocks, text: str) -> ReportDraft:
     """Return a draft with the figures of its blocks, written as `text`."""
     titles = (block.words for block in blocks if block.kind == "heading" and block.level == 1)
-    return base.model_copy(
-        update={
-            "title": shorten(next(titles, base.title), TITLE_CHARACTERS),
-            "summary": summarize(blocks),
-            "sections": [title for title, _ in split_sections(blocks) if title],
-            "word_count": count_words(blocks),
-            "characters": len(text.strip()),
-            "has_headings": any(block.kind == "heading" and block.level > 1 for block in blocks),
-            "evidence_ids": cited_evidence(blocks),
-        }
+    return base.with_fields(
+        title=shorten(next(titles, base.title), TITLE_CHARACTERS),
+        summary=summarize(blocks),
+        sections=[title for title, _ in split_sections(blocks) if title],
+        word_count=count_words(blocks),
+        characters=len(text.strip()),
+        has_headings=any(block.kind == "heading" and block.level > 1 for block in blocks),
+        evidence_ids=cited_evidence(blocks),
     )
 
 
@@ -160,4 +158,4 @@ def _join(request: JoinRequest, texts: Sequence[str]) -> tuple[ReportDraft, str]
 
 async def store_draft(content: ContentStore, draft: ReportDraft, text: str) -> ReportDraft:
     """Store the text of a draft, and return the draft with its document."""
-    return draft.model_copy(update={"document": await content.put_text(text, MARKDOWN_TYPE)})
+    return draft.with_fields(document=await content.put_text(text, MARKDOWN_TYPE))

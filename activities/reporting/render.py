@@ -274,7 +274,7 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         if not isinstance(earlier, Report):
             raise InvalidCall("the stored report before the refresh is malformed")
         changes = compare_reports(earlier, full_report, state.work.refresh.lost if state.work.refresh else None)
-        full_report = full_report.model_copy(update={"changes": changes})
+        full_report = full_report.with_fields(changes=changes)
     fields = full_report.model_dump(mode="json", context=AS_DATA)
     fields |= {key: _without_addresses(fields[key], inputs.registry) for key in fields.keys() - EXEMPT_PARTS}
     document, messages = take_messages(fields)

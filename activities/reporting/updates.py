@@ -190,7 +190,7 @@ def describe_live(base: ReportDraft, report: LiveText) -> ReportDraft:
     content = (block for name, blocks in bodies.items() for block in (heading(2, name), *blocks))
     draft = describe_text(base, (heading(1, report.title), *content), report.text)
     counts = {name: count_words(blocks) for name, blocks in bodies.items()}
-    return draft.model_copy(update={"words_by_section": counts, "empty": not draft.evidence_ids})
+    return draft.with_fields(words_by_section=counts, empty=not draft.evidence_ids)
 
 
 def cited_by(report: LiveText) -> list[str]:
@@ -517,14 +517,12 @@ class LiveReportActivities:
                     outcomes.append(AppliedUpdate(refusal=str(refusal)))
                     continue
                 if draft.empty or update.kind is ReportKind.REPORT:  # a model's part makes it a model's report
-                    draft = draft.model_copy(update={"kind": update.kind})
+                    draft = draft.with_fields(kind=update.kind)
                 (step,) = await self._store_steps(draft, report, [updated])
                 report, draft, newest = updated, step.draft, len(outcomes)
                 outcomes.append(AppliedUpdate(step=step, section=_shown_section(report, update.heading)))
             followed = [
-                outcome.model_copy(update={"step": _without_figures(outcome.step)})
-                if outcome.step and index < newest
-                else outcome
+                outcome.with_fields(step=_without_figures(outcome.step)) if outcome.step and index < newest else outcome
                 for index, outcome in enumerate(outcomes)
             ]
             return AppliedUpdates(base=None if request.base else base, outcomes=followed)
@@ -536,7 +534,7 @@ class LiveReportActivities:
             target = await self.content.get_text(request.after.document)
             names = (name for name, _ in split_sections(parse_draft(target)) if name)
             outline = request.outline or list(dict.fromkeys(names)) or [request.title]
-            base, before = await self._load_base(request.model_copy(update={"outline": outline}))
+            base, before = await self._load_base(request.with_fields(outline=outline))
             after = await asyncio.to_thread(fit_to_outline, target, before)
             reports, unreached = await asyncio.to_thread(steps_between, before, after, request.most_characters)
             steps = await self._store_steps(request.after, before, reports)
@@ -578,7 +576,7 @@ class LiveReportActivities:
         steps = list[DraftStep]()
         for report in reports:
             draft, step = await asyncio.to_thread(_describe_step, base, before, report)
-            steps.append(step.model_copy(update={"draft": await store_draft(self.content, draft, report.text)}))
+            steps.append(step.with_fields(draft=await store_draft(self.content, draft, report.text)))
             before = report
         return [*map(_without_figures, steps[:-1]), *steps[-1:]]
 
@@ -596,13 +594,13 @@ def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tupl
     draft, (inserted, removed), known = describe_live(base, after), measure_reports(before, after), cited_by(before)
     cited = [key for key in draft.evidence_ids if key not in known]
     withdrawn = [key for key in known if key not in draft.evidence_ids]
-    draft = draft.model_copy(update={"evidence_ids": []})
+    draft = draft.with_fields(evidence_ids=[])
     return draft, DraftStep(draft=draft, inserted=inserted, removed=removed, cited=cited, withdrawn=withdrawn)
 
 
 def _without_figures(step: DraftStep) -> DraftStep:
     """Return an intermediate step, without the longer figures of its text."""
-    return step.model_copy(update={"draft": step.draft.model_copy(update=LONGER_FIGURES)})
+    return step.with_fields(draft=step.draft.model_copy(update=LONGER_FIGURES))
 
 
 def measure_reports(before: LiveText, after: LiveText) -> tuple[int, int]:

@@ -78,10 +78,7 @@ def ground_analysis(work: Work) -> AnalyzerResult:
     opinions = {item.source_id: item for item in answer.quality_updates} if is_rated else {}
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
-    counted = [
-        finding.model_copy(update={"sub_query_count": max(1, len(answered[name]))})
-        for name, finding in findings.items()
-    ]
+    counted = [finding.with_fields(sub_query_count=max(1, len(answered[name]))) for name, finding in findings.items()]
     return AnalyzerResult(
         findings=_link_contradictions(counted, contradictions),
         evidence=list(evidence.values()),
@@ -107,7 +104,7 @@ def _gaps(work: Work) -> list[ProposedGap]:
     for gap in work.answer.fitted(work.request, work.warnings).gaps:
         numbers = list(dict.fromkeys(gap.in_sections))[:MAX_SECTIONS_WANTED]
         unread = [known[number] for number in numbers if number in known]
-        gaps.append(gap.model_copy(update={"unread": unread}))
+        gaps.append(gap.with_fields(unread=unread))
     return gaps
 
 
@@ -173,7 +170,7 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
     item = evidence_at(source.id, text, *span)
     hinted = (hint.heading for hint in source.sections if hint.start <= item.start < hint.end)
     heading = item.heading or to_line(next(hinted, ""), 120)
-    return item.model_copy(update={"heading": heading})
+    return item.with_fields(heading=heading)
 
 
 def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list[Evidence], list[str]]:
@@ -263,10 +260,8 @@ def _link_contradictions(findings: Sequence[Finding], pairs: Sequence[tuple[str,
     """Return the findings, with contradictions claimed by the analyzer recorded on both sides."""
     opposed = {*pairs, *((second, first) for first, second in pairs)}
     return [
-        item.model_copy(
-            update={
-                "contradicts": [other.id for other in findings if other is not item and (item.id, other.id) in opposed]
-            }
+        item.with_fields(
+            contradicts=[other.id for other in findings if other is not item and (item.id, other.id) in opposed]
         )
         for item in findings
     ]

@@ -53,7 +53,7 @@ def control_of(claims: Sequence[AskedClaim], controls: Sequence[AskedClaim]) -> 
     number = _number_of(claims)
     control = candidates[number % len(candidates)]
     # An id that came in two calls would tell it from the others.
-    return control.model_copy(update={"fingerprint": "c-" + long_hash(control.fingerprint, number)})
+    return control.with_fields(fingerprint="c-" + long_hash(control.fingerprint, number))
 
 
 def _number_of(claims: Sequence[AskedClaim]) -> int:

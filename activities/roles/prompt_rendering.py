@@ -226,7 +226,7 @@ class PromptBlocks:
         """Return the numbers of the sections that an earlier answer to the same request was shown whole."""
         if not getattr(self.request, "shown_before", False):
             return frozenset()
-        earlier = self.request.model_copy(update={"wanted": []})
+        earlier = self.request.with_fields(wanted=[])
         hidden = {each.number for one in show_sources(earlier, self.documents) for each in one.hidden}
         return frozenset(numbered_sections(earlier, self.documents)) - hidden
 

@@ -74,7 +74,7 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
     if report.unquoted:
         work.warnings.append(f"quotations that their passages do not have: {report.unquoted} made plain text")
     work.texts.append(text)
-    return SynthesizerResult(draft=draft.model_copy(update={"empty": not draft.evidence_ids}))
+    return SynthesizerResult(draft=draft.with_fields(empty=not draft.evidence_ids))
 
 
 # --- an update of a live report ---------------------------------------------------------------------------------------
@@ -134,11 +134,11 @@ def _clean(operation: Operation, body: str, work: RoleWork[UpdateInput, Reporter
     if operation.kind is OperationKind.REMOVE:
         if not work.request.issues:
             raise UpdateRefused("operations: without a remark of the review nothing is removed; add or replace")
-        return operation.model_copy(update={"text": ""})
+        return operation.with_fields(text="")
     check_fences(operation.text)
     draft = clean_text(work, operation.text, cited_evidence(read_body(body)))
     if work.engine is EngineKind.MODEL and draft.foreign_urls:
         raise UpdateRefused("text: an address that is no source's; write no addresses, citations become links")
     if draft.unresolved:
         raise UpdateRefused("text: a citation that names no passage of the notes; copy the markers as they are")
-    return operation.model_copy(update={"text": write(draft.blocks).text.strip("\n") if draft.blocks else ""})
+    return operation.with_fields(text=write(draft.blocks).text.strip("\n") if draft.blocks else "")

@@ -89,7 +89,7 @@ async def _store_transcript(made: ResultToStore) -> TurnResult:
 
 async def _store_report(made: ResultToStore) -> SynthesizerResult:
     result: SynthesizerResult = made.result
-    return result.model_copy(update={"draft": await store_draft(made.content, result.draft, made.texts[0])})
+    return result.with_fields(draft=await store_draft(made.content, result.draft, made.texts[0]))
 
 
 async def _store_analysis(made: ResultToStore) -> AnalyzerResult:
@@ -100,31 +100,31 @@ async def _store_analysis(made: ResultToStore) -> AnalyzerResult:
         return unchanged
     cited = {source_id for finding in result.findings for source_id in finding.source_ids}
     sources = [
-        source.model_copy(update={"snippet": "", "sections": [], "links": [], "entry": None, "hit_entries": []})
+        source.with_fields(snippet="", sections=[], links=[], entry=None, hit_entries=[])
         for source in request.sources
         if source.id in cited
     ]
     entry = AnalysisEntry(findings=result.findings, evidence=result.evidence, sources=sources)
-    return strip_details(result, request).model_copy(update={"entry": await made.notebooks.write(entry)})
+    return strip_details(result, request).with_fields(entry=await made.notebooks.write(entry))
 
 
 async def _store_summary(made: ResultToStore) -> SummarizerResult:
     request: SummarizeInput = made.request
     result: SummarizerResult = made.result
     summary = SummaryEntry(key=summary_key(request.text.hash, request.level), summary=made.texts[0])
-    return result.model_copy(update={"entry": await made.notebooks.write(summary)})
+    return result.with_fields(entry=await made.notebooks.write(summary))
 
 
 async def _store_verdicts(made: ResultToStore) -> CheckerResult:
     result: CheckerResult = made.result
     entry = await made.notebooks.write(AnswersEntry(items=result.answers))
-    return result.model_copy(update={"entry": entry, "answers": []})
+    return result.with_fields(entry=entry, answers=[])
 
 
 async def _store_proposals(made: ResultToStore) -> CorrectorResult:
     result: CorrectorResult = made.result
     entry = await made.notebooks.write(ProposalsEntry(items=result.proposals))
-    return result.model_copy(update={"entry": entry, "proposals": []})
+    return result.with_fields(entry=entry, proposals=[])
 
 
 HANDLERS: Final[Mapping[type[RoleAnswer], RoleHandler]] = {

@@ -129,7 +129,7 @@ class RoleActivities:
             )
             changes = {"entry": await self.notebooks.write(entry), **await self._archive(task, answer)}
             fidelity = fidelity.model_copy(update=changes)
-        return result.model_copy(update={"account": result.account.model_copy(update={"content": fidelity})})
+        return result.with_fields(account=result.account.with_fields(content=fidelity))
 
     async def _archive(self, task: EngineTask, answer: EngineAnswer) -> dict[str, Any]:
         """Archive the items shown below the level `compressed`; return the fields of `CallFidelity` about it."""
@@ -230,7 +230,7 @@ def _narrower(
     fewer = max(MIN_SHOWN_TOKENS, request.shown_tokens // 2)
     if fewer >= request.shown_tokens:
         return None
-    narrowed = request.model_copy(update={"shown_tokens": fewer})
+    narrowed = request.with_fields(shown_tokens=fewer)
     return lambda: task_of(role, narrowed, documents)
 
 
@@ -261,8 +261,8 @@ def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, l
     )
     outlined = isinstance(request, AnalyzeInput) and request.outlined
     if outlined and isinstance(result, AnalyzerResult) and answer.levels:
-        result = result.model_copy(update={"outline": [*result.outline, SHORTENED]})
-    return result.model_copy(update={"account": account}), work.texts
+        result = result.with_fields(outline=[*result.outline, SHORTENED])
+    return result.with_fields(account=account), work.texts
 
 
 def _hidden_ids(task: EngineTask, answer: EngineAnswer) -> frozenset[str]:

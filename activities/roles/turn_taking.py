@@ -123,7 +123,7 @@ def _user_message(
 ) -> PromptMessage:
     """Return one answer per call, in the calls' order, then guidance and the reminder."""
     blocks = [_answer_block(answer, request.canary) for answer in tool_turns.pair_answers(calls, answers)]
-    news = request.model_copy(update={"guidance": guidance, "preferences": [], "reminder": reminder})
+    news = request.with_fields(guidance=guidance, preferences=[], reminder=reminder)
     text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
     return PromptMessage("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
 
@@ -203,7 +203,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
             accepted = sum(not call.problem for call in calls)
             call, arguments = _check_call(work, block, accepted, steered=steered)
             if not USABLE_ID.fullmatch(call.id) or call.id in used:
-                call = call.model_copy(update={"id": f"call-{len(transcript.turns) + 1}-{len(calls) + 1}"})
+                call = call.with_fields(id=f"call-{len(transcript.turns) + 1}-{len(calls) + 1}")
             used.add(call.id)
             calls.append(call)
             content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
@@ -219,7 +219,7 @@ def ground_turn(work: Work) -> tool_turns.TurnResult:
         calls=calls,
         author=work.answer.author,
     )
-    extended = transcript.model_copy(update={"turns": [*transcript.turns, turn]})
+    extended = transcript.with_fields(turns=[*transcript.turns, turn])
     stored = extended.compact_json()
     work.texts.append(stored)
     # Bytes that the next turn sends again.

@@ -239,10 +239,10 @@ def _pass(
             return None
         cited = [*claim.evidence_ids, *used]
         fingerprint = claim_id(main[0].words, cited)
-        again = {fingerprint: answer.model_copy(update={"fingerprint": fingerprint})}
-        return Passed(proposal.model_copy(update={"evidence_ids": cited}), after, worst, answers=again)
+        again = {fingerprint: answer.with_fields(fingerprint=fingerprint)}
+        return Passed(proposal.with_fields(evidence_ids=cited), after, worst, answers=again)
     if Verdict.CONTRADICTED in verdicts[count:]:
-        return Passed(proposal.model_copy(update={"rest": "", "dropped": proposal.rest}), after, worst)
+        return Passed(proposal.with_fields(rest="", dropped=proposal.rest), after, worst)
     undecided = [part.fingerprint for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict in UNDECIDED]
     unsupported = {"verdict": Verdict.UNSUPPORTED, "reason": SPLIT_OFF}
     called = {key: checking.ClaimAnswer(fingerprint=key, **unsupported) for key in undecided}
@@ -313,8 +313,8 @@ class DraftText:
         else:
             written = write([Block("paragraph", (Sentence(inlines),))])
             found = extract_claims(written.text, material)
-        place = claim.place if before is None else claim.place.model_copy(update={"before": before})
-        return [each.model_copy(update={"place": place}) for each in found]
+        place = claim.place if before is None else claim.place.with_fields(before=before)
+        return [each.with_fields(place=place) for each in found]
 
     def _with_cell(self, claim: checking.ExtractedClaim, inlines: tuple[Inline, ...]) -> tuple[Block, Sentence]:
         """Return the header and the row of a cell as a table in which the cell has these inlines, and that cell."""

@@ -173,7 +173,7 @@ def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
             claim.stated, quotes, [*about, question], language, pages=pages, numbering=claim.numbering
         )
         remarks = [difference.reason for difference in found[:MAX_REMARKS]]
-    return {"ruled": ruled.model_copy(update={"claim_id": claim.id}), "asked": asked, "remarks": remarks}
+    return {"ruled": ruled.with_fields(claim_id=claim.id), "asked": asked, "remarks": remarks}
 
 
 def select_open(claims: Claims, material: Material, known: Collection[str]) -> list[checking.AskedClaim]:
@@ -210,7 +210,7 @@ def draw_controls(claims: Claims, material: Material) -> list[checking.AskedClai
         asked = to_asked(claim, material)
         fingerprint = claim_id(claim.words, [key, CONTROL])
         passages = show_passages([key], material)
-        controls.append(asked.model_copy(update={"fingerprint": fingerprint, "passages": passages, "remarks": []}))
+        controls.append(asked.with_fields(fingerprint=fingerprint, passages=passages, remarks=[]))
         if len(controls) == MAX_CONTROLS:
             break
     return controls
@@ -266,5 +266,5 @@ def conclude(claims: Claims, answers: Answers) -> list[ClaimVerdict]:
             quoted = QUOTE_BREAK.join(answer.quotes)
             reason = answer.reason or (Message("reason_passages_say", words=quoted) if quoted else "")
             verdict = ClaimVerdict(claim_id="", verdict=answer.verdict, method=method, reason=reason)
-        verdicts.append(verdict.model_copy(update={"claim_id": claim.id}))
+        verdicts.append(verdict.with_fields(claim_id=claim.id))
     return verdicts

@@ -67,7 +67,7 @@ class VerifyingActivities:
             material = Material(entry, texts, state.work.resolved.engine is EngineKind.MODEL)
             judged = {answer.fingerprint for answer in await self._load_answers(request.answers) if is_judged(answer)}
             claims = await asyncio.to_thread(extract_claims, draft, material)
-            stored_entry = await self.notebooks.write(entry.model_copy(update={"claims": claims}))
+            stored_entry = await self.notebooks.write(entry.with_fields(claims=claims))
             return await self._result(stored_entry, claims, select_open(claims, material, judged), material)
 
     @activity.defn(name=activities.APPLY_CORRECTIONS.name)

@@ -336,7 +336,7 @@ async def _try_search(
         name, folder = find_corpus(corpus, await stores.corpus_folders(), cluster=cluster)
         if folder is not None:
             await index_corpus(context, name, folder, quiet=as_json)
-        answer = await (await stores.corpora()).search(request.model_copy(update={"corpus": name}))
+        answer = await (await stores.corpora()).search(request.with_fields(corpus=name))
     else:
         answer = await _search_web(context.settings, request)
     if as_json:

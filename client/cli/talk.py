@@ -344,7 +344,7 @@ async def _ask_questions(handle: ResearchHandle, waiting: Waiting) -> str:
 
 async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     plan = await handle.plan()
-    print_plan(plan.model_copy(update={"waiting": None}), handle.research_id)
+    print_plan(plan.with_fields(waiting=None), handle.research_id)
     choices = " · a: answer its questions" if plan.questions else ""
     choices += " · o: begin although a query is called too wide" if plan.objections else ""
     print_progress(
@@ -363,7 +363,7 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
         case "n" | "no":
             return await handle.reject_plan()
         case "a" | "answer" if plan.questions:
-            current = waiting.model_copy(update={"questions": plan.questions, "plan_version": plan.version})
+            current = waiting.with_fields(questions=plan.questions, plan_version=plan.version)
             return await _ask_questions(handle, current)
         case "e" | "edit":
             edited = await edit_text(plan_as_text(plan, handle.research_id))

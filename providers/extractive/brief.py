@@ -49,7 +49,7 @@ def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
         closed = [gap.id for gap in task.gaps if asked in map(normalized_text, gap.suggested_queries)]
         shown = ranking.with_neighbours(ranking.distinct(passages, task.max_findings))
         quoted = [_finding(item, ranking.text(item), number) for item in shown]
-        findings += [finding.model_copy(update={"answers_gaps": closed}) for finding in quoted]
+        findings += [finding.with_fields(answers_gaps=closed) for finding in quoted]
         if not passages and query.facet != OTHER_FORM:
             text = shorten(query.text, TITLE_CHARACTERS)
             description = f"No passage matches enough of “{text}”."

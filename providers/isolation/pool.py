@@ -214,7 +214,7 @@ def _failed(defect: Defect) -> InputUnprocessable:
         raise ValueError("not the name of an error")
     log.warning("child.defect", error=defect.error, place=place, frames=frames)
     error = InputUnprocessable("failed", f"work on a text from outside raised {defect.error} at {place}")
-    error.defect = defect.model_copy(update={"frames": frames})
+    error.defect = defect.with_fields(frames=frames)
     return error
 
 

@@ -119,7 +119,7 @@ class EndpointCapabilities(StrictContract):
 
     def with_window(self, tokens: int) -> Self:
         """Return the same capabilities with another window."""
-        return self.model_copy(update={"window": tokens})
+        return self.with_fields(window=tokens)
 
 
 CAPABILITIES: Final[dict[str, Any]] = tomllib.loads(
@@ -143,17 +143,17 @@ def capabilities_of(base_url: str, model: str = "", own: EndpointCapabilities | 
 def weakened(capabilities: EndpointCapabilities, request: ChatRequest, kind: str) -> EndpointCapabilities | None:
     """Return the capabilities after a refusal of this kind; None if no weaker request is left to try."""
     if kind == "unsupported_caching" and request.cache:
-        return capabilities.model_copy(update={"caching": False})
+        return capabilities.with_fields(caching=False)
     refused = [parameter for parameter in Parameter if kind == f"refuses_{parameter}"]
     if refused and refused[0] not in request.refuses:
-        return capabilities.model_copy(update={"refuses": (*request.refuses, *refused)})
+        return capabilities.with_fields(refuses=(*request.refuses, *refused))
     if kind != "unsupported_parameter":
         return None
     if request.mode is ChatMode.NATIVE:
-        return capabilities.model_copy(update={"mode": ChatMode.TOOL})
+        return capabilities.with_fields(mode=ChatMode.TOOL)
     if request.must_call:
-        return capabilities.model_copy(update={"tools": ToolUse.OFFERED})
-    return capabilities.model_copy(update={"mode": ChatMode.TEXT}) if request.mode is ChatMode.TOOL else None
+        return capabilities.with_fields(tools=ToolUse.OFFERED)
+    return capabilities.with_fields(mode=ChatMode.TEXT) if request.mode is ChatMode.TOOL else None
 
 
 # --- prices -----------------------------------------------------------------------------------------------------------

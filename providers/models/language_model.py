@@ -142,7 +142,7 @@ class LanguageModelEngine:
     ) -> EngineAnswer:
         # Priced by the requested name.
         cost = self._prices.cost_usd(candidate.model, reply.usage, full_name=candidate.name)
-        usage = reply.usage.model_copy(update={"cost_usd": cost})
+        usage = reply.usage.with_fields(cost_usd=cost)
         try:
             # Repairing the JSON of a long text takes up to two seconds, in which other calls continue.
             read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)

@@ -67,7 +67,7 @@ class AnthropicSearch(WebSearch):
         except ProviderError as error:
             error.usage = Usage(cost_usd=cost_usd(self._prices, model, usage, searched=False))
             raise
-        return response.model_copy(update={"cost_usd": cost_usd(self._prices, model, usage)})
+        return response.with_fields(cost_usd=cost_usd(self._prices, model, usage))
 
     def _results(self, answer: dict[str, Any]) -> list[Any]:
         """Return the results in order. Raises the error of a search that failed, or was not made."""

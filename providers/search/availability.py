@@ -116,7 +116,7 @@ def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Seque
     """Return the choice, with more types if it has none of these."""
     if set(choice.source_types) & set(types):
         return choice
-    return choice.model_copy(update={"source_types": [*choice.source_types, *added]})
+    return choice.with_fields(source_types=[*choice.source_types, *added])
 
 
 async def probe(provider: SearchProvider) -> str | None:

@@ -40,12 +40,12 @@ class SharedSearch:
         cached = await self._cache.get_or_make(
             kind, request.tenant, identity, lambda: self._ask(request), ResponseCodec()
         )
-        return cached.value.model_copy(update={"cached": True, "cost_usd": 0.0}) if cached.hit else cached.value
+        return cached.value.with_fields(cached=True, cost_usd=0.0) if cached.hit else cached.value
 
     async def _ask(self, request: SearchRequest) -> SearchResponse:
         async with self._limiter.permit(self._service):
             answer = await self._provider.search(request)
-        return answer if self._cost_usd is None else answer.model_copy(update={"cost_usd": self._cost_usd})
+        return answer if self._cost_usd is None else answer.with_fields(cost_usd=self._cost_usd)
 
 
 class ResponseCodec:

@@ -11,8 +11,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import ConfigDict
 
+from contracts.base import CheckedModel
 from providers.errors import RateLimited, StoreUnavailable, Unavailable
 from providers.interfaces import SharedStore
 from providers.shared.shared_value import SharedValue, quote_part
@@ -40,7 +41,7 @@ class ServiceLimits:
         return max(by_requests, 60.0 * tokens / self.tokens_per_minute if self.tokens_per_minute else 0.0)
 
 
-class ServiceState(BaseModel):
+class ServiceState(CheckedModel):
     """State of a service. Times are seconds since the epoch by the store's clock."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
@@ -70,7 +71,7 @@ def record_failure(state: ServiceState, now: float, retry_after: float | None) -
     """Pause a service for the time that it names, else longer with each failure."""
     pause = min(MAX_PAUSE_SECONDS, 2.0 ** min(state.failures, 10)) if retry_after is None else retry_after
     until = now + min(max(0.0, pause), MAX_RETRY_AFTER_SECONDS)
-    return state.model_copy(update={"failures": state.failures + 1, "blocked_until": until})
+    return state.with_fields(failures=state.failures + 1, blocked_until=until)
 
 
 class Limiter:
@@ -124,7 +125,7 @@ LEASE_SECONDS: Final = 60.0  # longer than a request takes; the lease of a kille
 WAIT_SECONDS: Final = 1.0  # between two checks whether a host is free; a page takes about a second
 
 
-class HostState(BaseModel):
+class HostState(CheckedModel):
     """State of a host. Times are seconds since the epoch by the store's clock."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", allow_inf_nan=False)
@@ -147,7 +148,7 @@ def start_request(state: HostState, now: float, lease: str, delay_seconds: float
 
 def end_request(state: HostState, lease: str) -> HostState:
     """Return the state after a request."""
-    return state.model_copy(update={"leases": {other: end for other, end in state.leases.items() if other != lease}})
+    return state.with_fields(leases={other: end for other, end in state.leases.items() if other != lease})
 
 
 class Politeness:

@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 from pydantic import BaseModel
 
+from contracts.base import CheckedModel
 from contracts.messages import QueueTurn
 from providers.errors import ProviderError
 from providers.interfaces import SharedStore
@@ -40,7 +41,7 @@ class QueueLimits:
     """None: as many as in total."""
 
 
-class QueuedRun(BaseModel):
+class QueuedRun(CheckedModel):
     """An active or a waiting run."""
 
     id: str
@@ -74,7 +75,7 @@ def ask(state: QueueState, research_id: str, tenant: str, limits: QueueLimits, n
     has_room = not ranks[research_id][0]
     if has_room and place <= limits.at_once - len(state.running):
         state.waiting.remove(own)
-        state.running.append(own.model_copy(update={"since": now, "until": now + MAX_RUN_SECONDS}))
+        state.running.append(own.with_fields(since=now, until=now + MAX_RUN_SECONDS))
         return QueueTurn()
     # The first in line poll often, so that no room stays unused.
     pause = min(MAX_PAUSE_SECONDS, max(MIN_PAUSE_SECONDS, place / 4))

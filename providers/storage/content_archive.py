@@ -43,7 +43,7 @@ class RecordArchive:
         new = {}
         for record in records:
             runs = {self._own + run: until for run, until in record.runs.items()}
-            new[record.content_hash] = record.model_copy(update={"runs": runs})
+            new[record.content_hash] = record.with_fields(runs=runs)
         await asyncio.to_thread(self._change, new, lambda digest, existing: _merged(new[digest], existing))
 
     async def read(self) -> dict[str, ArchiveRecord | None]:
@@ -71,7 +71,7 @@ class RecordArchive:
     async def _reduce(self, is_retained: Callable[[str, datetime], bool]) -> frozenset[str]:
         def reduced(record: ArchiveRecord | None) -> ArchiveRecord | None:
             runs = {run: until for run, until in record.runs.items() if is_retained(run, until)} if record else {}
-            return record.model_copy(update={"runs": runs}) if record and runs else None
+            return record.with_fields(runs=runs) if record and runs else None
 
         changed = [digest for digest, record in (await self.read()).items() if record and reduced(record) != record]
         await asyncio.to_thread(self._change, changed, lambda _, existing: reduced(existing))
@@ -106,7 +106,7 @@ def _merged(record: ArchiveRecord, existing: ArchiveRecord | None) -> ArchiveRec
     existing_runs = existing.runs if existing else {}
     if all(run in existing_runs and until - existing_runs[run] < DATE_PRECISION for run, until in record.runs.items()):
         return existing or record
-    return record.model_copy(update={"runs": existing_runs | record.runs})
+    return record.with_fields(runs=existing_runs | record.runs)
 
 
 def _parsed(name: str, data: bytes) -> ArchiveRecord | None:

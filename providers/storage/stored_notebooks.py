@@ -171,7 +171,7 @@ class Notebooks:
             findings |= {finding.id: finding for finding in entry.findings if finding.id not in findings}
             sources |= {source.id: source for source in entry.sources}
         for extract in request.sources:  # their quality has changed
-            sources[extract.id] = sources[extract.id].model_copy(update={"quality": extract.quality})
+            sources[extract.id] = sources[extract.id].with_fields(quality=extract.quality)
         if isinstance(request, UpdateInput):  # an update covers some of them, in the order of the request
             findings = {key: _find(findings.values(), key) for key in request.finding_ids}
             cited_ids = {key for finding in findings.values() for key in finding.evidence_ids}
@@ -179,7 +179,7 @@ class Notebooks:
         cited = {source_id for finding in findings.values() for source_id in finding.source_ids}
         return {
             # A writer needs the offsets of passages, not their hashes: the audit has those from the session.
-            "evidence": [item.model_copy(update={"quote_hash": ""}) for item in evidence.values()],
+            "evidence": [item.with_fields(quote_hash="") for item in evidence.values()],
             "findings": list(findings.values()),
             "sources": [source for source in sources.values() if source.id in cited],
         }
@@ -267,7 +267,7 @@ class Notebooks:
 def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], pages: PageList | None) -> Evidence:
     """Complete a passage; its page is the one on which it starts."""
     if item.entry is not None:
-        item = _find(analyses[item.entry].evidence, item.id).model_copy(update={"entry": item.entry})
+        item = _find(analyses[item.entry].evidence, item.id).with_fields(entry=item.entry)
     if pages is None:
         return item
     place = {"page": pages.page_of(item.start), "uncertain": pages.is_uncertain(item.start, item.end)}

@@ -150,7 +150,7 @@ def _with_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> Analy
     if not request.sections or request.wanted:
         return request
     known = numbered_sections(request, documents)
-    return request.model_copy(update={"wanted": [known[number] for number in request.sections if number in known]})
+    return request.with_fields(wanted=[known[number] for number in request.sections if number in known])
 
 
 def numbered_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> dict[int, SectionRef]:

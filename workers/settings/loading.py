@@ -250,7 +250,7 @@ def load_settings(
             _problem_line(raw, models.address_path(name), in_clear(settings.key_variable(name))) for name in unencrypted
         )
         raise SettingsError("\n".join(lines))
-    return settings.model_copy(update={"home": settings.home.expanduser().absolute()})
+    return settings.with_fields(home=settings.home.expanduser().absolute())
 
 
 def child_environment() -> dict[str, str]:

@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import platformdirs
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, field_validator
 
+from contracts.base import CheckedModel
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
 from contracts.strategies import list_selectable
@@ -20,7 +21,7 @@ APPLICATION: Final = "durable-research"
 MIN_PER_MINUTE: Final = 0.0001  # one request a week: every store can remember requests for a few weeks
 
 
-class ConfigSection(BaseModel):
+class ConfigSection(CheckedModel):
     """A table of the file; frozen, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -194,7 +194,7 @@ def _reading_input(
     if engine is EngineKind.MODEL:
         limit = max(limit, findings_of_page(source))
     sections = [reading.section] if reading.section else []
-    return request.model_copy(update={"max_findings": limit, "sections": sections, "outlined": True})
+    return request.with_fields(max_findings=limit, sections=sections, outlined=True)
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def _section_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: lis
         names = [name for name in dict.fromkeys(one.source_id for one in sections) if name in state.evidence.sources]
         if names:
             request = reading_input(run, group, [state.evidence.sources[name] for name in names], issues, names)
-            request = request.model_copy(update={"wanted": sections})
+            request = request.with_fields(wanted=sections)
             readings.append(Reading(f"analyze/{group[0].id}", group, request))
     return readings
 
@@ -200,7 +200,7 @@ async def read_sources(
     if not first.wanted:
         return result
     statements = [finding.statement for finding in first.findings]
-    more = request.model_copy(update={"wanted": first.wanted, "found": statements, "shown_before": True})
+    more = request.with_fields(wanted=first.wanted, found=statements, shown_before=True)
     with suppress(ActivityError, Interrupted):  # an interruption stays in the inbox, where the next step finds it
         second = await run.ask(role, f"{step}/sections", more, engine)
         return _joined(run, result, add_derived_fields(second, []))
@@ -215,18 +215,16 @@ def _joined(run: ResearchRun, first: O, second: O) -> O:
     fresh = [finding for finding in second.findings if finding.id not in known]
     numbers = dict(zip((finding.id for finding in second.findings), second.answered, strict=False))
     answered = [*_numbers(first), *(numbers.get(finding.id, []) for finding in fresh)]
-    return first.model_copy(
-        update={
-            "findings": [*first.findings, *fresh],
-            "answered": answered,
-            "evidence": [*first.evidence, *second.evidence],
-            "gaps": second.gaps,
-            "settled_gaps": [*first.settled_gaps, *second.settled_gaps],
-            "outline": [line for line in first.outline if line in second.outline],
-            "quality_updates": [*first.quality_updates, *second.quality_updates],
-            "dropped_quotes": first.dropped_quotes + second.dropped_quotes,
-            "entry": second.entry or first.entry,
-        }
+    return first.with_fields(
+        findings=[*first.findings, *fresh],
+        answered=answered,
+        evidence=[*first.evidence, *second.evidence],
+        gaps=second.gaps,
+        settled_gaps=[*first.settled_gaps, *second.settled_gaps],
+        outline=[line for line in first.outline if line in second.outline],
+        quality_updates=[*first.quality_updates, *second.quality_updates],
+        dropped_quotes=first.dropped_quotes + second.dropped_quotes,
+        entry=second.entry or first.entry,
     )
 
 
@@ -325,7 +323,7 @@ def merge_readings(
         newest = state.work.plan.newest(query)
         earlier = sum(finding.sub_query_id == query.id for finding in state.evidence.findings) - len(fresh[query.id])
         count = max(earlier, 0) + len(own[query.id]) + shared[query.id]
-        state.work.plan = state.work.plan.with_nodes(newest.model_copy(update={"finding_count": count}))
+        state.work.plan = state.work.plan.with_nodes(newest.with_fields(finding_count=count))
     _settle(run, settled)
     for query in queries:
         if query.id not in unfinished:
@@ -345,7 +343,7 @@ def merge(run: ResearchRun, query: PlanNode, output: AnalyzerResult) -> None:
     fresh = _add_findings(run, query, _marked(run, output))
     query = state.work.plan.newest(query)
     count = query.finding_count + len(output.findings)
-    state.work.plan = state.work.plan.with_nodes(query.model_copy(update={"finding_count": count}))
+    state.work.plan = state.work.plan.with_nodes(query.with_fields(finding_count=count))
     _settle(run, output.settled_gaps)
     _end(run, query, fresh, output.gaps, in_parts=True)
 
@@ -354,7 +352,7 @@ def _marked(run: ResearchRun, output: AnalyzerResult) -> list[Finding]:
     """Return the findings of an analysis; those of rules in a model's place say so."""
     if output.account.engine is run.resolved.engine:
         return output.findings
-    return [finding.model_copy(update={"by_rules": True}) for finding in output.findings]
+    return [finding.with_fields(by_rules=True) for finding in output.findings]
 
 
 def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]) -> list[Finding]:
@@ -390,7 +388,7 @@ def _end(
         state.work.analyzed_sub_queries.append(query.id)
     stated = _merge_gaps(run, query, fresh, drafts, in_parts=in_parts)
     stated = list(dict.fromkeys([*query.stated_gaps, *stated])) if in_parts else stated
-    state.work.plan = state.work.plan.with_nodes(query.model_copy(update={"stated_gaps": stated}))
+    state.work.plan = state.work.plan.with_nodes(query.with_fields(stated_gaps=stated))
 
 
 def _merge_sources(run: ResearchRun, output: AnalyzerResult) -> None:
@@ -403,7 +401,7 @@ def _merge_sources(run: ResearchRun, output: AnalyzerResult) -> None:
         run.note("status", f"{dropped} left out: in no source word for word", level="info")
     for source_id in output.analyzed_source_ids or ():
         if source_id in state.evidence.sources:
-            state.evidence.sources[source_id] = state.evidence.sources[source_id].model_copy(update={"analyzed": True})
+            state.evidence.sources[source_id] = state.evidence.sources[source_id].with_fields(analyzed=True)
     for update in output.quality_updates:
         if (source := state.evidence.sources.get(update.source_id)) is not None:
             state.evidence.sources[source.id] = update_quality(source, update)
@@ -426,7 +424,7 @@ def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.nam
     if quality is not by_rules:
         reason = Message("quality_changed", role=by, now=QUALITY_LABELS[quality], before=QUALITY_LABELS[by_rules])
     known = source.found_quality if quality is source.quality else by_rules
-    return source.model_copy(update={"quality": quality, "quality_reason": reason, "found_quality": known})
+    return source.with_fields(quality=quality, quality_reason=reason, found_quality=known)
 
 
 def _merge_gaps(

@@ -146,7 +146,7 @@ def _record_review(run: ResearchRun, output: ReviewerAnswer, **revision: Any) ->
         missing=output.missing,
         **revision,
     )
-    run.state.evidence.verification = run.state.evidence.verification.model_copy(update={"review": summary})
+    run.state.evidence.verification = run.state.evidence.verification.with_fields(review=summary)
 
 
 def _review_input(state: ResearchState, draft: ReportDraft, weighed: ExtractedClaims | None) -> ReviewInput:
@@ -215,7 +215,7 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
     summary = state.evidence.verification.summary
     detail = _describe_verdicts(summary) if summary.verdict_counts else ""
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
-    return progress.model_copy(update={"units": [*progress.units, unit]})
+    return progress.with_fields(units=[*progress.units, unit])
 
 
 async def check_sections(run: ResearchRun, sections: Sequence[DocumentRef], headings: Sequence[str]) -> None:
@@ -291,7 +291,7 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
             run.state.evidence.note_entry(output.entry)
             # Sorted, so that the order of arrival does not matter.
             answers = sorted({*verification.answers, output.entry})
-            run.state.evidence.verification = verification.model_copy(update={"answers": answers})
+            run.state.evidence.verification = verification.with_fields(answers=answers)
         run.note("status", f"{checked:,} of {plural(len(weighed.sizes), 'claim')} checked", level="info")
 
     return await _call_in_batches(run, weighed.sizes, check)

@@ -76,7 +76,7 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
     except Interrupted:
         run.inbox.clear()
         try:
-            request = request.model_copy(update={"caller": ""})  # the run itself is the caller
+            request = request.with_fields(caller="")  # the run itself is the caller
             output = await run.ask(SYNTHESIZER, "write-at-once", request, EngineKind.EXTRACTIVE)
         except Interrupted:
             run.degrade(Message("degraded_no_text"))
@@ -151,7 +151,7 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         if is_cancelled(error):
             raise
         run.degrade(Message("session_unsaved"))
-        state.work.result = state.work.result.model_copy(update={"degraded": list(map(str, state.work.degraded))})
+        state.work.result = state.work.result.with_fields(degraded=list(map(str, state.work.degraded)))
     return ending.outcome
 
 
@@ -197,7 +197,7 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
     state = run.state
     by_model = writer_engine(state.accounts.engine_by_role) is EngineKind.MODEL
     await take_draft(run, None)
-    state.evidence.verification = state.evidence.verification.model_copy(update={"verdicts_entry": ""})
+    state.evidence.verification = state.evidence.verification.with_fields(verdicts_entry="")
     run.operation_done(RENDER)
     run.branch_failed(Message("layout_failed", problem=problem))
     if by_model:

@@ -103,7 +103,7 @@ def _add_evidence(draft: ReportDraft | None, steps: Sequence[DraftStep]) -> Repo
     cited = draft.evidence_ids if draft else []
     for step in steps:
         cited = [*(key for key in cited if key not in step.withdrawn), *step.cited]
-    return steps[-1].draft.model_copy(update={"evidence_ids": cited})
+    return steps[-1].draft.with_fields(evidence_ids=cited)
 
 
 # --- updates ---------------------------------------------------------------------------------------------------------

@@ -290,16 +290,14 @@ class Gathering:
         unfinished = NodeStatus.EXECUTING if response else NodeStatus.PENDING
         status = NodeStatus.COMPLETED if complete else unfinished
         unanswered = "; ".join(f"{name}: {reason}" for name, reason in answers.errors.items()) if answers else ""
-        query = state.work.plan.newest(query).model_copy(
-            update={
-                "status": NodeStatus.FAILED if error is not None else status,
-                "status_reason": "",
-                "error": error or (unanswered or None if answers else query.error),
-                "provider": response.provider if response else query.provider,
-                "result_count": max(query.result_count, len(response.hits) if response else 0),
-                "new_source_count": query.new_source_count + new,
-                "duplicate_count": query.duplicate_count + duplicates,
-            }
+        query = state.work.plan.newest(query).with_fields(
+            status=NodeStatus.FAILED if error is not None else status,
+            status_reason="",
+            error=error or (unanswered or None if answers else query.error),
+            provider=response.provider if response else query.provider,
+            result_count=max(query.result_count, len(response.hits) if response else 0),
+            new_source_count=query.new_source_count + new,
+            duplicate_count=query.duplicate_count + duplicates,
         )
         state.work.plan = state.work.plan.with_nodes(query)
         if complete or error is not None:
@@ -385,7 +383,7 @@ async def withdraw_sources(run: ResearchRun, changed: Mapping[str, ReadRecord]) 
     for finding in state.evidence.findings:
         if evidence := [key for key in finding.evidence_ids if key in state.evidence.passages]:
             sources = [name for name in finding.source_ids if name not in changed]
-            remaining.append(finding.model_copy(update={"evidence_ids": evidence, "source_ids": sources}))
+            remaining.append(finding.with_fields(evidence_ids=evidence, source_ids=sources))
     state.evidence.findings = remaining
     for name, record in changed.items():
         source = state.evidence.sources[name]

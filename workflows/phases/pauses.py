@@ -86,10 +86,8 @@ class HumanGate:
                 run.decide(PERSON, "overrule_objections", "", {"version": version}, {"queries": queries})
                 text = f"the objections to {plural(len(queries), 'query')} are overruled"
                 run.note("plan.overruled", text, version=version, queries=queries)
-                overruled = [
-                    objection.model_copy(update={"overruled": True}) for objection in state.work.plan.objections
-                ]
-                state.work.plan = state.work.plan.model_copy(update={"objections": overruled})
+                overruled = [objection.with_fields(overruled=True) for objection in state.work.plan.objections]
+                state.work.plan = state.work.plan.with_fields(objections=overruled)
             state.people.approved_version = reply.approved
             run.decide(PERSON, "approve_plan", "", {"version": reply.approved})
             run.note("plan.approved", f"plan version {reply.approved} is approved", version=reply.approved)
@@ -141,7 +139,7 @@ class HumanGate:
     def _keep_approved_plan(self, approved: Plan, reason: str, *, by_person: bool) -> None:
         """Return to the approved plan, under a version of its own, since the number of the other one was shown."""
         run, state, other = self._run, self._run.state, self._run.state.work.plan.version
-        state.work.plan = approved.model_copy(update={"version": other + 1})
+        state.work.plan = approved.with_fields(version=other + 1)
         state.people.approved_version, state.people.approved_plan = (
             state.work.plan.version if state.people.approved_version else None,
             None,
@@ -157,14 +155,14 @@ class HumanGate:
         run = self._run
         waiting = run.state.people.waiting or await self._ask_role()
         if waiting is None:
-            run.state.people.clarification = run.state.people.clarification.model_copy(update={"done": True})
+            run.state.people.clarification = run.state.people.clarification.with_fields(done=True)
             return
         reply = await self._wait(waiting)
         answers = reply.answers or []
         unanswered = self._take_answers(answers, waiting.questions, {"round": waiting.round})
         clarification = run.state.people.clarification
         done = len(clarification.rounds) >= MAX_ROUNDS or not any(answers)
-        run.state.people.clarification = clarification.model_copy(update={"done": done})
+        run.state.people.clarification = clarification.with_fields(done=done)
         for question in unanswered:
             run.degrade(Message("decided_by_itself", question=question))
 
@@ -175,7 +173,7 @@ class HumanGate:
         """
         run, clarification = self._run, self._run.state.people.clarification
         rounds = [*clarification.rounds, QuestionRound(questions=questions, answers=answers)][-MAX_KNOWN_ROUNDS:]
-        run.state.people.clarification = clarification.model_copy(update={"rounds": rounds})
+        run.state.people.clarification = clarification.with_fields(rounds=rounds)
         outputs = {"answered": sum(map(bool, answers)), "asked": len(questions)}
         run.decide(PERSON, "answer_clarification", "", inputs, outputs)
         for question, answer in zip(questions, answers, strict=False):

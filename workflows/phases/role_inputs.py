@@ -136,14 +136,12 @@ def write_input(run: ResearchRun, issues: list[GateIssue], cut_short: str | None
         findings=findings,
         # A writer needs the offsets of passages, not their hashes.
         evidence=[
-            item.model_copy(update={"quote_hash": ""})
-            for key, item in state.evidence.passages.items()
-            if key not in left_out
+            item.with_fields(quote_hash="") for key, item in state.evidence.passages.items() if key not in left_out
         ],
         sources=[
             to_extract(source, to_search=False) for source in state.evidence.readable_sources() if source.id in cited
         ],
-        gaps=[gap.model_copy(update={"suggested_queries": [], "origin": "analysis"}) for gap in state.evidence.gaps],
+        gaps=[gap.with_fields(suggested_queries=[], origin="analysis") for gap in state.evidence.gaps],
         source_count=len(state.evidence.readable_sources()),
         high_quality_sources=len(state.evidence.high_quality_sources()),
         improvements=state.evidence.report_improvements,

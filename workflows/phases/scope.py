@@ -40,9 +40,9 @@ async def judge_scope(run: ResearchRun) -> None:
         second = await _ask(run, splits, "/narrower")
         narrower = _nodes(run, second.queries)
         if not _objections(run, narrower, second):
-            nodes, objections = narrower, [objection.model_copy(update={"followed": True}) for objection in objections]
+            nodes, objections = narrower, [objection.with_fields(followed=True) for objection in objections]
     if state.work.plan.to_judge:
-        state.work.plan = state.work.plan.model_copy(update={"objections": objections, "to_judge": False})
+        state.work.plan = state.work.plan.with_fields(objections=objections, to_judge=False)
         judged = f"plan version {state.work.plan.version}: {plural(len(state.work.plan.open_objections), 'objection')}"
         run.note("plan.judged", judged, **state.work.plan.texts())
     else:

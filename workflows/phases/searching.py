@@ -170,11 +170,9 @@ class Searching:
             return answers.responses[0]
         names = [*(name for name, _ in self._services), *([EARLIER_PROVIDER] if self._follows else [])]
         corpus = next((one for one in answers.responses if one.documents_searched is not None), answers.responses[0])
-        return corpus.model_copy(
-            update={
-                "provider": "+".join(dict.fromkeys(response.provider for response in answers.responses)),
-                "hits": merge_hits(answers.responses, max(map(self._max_hits, names), default=0)),
-            }
+        return corpus.with_fields(
+            provider="+".join(dict.fromkeys(response.provider for response in answers.responses)),
+            hits=merge_hits(answers.responses, max(map(self._max_hits, names), default=0)),
         )
 
     # --- one search ------------------------------------------------------------------------------------------------
@@ -182,11 +180,11 @@ class Searching:
         self, query: PlanNode, provider: str, source_type: SourceType, answers: Answers, patience: float | None
     ) -> None:
         run = self._run
-        request = self._request(query, provider, source_type).model_copy(update={"patience_seconds": patience})
+        request = self._request(query, provider, source_type).with_fields(patience_seconds=patience)
         earlier = find_asked(run.state.evidence.ledger.queries, query.text, provider, source_type.value)
         if earlier is not None and earlier.text != query.text:
             # The earlier wording is a cache hit.
-            request = request.model_copy(update={"text": earlier.text})
+            request = request.with_fields(text=earlier.text)
             run.note("status", f"searched before: “{shorten(earlier.text, 150)}”", provider=provider)
         if provider not in (CORPUS_PROVIDER, EARLIER_PROVIDER):
             text = public_query(request.text, self._resolved.query)
@@ -197,7 +195,7 @@ class Searching:
             if not text:
                 answers.errors[provider] = "refused_private"
                 return
-            request = request.model_copy(update={"text": text})
+            request = request.with_fields(text=text)
         remaining = run.clock.remaining_work_seconds()
         options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
         try:
@@ -217,7 +215,7 @@ class Searching:
             # The activity returns provider and entry once for all hits, and ranks as list order.
             common = {"provider": response.provider, "entries": [response.entry]}
             hits = [hit.model_copy(update={"rank": rank, **common}) for rank, hit in enumerate(response.hits, start=1)]
-            response = response.model_copy(update={"hits": hits})
+            response = response.with_fields(hits=hits)
         answers.responses.append(response)
         answers.asked.append(query_record(query, provider, found=len(response.hits), source_type=source_type.value))
         for warning in response.warnings:
@@ -297,4 +295,4 @@ def merge_hits(responses: Sequence[SearchResponse], limit: int) -> list[SearchHi
         merged = (keys.union(*(entry[0] for entry in same)), reduce(join_hits, [*(entry[1] for entry in same), hit]))
         index = distinct.index(same[0]) if same else len(distinct)
         distinct = [*distinct[:index], merged, *(entry for entry in distinct[index:] if entry not in same)]
-    return [hit.model_copy(update={"rank": rank}) for rank, (_, hit) in enumerate(distinct[:limit], start=1)]
+    return [hit.with_fields(rank=rank) for rank, (_, hit) in enumerate(distinct[:limit], start=1)]

@@ -67,7 +67,7 @@ class Vetting:
         candidates = await self._read_candidates(keys)
         await self._examine(candidates)
         for key, names in candidates.items():
-            self.known[key] = record = self.known[key].model_copy(update={"complete": True})
+            self.known[key] = record = self.known[key].with_fields(complete=True)
             accepted, rejected = ([source.source_id for source in part] for part in (record.accepted, record.rejected))
             need, count = shorten(record.need, NEED_CHARACTERS), plural(len(names), "candidate")
             outputs = {"accepted": accepted, "rejected": rejected}
@@ -106,7 +106,7 @@ class Vetting:
                 ]
                 state.work.plan = state.work.plan.with_nodes(*map(state.work.plan.newest, nodes))
                 named = list(dict.fromkeys([*self.known[key].searches, *searches]))
-                self.known[key] = self.known[key].model_copy(update={"searches": named, "is_searched": True})
+                self.known[key] = self.known[key].with_fields(searches=named, is_searched=True)
         for call in calls:
             call.result()
 
@@ -205,7 +205,7 @@ class Vetting:
                 quality=source.quality,
                 reason=answer.reason or reason,
             )
-        self.known[key] = record.model_copy(update={"examined": [*record.examined, examined]})
+        self.known[key] = record.with_fields(examined=[*record.examined, examined])
         verdict = "accepted" if examined.accepted else "rejected"
         text = f"{verdict} “{shorten(source.title, 80)}”: {shorten(examined.reason, 120)}"
         self.run.note("source.examined", text, need=key, source_id=name, accepted=examined.accepted)

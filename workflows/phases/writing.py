@@ -86,7 +86,7 @@ async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: 
         run.degrade(Message("degraded_whole_section"))
         return None
     frame_part = ReportPart(outline=outline, sections=[output.draft.document for output in written])
-    request = write_input(run, issues=issues).model_copy(update={"part": frame_part, "target_words": FRAME_WORDS})
+    request = write_input(run, issues=issues).with_fields(part=frame_part, target_words=FRAME_WORDS)
     write_frame = partial(run.ask, SYNTHESIZER, "write-frame", request)
     # The check comes second, so that it takes no room from the frame.
     frame = await beside(run.host, write_frame, partial(check_sections, run, frame_part.sections, outline))
@@ -111,9 +111,7 @@ async def _join(
         run.degrade(Message("degraded_whole_joined"))
         return None
     drafts = [frame.draft, *(output.draft for output in written)]
-    return draft.model_copy(
-        update={
-            "unresolved_markers": list(dict.fromkeys(marker for part in drafts for marker in part.unresolved_markers)),
-            "foreign_urls": list(dict.fromkeys(url for part in drafts for url in part.foreign_urls)),
-        }
+    return draft.with_fields(
+        unresolved_markers=list(dict.fromkeys(marker for part in drafts for marker in part.unresolved_markers)),
+        foreign_urls=list(dict.fromkeys(url for part in drafts for url in part.foreign_urls)),
     )

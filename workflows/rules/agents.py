@@ -102,17 +102,15 @@ def scoped_limits(task: AgentTask, share: AgentShare, own: EffectiveLimits, seco
     deadline = max(MIN_SECONDS, min(max_seconds, seconds_left))
     reserve = max(min(own.reserve_seconds, REPORT_SHARE * deadline), deadline - work)
     sources = min(own.max_sources, share.sources)
-    return own.model_copy(
-        update={
-            "deadline_seconds": round(deadline, 3),
-            "reserve_seconds": round(min(reserve, deadline), 3),
-            "max_sources": sources + task.protects,
-            "max_new_sources": min(own.max_new_sources, sources) + task.protects,
-            # A preset's values are for a whole run.
-            "max_model_calls": share.model_calls,
-            "max_tokens": share.tokens,
-            "max_cost_usd": share.cost_usd,
-        }
+    return own.with_fields(
+        deadline_seconds=round(deadline, 3),
+        reserve_seconds=round(min(reserve, deadline), 3),
+        max_sources=sources + task.protects,
+        max_new_sources=min(own.max_new_sources, sources) + task.protects,
+        # A preset's values are for a whole run.
+        max_model_calls=share.model_calls,
+        max_tokens=share.tokens,
+        max_cost_usd=share.cost_usd,
     )
 
 
@@ -132,14 +130,14 @@ def scoped_resolution(resolved: ResolvedResearch, task: AgentTask, limits: Effec
     earlier = resolved.follow_up
     return ResolvedResearch(
         **{name: getattr(resolved, name) for name in SHARED_FIELDS},
-        follow_up=earlier.model_copy(update={"query": "", "summary": ""}) if earlier else None,
+        follow_up=earlier.with_fields(query="", summary="") if earlier else None,
         query=task.text,
         delegated=True,
         strategy=task.strategy,
         limits=limits,
-        gates=resolved.gates.model_copy(update={"clarify": Clarify.OFF, "hook": None}),
+        gates=resolved.gates.with_fields(clarify=Clarify.OFF, hook=None),
         verify=Verify.OFF,
-        constraints=resolved.constraints.model_copy(update={"audience": None, "region": None}),
+        constraints=resolved.constraints.with_fields(audience=None, region=None),
     )
 
 
@@ -226,7 +224,7 @@ def task_result(
         source_ids=[source.id for source in state.evidence.readable_sources()],
         gap_ids=[gap.id for gap in state.evidence.unaddressed_gaps()],
         counts=state.counts(),
-        usage=state.accounts.usage.model_copy(update={"active_seconds": 0.0}),
+        usage=state.accounts.usage.with_fields(active_seconds=0.0),
         usage_by_role=state.accounts.usage_by_role,
         lost=lost_work(state),
         failed_branches=state.work.failed_branches,
@@ -291,11 +289,11 @@ NODE_ENDS: Final = {
 
 def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -> NodeSummary:
     """Return an agent's node with those of its own agents, in task order, its own usage, and its end."""
-    usage = state.accounts.usage.model_copy(update={"active_seconds": 0.0})
+    usage = state.accounts.usage.with_fields(active_seconds=0.0)
     for record in state.work.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
     children, end = collect_nodes(state.work.agents), NODE_ENDS.get(reason, node.end)
-    return node.model_copy(update={"usage": usage, "below": children, "end": end})
+    return node.with_fields(usage=usage, below=children, end=end)
 
 
 def lost_work(state: ResearchState) -> LostWork:
@@ -343,9 +341,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     if not result.is_stub:
         evidence.gaps = _merge_gaps(state, results, owners)
     new_sources = _merge_sources(state, results, owners)
-    pass_over(
-        state, [hit.model_copy(update={"sub_query_id": owners.of(hit.sub_query_id)}) for hit in found.passed_over]
-    )
+    pass_over(state, [hit.with_fields(sub_query_id=owners.of(hit.sub_query_id)) for hit in found.passed_over])
     _merge_node(state, task, result, results, new_sources)
     unanalyzed = {query.id for query in queries_to_analyze(results)}
     analyzed = [*([] if unanalyzed else [task.id]), *(node.id for node in nodes if node.id not in unanalyzed)]
@@ -360,7 +356,7 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     state.work.degraded = _union(state.work.degraded, _prefix_notes(task, results.work.degraded))
     state.work.failed_branches = _union(state.work.failed_branches, _prefix_notes(task, result.failed_branches))
     return [
-        decision.model_copy(update={"agent": owners.of(decision.agent)})
+        decision.with_fields(agent=owners.of(decision.agent))
         for decision in results.people.decisions
         if decision.agent not in set(AgentRole) and not decision.action.startswith("execute_")
     ]
@@ -399,7 +395,7 @@ class _Owners:
 
     def take(self, item: Owned, state: ResearchState) -> Owned:
         """Return an agent's finding or query as one of the run."""
-        return item.model_copy(update={"sub_query_id": self.of(item.sub_query_id), "iteration": state.work.iteration})
+        return item.with_fields(sub_query_id=self.of(item.sub_query_id), iteration=state.work.iteration)
 
 
 def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -> list[Gap]:
@@ -414,9 +410,9 @@ def _merge_gaps(state: ResearchState, results: ResearchState, owners: _Owners) -
         origin = f"sub_query:{owners.of(gap.origin.removeprefix('sub_query:'))}"
         known = gaps.get(gap.id)
         if known is None:
-            gaps[gap.id] = gap.model_copy(update={"origin": origin, "iteration": state.work.iteration})
+            gaps[gap.id] = gap.with_fields(origin=origin, iteration=state.work.iteration)
         elif gap.status is GapStatus.ADDRESSED and known.status is not GapStatus.ADDRESSED:
-            gaps[gap.id] = known.model_copy(update={"status": gap.status, "resolved_by": gap.resolved_by})
+            gaps[gap.id] = known.with_fields(status=gap.status, resolved_by=gap.resolved_by)
     return list(gaps.values())
 
 

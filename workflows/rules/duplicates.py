@@ -132,7 +132,7 @@ def register_sources(
     for hit, read_source in fresh:
         redirected = canonical_url(hit.url) != canonical_url(read_source.url)
         urls = dict.fromkeys([*read_source.aliases, *([hit.url] if redirected else [])])
-        source = read_source.model_copy(update={"aliases": list(urls)})
+        source = read_source.with_fields(aliases=list(urls))
         kept_id = next((owners[mark] for mark in _duplicate_keys(source) if mark in owners), source.id)
         if kept_id != source.id:
             registered[kept_id] = join(registered[kept_id], source)
@@ -150,13 +150,11 @@ def join(source: Source, duplicate: Source) -> Source:
     """Return a source with the sub-queries, URLs and missing details of its duplicate."""
     urls = {canonical_url(url): url for url in (duplicate.url, *duplicate.aliases, *source.aliases)}
     urls.pop(canonical_url(source.url), None)
-    return source.model_copy(
-        update={
-            "sub_query_ids": list(dict.fromkeys([*source.sub_query_ids, *duplicate.sub_query_ids])),
-            "aliases": sorted(urls.values()),
-            "doi": source.doi or duplicate.doi,
-            "publisher": source.publisher or duplicate.publisher,
-        }
+    return source.with_fields(
+        sub_query_ids=list(dict.fromkeys([*source.sub_query_ids, *duplicate.sub_query_ids])),
+        aliases=sorted(urls.values()),
+        doi=source.doi or duplicate.doi,
+        publisher=source.publisher or duplicate.publisher,
     )
 
 

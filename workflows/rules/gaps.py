@@ -93,7 +93,7 @@ def withdraw_gaps(
             status = GapStatus.SUPERSEDED
         elif gap.id in closed or not set(gap.resolved_by).isdisjoint(removed):
             status = GapStatus.OPEN
-        result.append(gap.model_copy(update={"status": status}))
+        result.append(gap.with_fields(status=status))
     return result
 
 
@@ -101,9 +101,7 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
     """Return the gaps, reopening superseded ones that are stated again."""
     stated = {gap_id(draft.description) for draft in drafts}
     return [
-        gap.model_copy(update={"status": GapStatus.OPEN})
-        if gap.id in stated and gap.status is GapStatus.SUPERSEDED
-        else gap
+        gap.with_fields(status=GapStatus.OPEN) if gap.id in stated and gap.status is GapStatus.SUPERSEDED else gap
         for gap in gaps
     ]
 
@@ -111,9 +109,7 @@ def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Ga
 def give_up_gap(gaps: Iterable[Gap], gap_id: str | None) -> list[Gap]:
     """Return the gaps with an open one unaddressable, because its follow-up found nothing at all."""
     return [
-        gap.model_copy(update={"status": GapStatus.UNADDRESSABLE})
-        if gap.id == gap_id and gap.status is GapStatus.OPEN
-        else gap
+        gap.with_fields(status=GapStatus.UNADDRESSABLE) if gap.id == gap_id and gap.status is GapStatus.OPEN else gap
         for gap in gaps
     ]
 
@@ -138,7 +134,7 @@ def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap
             update = {"status": GapStatus.ADDRESSED, "resolved_by": answered_by}
             result[gap.id] = gap.model_copy(update=update)
         elif item.duplicate_of in result and item.duplicate_of != gap.id and not is_request:
-            result[gap.id] = gap.model_copy(update={"status": GapStatus.SUPERSEDED})
+            result[gap.id] = gap.with_fields(status=GapStatus.SUPERSEDED)
     return list(result.values())
 
 
@@ -152,5 +148,5 @@ def apply_assessments(state: ResearchState, assessments: Sequence[GapAssessment]
             is_readable = assessment.addressable or bool(assessment.read_further)
             is_hopeless = gap.status is GapStatus.OPEN and not is_readable
             status = GapStatus.UNADDRESSABLE if is_hopeless else gap.status
-            result[gap.id] = gap.model_copy(update={"severity": assessment.severity, "status": status})
+            result[gap.id] = gap.with_fields(severity=assessment.severity, status=status)
     return list(result.values())

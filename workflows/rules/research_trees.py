@@ -30,10 +30,10 @@ def graft(tree: ResearchTree, identity: str, addition: ResearchTree, bounds: Tre
         raise InfeasibleTree("$: the addition is for another executor")
     known, known_leaves = {node.id for node in tree.nodes}, {leaf.id for leaf in node.leaves}
     number = 1 + max((leaf.round for leaf in node.leaves), default=0)
-    fresh = [leaf.model_copy(update={"round": number}) for leaf in addition.root.leaves if leaf.id not in known_leaves]
+    fresh = [leaf.with_fields(round=number) for leaf in addition.root.leaves if leaf.id not in known_leaves]
     repeated = {node.id for child in addition.nodes[1:] if child.id in known for node in addition.part(child.id).nodes}
     added = [child for child in addition.nodes[1:] if child.id not in repeated]
-    grown = node.model_copy(update={"leaves": [*node.leaves, *fresh]})
+    grown = node.with_fields(leaves=[*node.leaves, *fresh])
     nodes = [*(grown if node.id == identity else node for node in tree.nodes), *added]
     vetted = {*bounds.sources, *(leaf.source_id for leaf in tree.leaves)}
     return check(ResearchTree(nodes=_parents_first(nodes)), replace(bounds, sources=vetted))

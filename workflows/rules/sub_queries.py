@@ -187,7 +187,7 @@ def assign_readings(state: ResearchState, nodes: Iterable[PlanNode]) -> None:
         for name in dict.fromkeys(section.source_id for section in node.sections):
             if (source := state.evidence.sources.get(name)) is not None:
                 finders = list(dict.fromkeys([*source.sub_query_ids, node.id]))
-                state.evidence.sources[name] = source.model_copy(update={"sub_query_ids": finders})
+                state.evidence.sources[name] = source.with_fields(sub_query_ids=finders)
 
 
 # --- remaining work ------------------------------------------------------------------------------------------------
@@ -261,5 +261,5 @@ def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
             # The search entries have the other details, so checkpoints need not repeat them.
             bare = {"title": "", "snippet": "", "rank": 1} if candidate.hit.entries else {}
             hit = candidate.hit.model_copy(update=bare)
-            by_url.setdefault(canonical_url(hit.url), candidate.model_copy(update={"hit": hit}))
+            by_url.setdefault(canonical_url(hit.url), candidate.with_fields(hit=hit))
     state.evidence.passed_over = list(by_url.values())[:MAX_PASSED_OVER]

@@ -132,7 +132,7 @@ class Agents:
                 self._update(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
                 self._note("agent.finished", agent, stub.problem)
             elif agent in pending:
-                self._merge(agent, task.result().model_copy(update={"stop_reason": reason}))
+                self._merge(agent, task.result().with_fields(stop_reason=reason))
                 self._mark_unfinished(self._update(agent, status=AgentStatus.CUT_OFF).task)
             else:
                 self._merge(agent, task.result())
@@ -209,7 +209,7 @@ class Agents:
         merged = {role: own.merged(sizes.get(role, CallSizes())) for role, own in result.call_sizes.items()}
         run.state.accounts.call_sizes = sizes | merged
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
-        result = result.model_copy(update={"packed": "", "call_sizes": {}})
+        result = result.with_fields(packed="", call_sizes={})
         self._update(agent, status=status, result=result, ended_at=run.now_text())
         run.state.work.note_defects(result.defects)
         if result.problem:
@@ -228,7 +228,7 @@ class Agents:
         """Record a task; one recorded before retains its share and ledger."""
         state = self._run.state
         if state.level:
-            task = task.model_copy(update={"level": state.level + 1})
+            task = task.with_fields(level=state.level + 1)
         if state.level and all(node.id != task.id for node in state.work.plan.nodes):
             node = PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=state.scope, needs_search=False)
             state.work.plan = state.work.plan.with_nodes(node)
@@ -277,7 +277,7 @@ class Agents:
     def _mark_unfinished(self, task: AgentTask) -> None:
         """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""
         plan = self._run.state.work.plan
-        nodes = [node.model_copy(update={"status": NodeStatus.EXECUTING}) for node in plan.nodes if node.id == task.id]
+        nodes = [node.with_fields(status=NodeStatus.EXECUTING) for node in plan.nodes if node.id == task.id]
         self._run.state.work.plan = plan.with_nodes(*nodes)
 
     def _note(self, kind: str, agent: str, text: str) -> None:

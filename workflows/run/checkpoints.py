@@ -234,10 +234,10 @@ def begin_refresh(state: ResearchState, *, requested: bool) -> None:
 def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:
     """Return an agent's record for a resumed run; an agent that failed or lost pages is marked as unfinished."""
     if record.status is AgentStatus.FAILED:
-        return record.model_copy(update={"status": AgentStatus.CUT_OFF})
+        return record.with_fields(status=AgentStatus.CUT_OFF)
     if record.result is not None and record.task.id in unread:
         problem = record.result.problem or "pages that it found gave no answer"
-        return record.model_copy(update={"result": record.result.model_copy(update={"problem": problem})})
+        return record.with_fields(result=record.result.with_fields(problem=problem))
     return record
 
 

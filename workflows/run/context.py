@@ -151,7 +151,7 @@ class RunContext:
     def record_time(self) -> None:
         """Record the active seconds so far as usage."""
         seconds = round(self.clock.elapsed_seconds(), 3)
-        self.state.accounts.usage = self.state.accounts.usage.model_copy(update={"active_seconds": seconds})
+        self.state.accounts.usage = self.state.accounts.usage.with_fields(active_seconds=seconds)
 
     def is_excluded(self, item: Source | SearchHit) -> bool:
         """Return true for a source excluded by the request."""
@@ -241,7 +241,7 @@ class RunContext:
         """Add the outputs to a logged decision."""
         log = self.state.people.decisions
         if 0 < number <= len(log):
-            log[number - 1] = log[number - 1].model_copy(update={"outputs": outputs})
+            log[number - 1] = log[number - 1].with_fields(outputs=outputs)
 
     def check_call(self, caller: str, role: str) -> None:
         """Raise `CallNotAllowed` for a call that `MAY_CALL` forbids, and record it as a failed branch.

@@ -301,5 +301,5 @@ def _replace_parts(plan: Plan, queries: Sequence[PlannedQuery], limits: Effectiv
             "expected_contribution": "" if first.needs_search else text,
         }
         shared = first.model_dump(include={"parent", "depth", "kind", "iteration", "needs_search"})
-        nodes[key] = (known.get(key) or PlanNode(**shared | new)).model_copy(update={"priority": index + 1})
+        nodes[key] = (known.get(key) or PlanNode(**shared | new)).with_fields(priority=index + 1)
     return [*(node for node in plan.nodes if node not in parts), *nodes.values()]

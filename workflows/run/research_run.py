@@ -318,7 +318,7 @@ class ResearchRun(RunContext):
         except _Unusable as unusable:
             if not unusable.cut_at:
                 raise
-            again = request.model_copy(update={"operation": f"{operation}/more", "more": True})
+            again = request.with_fields(operation=f"{operation}/more", more=True)
             return await self._prepared_call(role, again, 2 * unusable.cut_at)
 
     async def _prepared_call(self, role: RoleSpec[I, O], request: I, least_output: int = 0) -> O:
@@ -336,7 +336,7 @@ class ResearchRun(RunContext):
             finally:
                 self.reservations.close(number, NOTHING)
             summaries = [entry for order in orders if (entry := self._summaries[order.key])]
-            return await self._measured_call(role, request.model_copy(update={"summaries": summaries}), least_output)
+            return await self._measured_call(role, request.with_fields(summaries=summaries), least_output)
 
     async def _measured_call(self, role: RoleSpec[I, O], request: I, least_output: int) -> O:
         """Make one call; if its prompt turns out larger than what is reserved, reserve its measured size instead."""
@@ -414,17 +414,15 @@ class ResearchRun(RunContext):
     def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
         """Return the role's own fields with those common to all calls."""
         source_ids = {source.id for source in getattr(fields, "sources", ())}
-        request = fields.model_copy(
-            update={
-                "research_id": self.resolved.research_id,
-                "operation": operation,
-                "engine": kind,
-                "date": self.state.clock.started_at[:10],
-                "iteration": self.state.work.iteration,
-                "guidance": guidance_for(self.state.people.guidance, role.name, self.state.work.iteration),
-                "protected_source_ids": [name for name in protected_ids(self.state).values() if name in source_ids],
-                "repair": repair,
-            }
+        request = fields.with_fields(
+            research_id=self.resolved.research_id,
+            operation=operation,
+            engine=kind,
+            date=self.state.clock.started_at[:10],
+            iteration=self.state.work.iteration,
+            guidance=guidance_for(self.state.people.guidance, role.name, self.state.work.iteration),
+            protected_source_ids=[name for name in protected_ids(self.state).values() if name in source_ids],
+            repair=repair,
         )
         return request.model_copy(update=resolved_fields(role, request, self.resolved))
 
@@ -442,8 +440,8 @@ class ResearchRun(RunContext):
         )
         if isinstance(request, SummarizeInput):
             options = options.within(self.resolved.tokens.summarization_timeout)
-        timed = replace_by_references(role, request, self.state).model_copy(
-            update={"time_limit_seconds": round(options.start_to_close.total_seconds(), 1)}
+        timed = replace_by_references(role, request, self.state).with_fields(
+            time_limit_seconds=round(options.start_to_close.total_seconds(), 1)
         )
         spec = activities.ActivitySpec(role.activity, role.input, role.result)
         return await self.within_limits(self.host.execute(spec, timed, options))
@@ -536,7 +534,7 @@ class ResearchRun(RunContext):
                 input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
                 output_tokens=max(likely.output_tokens, min(least_output, bound.output_tokens)),
             )
-            choices = [likely.model_copy(update={"output_tokens": bound.output_tokens}), likely]
+            choices = [likely.with_fields(output_tokens=bound.output_tokens), likely]
             alone = reservations.unexplained, reservations.unexplained_tokens
             refused = self._refusal(role, *alone, reservation(likely, price), reserve)
             is_part = refused is not None

@@ -297,7 +297,7 @@ def _sort_update(
         problem = "these notes are in the report already"
     else:
         notes = notes[:MAX_UPDATE_NOTES]
-        work.updates[call_id] = arguments.model_copy(update={"heading": heading, "notes": notes})
+        work.updates[call_id] = arguments.with_fields(heading=heading, notes=notes)
         return
     work.refused[call_id] = problem
 
@@ -390,8 +390,8 @@ def _attribute(state: ResearchState) -> None:
         name for source in state.evidence.sources.values() if source.id in noted for name in source.sub_query_ids
     )
     nodes = [node for node in state.work.plan.nodes if node.id != QUESTION]
-    nodes = [node.model_copy(update={"finding_count": counts[node.id]}) for node in nodes]
-    state.work.plan = state.work.plan.model_copy(update={"nodes": nodes})
+    nodes = [node.with_fields(finding_count=counts[node.id]) for node in nodes]
+    state.work.plan = state.work.plan.with_fields(nodes=nodes)
 
 
 async def analyze_last_pages(run: ResearchRun, position: LivingPosition) -> None:

@@ -188,7 +188,7 @@ class OrchestratorStrategy(UnitStrategy):
             _retry(state, record) if record.task.id in unfinished else record for record in state.work.agents
         ]
         tasks = (
-            task.model_copy(update={"status": NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED})
+            task.with_fields(status=NodeStatus.EXECUTING if task.id in unfinished else NodeStatus.COMPLETED)
             for task in agent_tasks(state.work.plan)
         )
         state.work.plan = state.work.plan.with_nodes(*tasks)
@@ -283,7 +283,7 @@ def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> N
         return
     for gap in unplanned_requests(state):
         step = step_node(gap.suggested_queries[0], request=gap)
-        state.work.plan = state.work.plan.with_nodes(step).model_copy(update={"version": state.work.plan.version + 1})
+        state.work.plan = state.work.plan.with_nodes(step).with_fields(version=state.work.plan.version + 1)
         run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
         position.next_unit, position.ended = CycleUnit.CYCLE, ""
 
@@ -690,5 +690,5 @@ def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
         if NodeStatus.COMPLETED in statuses:
             status = NodeStatus.COMPLETED
         finding_count = max(task.finding_count for task in tasks)
-        updated.append(step.model_copy(update={"status": status, "finding_count": finding_count, "status_reason": ""}))
+        updated.append(step.with_fields(status=status, finding_count=finding_count, status_reason=""))
     return plan.with_nodes(*updated)

@@ -142,7 +142,7 @@ class ExecutorPosition(UnitPosition):
         tree = ResearchTree.model_validate(inputs["tree"])
         asked = Gap.model_validate(inputs["gap"]) if "gap" in inputs else None
         most_nodes = int(inputs.get("most_nodes", len(tree.nodes)))
-        return position.model_copy(update={"tree": tree, "most_nodes": most_nodes, "asked": asked})
+        return position.with_fields(tree=tree, most_nodes=most_nodes, asked=asked)
 
     @property
     def due_leaves(self) -> list[TreeLeaf]:
@@ -245,7 +245,7 @@ def _close_answered(run: ResearchRun, answered: Collection[str]) -> None:
     """Close the gaps that the report answers, as the executor judged it."""
     for index, gap in enumerate(run.state.evidence.gaps):
         if gap.id in answered and gap.status is GapStatus.OPEN:
-            run.state.evidence.gaps[index] = gap.model_copy(update={"status": GapStatus.ADDRESSED})
+            run.state.evidence.gaps[index] = gap.with_fields(status=GapStatus.ADDRESSED)
             reason = {"gap_id": gap.id}
             run.decide(EXECUTOR.name, "gap_addressed", gap.description, reason)
             run.note("gap.closed", f"gap answered by the report: {gap.description}", **reason)
@@ -440,7 +440,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             _fail(run, position, leaf, why)
             continue
         result = call.result()
-        node = _leaf_node(state, position, leaf).model_copy(update={"status": NodeStatus.COMPLETED})
+        node = _leaf_node(state, position, leaf).with_fields(status=NodeStatus.COMPLETED)
         state.work.plan = state.work.plan.with_nodes(node)
         merge(run, node, result)
         if asked := position.asked:
@@ -573,7 +573,7 @@ def _further_reading(position: ExecutorPosition, gap: Gap) -> ResearchTree | Non
     ]
     fresh = [leaf for leaf in leaves if leaf.id not in known]
     position.sections |= {leaf.id: by_source[leaf.source_id] for leaf in fresh}
-    return ResearchTree(nodes=[root.model_copy(update={"leaves": fresh})]) if fresh else None
+    return ResearchTree(nodes=[root.with_fields(leaves=fresh)]) if fresh else None
 
 
 def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:
@@ -584,7 +584,7 @@ def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Ve
         TreeLeaf(id=leaf_id(root.id, source, task, detail), source_id=source, task_type=task, task_detail=detail)
         for source in sources
     ]
-    return ResearchTree(nodes=[root.model_copy(update={"leaves": leaves})])
+    return ResearchTree(nodes=[root.with_fields(leaves=leaves)])
 
 
 def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, ResearchTree]) -> None:
@@ -611,4 +611,4 @@ def _interleave(parts: Sequence[Sequence[TreeLeaf]], root: TreeNode, limit: int)
     """Return the executor with at most `limit` new leaves, interleaved over the gaps."""
     known = {leaf.id for leaf in root.leaves}
     fresh = [leaf for leaves in zip_longest(*parts) for leaf in leaves if leaf is not None and leaf.id not in known]
-    return root.model_copy(update={"leaves": list({leaf.id: leaf for leaf in fresh}.values())[:limit]})
+    return root.with_fields(leaves=list({leaf.id: leaf for leaf in fresh}.values())[:limit])

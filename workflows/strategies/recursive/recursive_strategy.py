@@ -109,7 +109,7 @@ class RecursiveStrategy(UnitStrategy):
         position.finished, position.rewritten = False, False
         if state.needs_approval and state.work.plan.nodes and not state.work.plan.to_judge:
             # The person is asked again, under the limits of this run.
-            state.work.plan = state.work.plan.model_copy(update={"objections": with_current_limits(state)})
+            state.work.plan = state.work.plan.with_fields(objections=with_current_limits(state))
         if position.next_unit is RecursiveUnit.SCOPE:
             return
         for query in planned_queries(state):
@@ -121,7 +121,7 @@ class RecursiveStrategy(UnitStrategy):
             state.work.agents = [record for record in state.work.agents if record.task.id != executor]
             if (vetted := position.vetted.get(need)) is not None:
                 examined = [source for source in vetted.examined if source.source_id in state.evidence.sources]
-                position.vetted[need] = vetted.model_copy(update={"examined": examined, "complete": False})
+                position.vetted[need] = vetted.with_fields(examined=examined, complete=False)
         records = {record.task.id: record for record in state.work.agents}
         unfinished = {name for name in position.executors.values() if is_unfinished(records.get(name))}
         for name in unfinished & records.keys():
@@ -227,7 +227,7 @@ async def _plan_trees(run: ResearchRun) -> None:
     for query in due:
         if why := failed.get(query.id):
             run.branch_failed(Message("no_tree", query=shorten(query.text, 150), why=why))
-            lost = state.work.plan.newest(query).model_copy(update={"status": NodeStatus.FAILED, "error": why})
+            lost = state.work.plan.newest(query).with_fields(status=NodeStatus.FAILED, error=why)
             state.work.plan = state.work.plan.with_nodes(lost)
         # A query without a vetted source becomes a gap, unless its search failed, which proves nothing.
         if query in with_sources or state.work.plan.newest(query).status is NodeStatus.FAILED:

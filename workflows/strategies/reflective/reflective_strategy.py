@@ -343,7 +343,7 @@ async def _research(run: ResearchRun) -> None:
     if not pending:
         await analyze(run)  # repeat what the end of an earlier run had analyzed without a model
         return
-    step = pending[0].model_copy(update={"status": NodeStatus.EXECUTING})
+    step = pending[0].with_fields(status=NodeStatus.EXECUTING)
     if not state.work.plan.children(step):
         position.turns = 0
     state.work.plan = state.work.plan.with_nodes(step)
@@ -356,7 +356,7 @@ async def _research(run: ResearchRun) -> None:
             state.work.plan = state.work.plan.with_nodes(node.model_copy(update=update))
             for source in limit_sources(state, state.evidence.readable_sources()):
                 owners = [*source.sub_query_ids, node.id]
-                state.evidence.sources[source.id] = source.model_copy(update={"sub_query_ids": owners})
+                state.evidence.sources[source.id] = source.with_fields(sub_query_ids=owners)
         await analyze(run)
     else:
         while await _take_turn(run, step):
@@ -383,7 +383,7 @@ async def _write(run: ResearchRun) -> None:
 async def _answer(run: ResearchRun) -> None:
     output = await run.ask(RESPONDER, "answer", RespondInput(context=run.resolved.earlier_turns))
     by_model = output.account.engine is EngineKind.MODEL
-    await take_draft(run, output.draft.model_copy(update={"direct": by_model, "empty": not by_model}))
+    await take_draft(run, output.draft.with_fields(direct=by_model, empty=not by_model))
 
 
 # --- reflection ------------------------------------------------------------------------------------------------
@@ -445,7 +445,7 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
     ]
     by_model = think is not ThinkMode.RULES and run.resolved.engine is EngineKind.MODEL
     request = ReflectOnStepInput(
-        steps=[step.model_copy(update={"observations": []}) for step in summarize_steps(state)],
+        steps=[step.with_fields(observations=[]) for step in summarize_steps(state)],
         findings=state.evidence.findings,
         pending=[step.text for step in pending_steps(state.work.plan)],
         source_titles=[name_page(source.title, source.url) for source in sources],
@@ -572,7 +572,7 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
         chosen = query_nodes(step, [step.expected_contribution or step.text], state.work.iteration)[0]
         update = {"id": sub_query_id(f"{step.id} pages {position.turns + 1}"), "origin": WITHOUT_SEARCH}
         nodes.append(chosen.model_copy(update=update))
-        hits = [offered[number - 1].model_copy(update={"rank": rank}) for rank, number in enumerate(output.pages, 1)]
+        hits = [offered[number - 1].with_fields(rank=rank) for rank, number in enumerate(output.pages, 1)]
         state.evidence.candidates += [Candidate(sub_query_id=nodes[-1].id, hit=hit) for hit in hits]
         run.decide(RESEARCHER.name, "choose_pages", output.reasoning, {"offered": len(offered)}, {"chosen": len(hits)})
     return nodes

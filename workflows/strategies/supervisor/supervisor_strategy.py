@@ -131,7 +131,7 @@ class SupervisorStrategy(Strategy):
         if phase is Phase.SYNTHESIS:
             state.evidence.report_improvements = []
         opened = OpenPause(unit=unit, gate=gate, question=question)
-        return opened.model_copy(update={"beside": may_reflect_beside(state, opened)})
+        return opened.with_fields(beside=may_reflect_beside(state, opened))
 
     def take_reflection(self, run: ResearchRun, opened: OpenPause) -> Pause | None:
         """Apply a reflection on the analysis after the report was written beside it; a retry undoes the report."""
@@ -173,7 +173,7 @@ class SupervisorStrategy(Strategy):
             position.next_phase, state.work.pause = Phase.ANALYSIS, None
         elif pause is not None and pause.phase == stored_phase and pause.action is Action.COMPLETE:
             if should_iterate(state) and pause.phase == Phase.SYNTHESIS:
-                state.work.pause = pause.model_copy(update={"action": Action.ITERATE})
+                state.work.pause = pause.with_fields(action=Action.ITERATE)
             elif state.work.ending is not None:
                 position.next_phase, state.work.pause = Phase.SYNTHESIS, None
         if position.next_phase != stored_phase or redo_analysis:
