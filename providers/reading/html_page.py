@@ -100,7 +100,7 @@ NAVIGATION: Final = frozenset(
     cookie-notice cookiebanner sphinxsidebar toctree-wrapper edit-this-page pagination""".split()
 )
 """Classes of navigation. An element of such a class or id is dropped if it is mostly links, or has no sentence."""
-MAX_LABELS: Final = 12
+MAX_LABELS: Final = 40
 """Words of an element without a heading that can be labels of navigation."""
 PERHAPS_NAVIGATION: Final = frozenset(
     "nav menu sidebar sidenav footer header related pager share social masthead nosearch".split()
