@@ -29,6 +29,7 @@ LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 LITERAL_MARK: Final = "\ue001"  # precedes text of a page that would read as markup, until it is written
 TERM_MARK: Final = "\ue002"  # precedes the term of a definition list
+BACKSLASH_MARK: Final = "\ue003"  # stands for a backslash of a page, which the library would double
 MARKS: Final = re.compile("[\ue001\ue002]")
 
 
@@ -376,6 +377,7 @@ class _Writer:
         """Append a block; `close` puts it on the next line, without a blank one between."""
         if not text:
             return
+        text = text.replace(BACKSLASH_MARK, "\\")
         gap = ("\n" if close else "\n\n") if self.blocks else ""
         start = self._length + len(gap) + len(prefix)
         room = max(0, self._limit - start - len(suffix))

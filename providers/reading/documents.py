@@ -25,6 +25,7 @@ from zipfile import BadZipFile
 import kreuzberg
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
 
 from contracts.addresses import canonical_url, url_host
 from contracts.notebooks import MAX_LINKS
@@ -65,9 +66,7 @@ WEB_TEXT_CHARACTERS: Final = 200_000  # of one web page: about 30,000 words
 NESTING: Final = {"maxNesting": 100}  # levels of lists and quotations; the parser skips deeper ones
 RENDERED: Final = 3  # multiple of the text limit that is rendered: a plain text of 20 MB would take too long
 MARKDOWN: Final = MarkdownIt("commonmark", NESTING).enable(["table", "strikethrough"])
-PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False}).disable(
-    ["emphasis", "escape", "entity", "link", "image", "autolink"]
-)
+PLAIN_TEXT: Final = MarkdownIt("commonmark", {**NESTING, "html": False})
 """Paragraphs, underlined headings, lists and code of a plain text; characters within its words are not markup."""
 
 
@@ -87,6 +86,21 @@ def _keep_lines(state: StateCore) -> None:
                 child.type, child.tag = "hardbreak", "br"
 
 
+def _lines_as_they_are(state: StateCore) -> None:
+    """Put each line of a plain text into its paragraph: there is no markup in it that the parser could look for."""
+    for token in state.tokens:
+        if token.type != "inline":
+            continue
+        token.children, before = [], ""
+        for number, line in enumerate(token.content.split("\n")):
+            if number:
+                is_hard = before.endswith("  ")  # as in Markdown
+                token.children.append(Token("hardbreak" if is_hard else "softbreak", "br", 0))
+            token.children.append(Token("text", "", 0, content=line.strip(" ")))
+            before = line
+
+
+PLAIN_TEXT.core.ruler.at("inline", _lines_as_they_are)
 for parser in (MARKDOWN, PLAIN_TEXT):
     parser.core.ruler.push("keep_lines", _keep_lines)
 

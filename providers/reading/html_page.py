@@ -16,6 +16,7 @@ from lxml import etree  # type: ignore[import-untyped]
 from contracts.sentences import Message
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import (
+    BACKSLASH_MARK,
     LITERAL_MARK,
     MAX_FACT_LENGTH,
     TERM_MARK,
@@ -461,7 +462,7 @@ class _Writer:
             if words[0][0] in "#`~|>-*=" and READS_AS_MARKUP.match(" ".join(words[:2])):
                 written = LITERAL_MARK + written
         self._characters += len(written)
-        self._parts.append(escape(written, quote=False))
+        self._parts.append(escape(written, quote=False).replace("\\", BACKSLASH_MARK))
         return len(words)
 
 

@@ -322,3 +322,23 @@ def test_dates_go_as_far_as_they_are_written(value: str, expected: str | None) -
 def test_titles_of_plain_texts_have_a_line_of_signs_as_long_as_they_are(text: str, canonical: str) -> None:
     """A line of another length divides two parts, or is around a listing, and makes no heading of words above it."""
     assert extract(text.encode(), "a.txt").text == canonical
+
+
+BACKSLASHES = r"C:\temp\new \* \( x \) \\server"
+
+
+@pytest.mark.parametrize(
+    ("raw", "name"),
+    [(BACKSLASHES, "a.txt"), (f"<html><body><p>{BACKSLASHES}</p></body></html>", "a.html")],
+)
+def test_backslashes_are_those_of_the_page(raw: str, name: str) -> None:
+    """Formulas and paths have backslashes before any sign; none is added, and none is lost."""
+    assert extract(raw.encode(), name).text == BACKSLASHES
+    cell = f"<html><body><table><tr><th>{BACKSLASHES}</th><th>b</th></tr><tr><td>c</td><td>d</td></tr></table></body></html>"
+    assert extract(cell.encode(), "a.html").text.startswith(f"| {BACKSLASHES} | b |")
+
+
+def test_signs_of_code_in_a_plain_text_are_signs() -> None:
+    """A quotation with grave accents is no code that goes on to the next one."""
+    quotes = "For each ``Name $$<a@b>$$'' or `x y` look up the person."
+    assert extract(quotes.encode(), "a.txt").text == quotes
