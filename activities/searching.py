@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from temporalio import activity
 
@@ -15,6 +15,7 @@ from contracts.notebooks import HitsEntry
 from contracts.outcome import Usage
 from contracts.request import EARLIER_PROVIDER
 from contracts.resolved import ResolvedResearch
+from contracts.sentences import Message, Text, to_data
 from contracts.state import ResearchState
 from contracts.texts import shorten
 from providers.errors import NotConfigured
@@ -25,7 +26,7 @@ from providers.text import question_stems, stems
 CheckProviders = Callable[[Sequence[str]], Awaitable[Mapping[str, str]]]
 """Maps provider names to those that are unavailable at the moment, each with a reason."""
 
-NOT_CONFIGURED: Final = "the workers that search are not configured for it: see `research doctor`"
+NOT_CONFIGURED: Final = Message("provider_unconfigured")
 TITLE_CHARACTERS: Final = 120
 MIN_MATCHING_SHARE: Final = 1 / 3  # of a query's words that must match title or statements of an earlier run's source
 
@@ -39,14 +40,16 @@ class SearchingActivities:
     notebooks: Notebooks
 
     @activity.defn(name=activities.CHECK_PROVIDERS.name)
-    async def check_providers(self, request: CheckProvidersRequest) -> dict[str, str]:
+    async def check_providers(self, request: CheckProvidersRequest) -> dict[str, Text]:
         """Return the providers that this worker cannot call, with reasons; only it has the keys and the network."""
         check_permission(request.permitted)
         known = [name for name in request.providers if name in self.providers]
         with send_heartbeats():
             unavailable = await self.check(known)
         unknown = [name for name in request.providers if name not in known]
-        return {**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable}
+        reasons = {**dict.fromkeys(unknown, NOT_CONFIGURED), **unavailable}
+        written: dict[str, Any] = {name: to_data(reason) for name, reason in reasons.items()}  # read back as `Text`
+        return written
 
     @activity.defn(name=activities.SEARCH.name)
     async def search(self, request: SearchRequest) -> SearchResponse:

@@ -20,6 +20,7 @@ from contracts.report_updates import (
     WithdrawRequest,
 )
 from contracts.resolved import ResolvedResearch
+from contracts.sentences import Text
 
 I = TypeVar("I", bound=CompactModel)
 O = TypeVar("O")
@@ -39,7 +40,7 @@ PREVIEW_RESEARCH: Final = ActivitySpec("preview_research", messages.PrepareReque
 DESCRIBE_RESEARCH: Final = ActivitySpec("describe_research", messages.MetadataRequest, messages.ResearchMetadata)
 PREPARE_AGENT: Final = ActivitySpec("prepare_agent", PrepareAgentRequest, str)
 """Returns the hash of the stored entry."""
-CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, str])
+CHECK_PROVIDERS: Final = ActivitySpec("check_providers", messages.CheckProvidersRequest, dict[str, Text])
 """Returns the providers that search workers cannot use: name → reason with remedy."""
 TAKE_TURN: Final = ActivitySpec("take_turn", messages.TurnRequest, messages.QueueTurn)
 SEARCH: Final = ActivitySpec("search", messages.SearchRequest, messages.SearchResponse)
