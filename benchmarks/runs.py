@@ -24,7 +24,7 @@ from client.handle import ResearchClient
 from contracts.outcome import ResearchResult
 from contracts.request import ResearchRequest
 from contracts.resolved import Estimate
-from contracts.strategies import declared_roles
+from contracts.strategies import declared_roles, list_selectable
 from tests.acceptance.topology import Topology, topology
 from tests.fakes import library_work, many_pages
 from tests.integration.runs import QUESTION, start, until
@@ -230,12 +230,33 @@ async def many(runs: int, call: float) -> tuple[list[Measured], float, float]:
             return [await measure(handle, likely=likely) for handle in handles], used, waiting
 
 
+async def by_strategy(call: float) -> None:
+    """Print wall, calls in a row and efficiency of one default run of each strategy, one after the other."""
+    print("| strategy | wall s | calls in a row | calls | efficiency |\n|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        async with topology(Path(folder), call, configuration=PRICED) as made:
+            await deployed(made)
+            client = await made.client()
+            for strategy in list_selectable():
+                request = {"query": QUESTION, "corpus": "documents", "gates": {"approve": "none"}}
+                run = await start(client, request | {"strategy": strategy.name})
+                await run.result()
+                item = await measure(run, client)
+                in_a_row = sum(step.name in MODEL_ACTIVITIES for step in item.path)
+                row = f"{item.wall:.1f} | {in_a_row} | {item.used[0]:.0f} | {item.efficiency(call):.3f}"
+                print(f"| `{strategy.name}` | {row} |", flush=True)
+
+
 async def main() -> None:
     """Measure and print one table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--call", type=float, default=8.0, help="seconds that a model call takes with many runs")
+    parser.add_argument("--strategies", action="store_true", help="only one default run of each, calls of 2 s")
     given = parser.parse_args()
+    if given.strategies:
+        await by_strategy(2.0)
+        return
     print(f"{datetime.now(UTC):%Y-%m-%d %H:%M}, dev server: one SQLite file, WAL, synchronous=normal\n")
     print("| what | wall s | critical steps | overhead ms/step | efficiency | events | history kB "
           "| calls, likely | tokens, likely | USD, likely |")  # fmt: skip
