@@ -1,7 +1,6 @@
 """`mcp`, the tools for an assistant that starts this program, and the same tools over HTTP in `serve`."""
 
 import asyncio
-import contextlib
 import logging
 import socket
 import subprocess
@@ -11,6 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import Annotated, Final
 
 import structlog
@@ -124,13 +124,19 @@ async def serve_tools(settings: Settings, listener: socket.socket) -> AsyncItera
     """Serve the tools at the yielded address during the block; what they need is imported for the first connection."""
     listener.setblocking(False)
     serving = asyncio.create_task(_serve_from_first(settings, listener))
+    serving.add_done_callback(_note_failure)
     try:
         yield "http://{}:{}/mcp".format(*listener.getsockname())
     finally:
         serving.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await serving
+        await asyncio.wait({serving})
         listener.close()
+
+
+def _note_failure(serving: asyncio.Task[None]) -> None:
+    """Log why tools are served no longer; runs and workers go on."""
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        logger.error("assistants.ended", exc_info=error)
 
 
 async def _serve_from_first(settings: Settings, listener: socket.socket) -> None:
@@ -141,6 +147,7 @@ async def _serve_from_first(settings: Settings, listener: socket.socket) -> None
         await called.wait()
     finally:
         loop.remove_reader(listener)
+    await asyncio.to_thread(import_module, "client.assistants.http")  # two seconds on a loaded machine
     from client.assistants.http import http_server  # noqa: PLC0415
     from client.assistants.runs import Desk  # noqa: PLC0415
 

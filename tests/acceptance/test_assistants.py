@@ -1,6 +1,7 @@
 """Tools for assistants over both transports: real processes, the protocol's own client, and whatever is killed."""
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -62,12 +63,17 @@ async def wait_for_end(client: Client, research_id: str) -> dict[str, Any]:
 async def test_a_run_outlives_the_client_that_gave_up_on_it(tmp_path: Path) -> None:
     """Over standard input and output: a call is cut, the program ends, and another one goes on with the run's id.
 
-    The report is read in pages with sources and verdicts; search and fetch find it and the documents.
+    A client may lower the operator's cap and not raise it. The report is read in pages with sources and verdicts;
+    search and fetch find it and the documents.
     """
     async with topology(tmp_path, LATENCY) as made:
         await made.start_workers()
         async with assistant(made, "--no-start") as client:
-            started = await ask(client, "start_research", question=QUESTION, corpus="documents", max_cost_usd=1.5)
+            asked = {"question": QUESTION, "corpus": "documents"}
+            refused = await client.call_tool("start_research", {**asked, "max_cost_usd": 50})
+            assert refused.is_error
+            assert "at most 2.00 US dollars" in str(refused.content)
+            started = await ask(client, "start_research", **asked, max_cost_usd=1.5)
             assert (started["max_cost_usd"], started["strategy"]) == (1.5, "supervisor")
             arguments = {"research_id": started["research_id"]}
             with pytest.raises(MCPError):
@@ -75,6 +81,8 @@ async def test_a_run_outlives_the_client_that_gave_up_on_it(tmp_path: Path) -> N
         async with assistant(made, "--no-start") as client:
             state = await wait_for_end(client, started["research_id"])
             assert state["outcome"] == "completed"
+            _, status, _ = await made.command("status", started["research_id"], "--json")
+            assert json.loads(status)["limits"]["max_cost_usd"] == 1.5
             parts = {}
             for part in ("report", "sources", "verdicts"):
                 page = await ask(client, "read_report", research_id=started["research_id"], part=part)

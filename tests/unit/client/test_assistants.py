@@ -93,6 +93,7 @@ async def test_bad_input_is_one_line_with_a_remedy(configured: Path) -> None:
             assert "../x" in await failure(client, tool, research_id="../x") or tool == "stop"
         assert "research list" not in await failure(client, "read_report", research_id="../x")
         assert "page" in await failure(client, "read_report", research_id="r", page=0)
+        assert "45" in await failure(client, "research_status", research_id="r", wait_seconds=60)
         for document in ("../x", "corpus:manual/../../etc/passwd", "research://../sources/src-1", "file:///etc/passwd"):
             assert len(await failure(client, "fetch", id=document)) < 200
         assert "unknown" in (await failure(client, "no_such_tool")).lower()
