@@ -15,11 +15,11 @@ from datetime import timedelta
 from typing import Any, Final
 
 import structlog
-from pydantic import BaseModel
 from temporalio import activity
 from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from contracts import failures
+from contracts.base import CheckedModel
 from contracts.defects import describe_error
 from contracts.outcome import Usage
 from providers import errors
@@ -95,7 +95,7 @@ The answer to a heartbeat brings a cancellation.
 """
 
 
-class AttemptHistory(BaseModel):
+class AttemptHistory(CheckedModel):
     """Earlier attempts of a call, carried to the next one by heartbeat details."""
 
     reported: int = 0  # attempts that reported a failure themselves, or whose worker died while a service worked
@@ -217,8 +217,7 @@ def attempt_history(number: int, heartbeat_details: Any) -> AttemptHistory:
     """Read the history from the last heartbeat; attempts before `number` that are missing from it count as lost."""
     history = AttemptHistory.model_validate(next((part for part in heartbeat_details if isinstance(part, dict)), {}))
     reported = history.reported + history.waiting
-    update = {"reported": reported, "waiting": False, "losses": max(0, number - 1 - reported)}
-    return history.model_copy(update=update)
+    return history.with_fields(reported=reported, waiting=False, losses=max(0, number - 1 - reported))
 
 
 def check_permission(permitted: bool) -> None:

@@ -137,8 +137,7 @@ class RecordsActivities:
         resolved = resolve(research_id, parsed, self.configuration, corpus, search_attributes=attributes)
         followed = await self._follow_up(resolved, parsed.follow_up_of) if parsed.follow_up_of else None
         corpus = await self._with_closest_titles(resolved)
-        changes = {"follow_up": followed, "canary": await self._canary(resolved), "corpus": corpus}
-        resolved = resolved.model_copy(update=changes)
+        resolved = resolved.with_fields(follow_up=followed, canary=await self._canary(resolved), corpus=corpus)
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
 
     async def _load_run(self, research_id: str, parsed: ResearchRequest) -> tuple[ResearchState, ResolvedResearch]:

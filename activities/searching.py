@@ -94,8 +94,9 @@ def _label(hit: SearchHit, snippet_characters: int) -> SearchHit:
 def _shorten_hit(hit: SearchHit) -> SearchHit:
     """Truncate title, snippet and headings of a hit: the analyzer reads the documents themselves."""
     sections = [part.with_fields(heading=part.heading[-240:]) for part in hit.sections[:3]]
-    short = {"title": hit.title[:TITLE_CHARACTERS], "snippet": hit.snippet[:200], "authors": hit.authors[:3]}
-    return hit.model_copy(update={**short, "sections": sections})
+    return hit.with_fields(
+        title=hit.title[:TITLE_CHARACTERS], snippet=hit.snippet[:200], authors=hit.authors[:3], sections=sections
+    )
 
 
 # --- sources of an earlier run ----------------------------------------------------------------------------------------

@@ -231,8 +231,10 @@ class ResearchHandle:
         for call in status.awaiting:
             failing = retried.get(call.id)
             message = "" if failing is None else " ".join(failing.last_failure.message.split())
-            retry = {} if failing is None else {"attempt": failing.attempt, "last_failure": shorten(message, 160)}
-            calls.append(call.model_copy(update=retry))
+            if failing is None:
+                calls.append(call)
+            else:
+                calls.append(call.with_fields(attempt=failing.attempt, last_failure=shorten(message, 160)))
         return calls
 
     async def _with_newest(self, agent: AgentProgress) -> AgentProgress:
@@ -243,8 +245,7 @@ class ResearchHandle:
         if status is None:
             return agent
         agents = await asyncio.gather(*(self._with_newest(child) for child in status.agents))
-        update = {"phase": status.phase or "", "counts": status.counts, "usage": status.usage, "agents": agents}
-        return agent.model_copy(update=update)
+        return agent.with_fields(phase=status.phase or "", counts=status.counts, usage=status.usage, agents=agents)
 
     async def _query_agent(
         self, agent: AgentProgress, query: str, answer: type[Answer], *arguments: object

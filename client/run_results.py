@@ -84,9 +84,11 @@ def with_stored(result: ResearchResult, stored: ResearchResult | None) -> Resear
     """Return the stored result, with the outcome and the explanation of the server."""
     if stored is None:
         return result
-    ending = {} if stored.outcome is result.outcome else {"outcome": result.outcome, "stop_reason": result.stop_reason}
     limitations = list(dict.fromkeys([*stored.limitations, *result.limitations]))
-    return stored.model_copy(update={**ending, "limitations": limitations})
+    merged = stored.with_fields(limitations=limitations)
+    if stored.outcome is result.outcome:
+        return merged
+    return merged.with_fields(outcome=result.outcome, stop_reason=result.stop_reason)
 
 
 def reasons_of(result: ResearchResult) -> list[str]:

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import Field, TypeAdapter
@@ -23,6 +23,9 @@ from contracts.vocabulary import (
     Severity,
     SourceStatus,
 )
+
+if TYPE_CHECKING:
+    from contracts.messages import ReadRecord
 
 
 class DocumentRef(Contract):
@@ -146,6 +149,10 @@ class Gap(Contract):
     unread: list[SectionRef] = []
     """Sections of pages already read in which a reader that was not shown them expects the answer."""
     iteration: int = 1
+
+    def closed_by(self, finding_ids: list[str]) -> Self:
+        """Return the gap as answered by these findings."""
+        return self.with_fields(status=GapStatus.ADDRESSED, resolved_by=finding_ids)
 
 
 class Verdict(StrEnum):
@@ -379,6 +386,23 @@ class Source(ReadDetails):
         """Return the source of a hit, not fetched yet."""
         named = {name: getattr(hit, name) for name in HIT_FIELDS}
         return cls(**named, id=source_id(hit.url), sub_query_ids=sub_query_ids, hit_entries=hit.entries)
+
+    def read(self, record: "ReadRecord", url: str, title: str) -> Self:
+        """Return the source as this record says that it was read; URL and title default to the given ones."""
+        return self.with_fields(
+            url=record.url or url,
+            title=record.title or title,
+            publisher=record.publisher,
+            content_hash=record.content_hash,
+            text=record.text,
+            media_type=record.media_type,
+            pages=record.pages,
+            quality=record.quality,
+            quality_reason=record.quality_reason,
+            best_quality=record.best_quality,
+            entry=record.entry,
+            status=SourceStatus.FULL,
+        )
 
     def as_hit(self) -> SearchHit:
         """Return a hit that leads to this source."""

@@ -54,13 +54,12 @@ class DecomposerAnswer(RoleAnswer):
             notes.append("queries that were empty or repeated were dropped")
         asked = [question for question_round in request.rounds for question in question_round.questions]
         questions = distinct(self.clarifying_questions, str, asked)
-        update = {
-            "expanded_queries": take_first(queries, request.most_queries, notes, "queries"),
-            "outline": fit_outline(self.outline, notes),
-            "clarifying_questions": take_first(questions, MAX_QUESTIONS, notes, "questions"),
-            "assumptions": take_first(distinct(self.assumptions, str), MAX_ASSUMPTIONS, notes, "assumptions"),
-        }
-        return self.model_copy(update=update)
+        return self.with_fields(
+            expanded_queries=take_first(queries, request.most_queries, notes, "queries"),
+            outline=fit_outline(self.outline, notes),
+            clarifying_questions=take_first(questions, MAX_QUESTIONS, notes, "questions"),
+            assumptions=take_first(distinct(self.assumptions, str), MAX_ASSUMPTIONS, notes, "assumptions"),
+        )
 
 
 DECOMPOSER: Final = RoleSpec(

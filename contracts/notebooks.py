@@ -104,11 +104,13 @@ def add_derived_fields(output: R, source_ids: list[str]) -> R:
         evidence[key] = item.with_fields(id=key, entry=output.entry)
     for finding in output.findings:
         sources = list(dict.fromkeys(evidence[key].source_id for key in finding.evidence_ids))
-        derived = {"id": finding_id(finding.statement, finding.evidence_ids), "source_ids": sources}
-        findings.append(finding.model_copy(update=derived | {"entry": output.entry}))
+        findings.append(
+            finding.with_fields(
+                id=finding_id(finding.statement, finding.evidence_ids), source_ids=sources, entry=output.entry
+            )
+        )
     analyzed = source_ids if output.analyzed_source_ids is None else output.analyzed_source_ids
-    update = {"findings": findings, "evidence": list(evidence.values()), "analyzed_source_ids": analyzed}
-    return output.model_copy(update=update)
+    return output.with_fields(findings=findings, evidence=list(evidence.values()), analyzed_source_ids=analyzed)
 
 
 def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchState) -> I:

@@ -4,7 +4,7 @@ import math
 import shlex
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -88,8 +88,9 @@ class Waiting(Contract):
         """Return the wait for approval of another version of the plan."""
         kinds = {objection.kind for objection in plan.open_objections}
         objected = next((kind for kind in ObjectionKind if kind in kinds), None)
-        update = {"plan_version": plan.version, "questions": plan.questions, "objected": objected}
-        return self.model_copy(update=update | {"short_limits": plan.short_limits})
+        return self.with_fields(
+            plan_version=plan.version, questions=plan.questions, objected=objected, short_limits=plan.short_limits
+        )
 
     def is_phrase(self, text: Any) -> bool:
         """Return true for the bare approval phrase, in any case or quotes; in a longer sentence it may be negated."""
@@ -207,6 +208,26 @@ class PlanNode(Contract):
     def gap_id(self) -> str | None:
         """Return the id of the gap that this sub-query is meant to close, if any."""
         return self.origin.removeprefix("gap:") if self.origin.startswith("gap:") else None
+
+    def executing(self) -> Self:
+        """Return the node while its work is done."""
+        return self.with_fields(status=NodeStatus.EXECUTING)
+
+    def completed(self) -> Self:
+        """Return the node with its work done."""
+        return self.with_fields(status=NodeStatus.COMPLETED)
+
+    def failed(self, reason: Text | None) -> Self:
+        """Return the node as failed, with the error that people read."""
+        return self.with_fields(status=NodeStatus.FAILED, error=reason)
+
+    def skipped(self, reason: Text) -> Self:
+        """Return the node as not worked on, with the reason."""
+        return self.with_fields(status=NodeStatus.SKIPPED, status_reason=reason)
+
+    def reopened(self) -> Self:
+        """Return the node as still to be done, without the end of an earlier attempt."""
+        return self.with_fields(status=NodeStatus.PENDING, error=None, status_reason="")
 
 
 class Objection(Contract):

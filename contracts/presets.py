@@ -48,8 +48,7 @@ def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
     asked = resolved.requested.get("verify")
     verify = effective_verify(Verify(asked) if asked else None, resolved.engine)
     checks = effective_checks(Checks.model_validate(resolved.requested.get("checks", {})), verify, resolved.engine)
-    update = {"limits": limits, "depth": depth, "mode": mode, "verify": verify, "checks": checks, "choices": {}}
-    return resolved.model_copy(update=update)
+    return resolved.with_fields(limits=limits, depth=depth, mode=mode, verify=verify, checks=checks, choices={})
 
 
 def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:

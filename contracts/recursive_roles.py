@@ -374,8 +374,9 @@ class ExtractorAnswer(AnalyzerAnswer):
         works = distinct(self.mentioned_works, lambda work: f"{work.words} {work.address}")
         gaps = [ProposedGap(description=text, kind=GapKind.QUESTION, suggested_queries=[text]) for text in questions]
         gaps += [ProposedGap(description=text, kind=GapKind.LIMITATION, suggested_queries=[text]) for text in missing]
-        update = {"gaps": gaps, "quality_updates": [], "mentioned_works": take_first(works, MAX_WORKS, notes, "works")}
-        return self.model_copy(update=update)
+        return self.with_fields(
+            gaps=gaps, quality_updates=[], mentioned_works=take_first(works, MAX_WORKS, notes, "works")
+        )
 
 
 class ExtractorResult(AnalyzerResult):

@@ -94,8 +94,7 @@ class CoordinatorAnswer(RoleAnswer):
         if request.required and not questions:
             raise UnfitAnswer("clarifying_questions: the person must be asked: at least one question is needed")
         ambiguous = self.is_ambiguous or request.required
-        update = {"route": route, "clarifying_questions": questions, "is_ambiguous": ambiguous}
-        return self.model_copy(update=update)
+        return self.with_fields(route=route, clarifying_questions=questions, is_ambiguous=ambiguous)
 
     @property
     def questions(self) -> list[str]:
@@ -197,8 +196,9 @@ def _complete_step(step: ProposedStep) -> ProposedStep:
     """Fill an empty title or description from the other, and turn a step without a search into an analysis."""
     kind = step.step_type if step.needs_search else StepKind.ANALYSIS
     title = step.title or step.description[:200]
-    update = {"title": title, "description": step.description or title, "step_type": kind}
-    return step.model_copy(update=update | {"needs_search": kind is StepKind.RESEARCH})
+    return step.with_fields(
+        title=title, description=step.description or title, step_type=kind, needs_search=kind is StepKind.RESEARCH
+    )
 
 
 class ResearchStepInput(RoleInput):

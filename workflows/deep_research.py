@@ -169,8 +169,10 @@ class DeepResearchWorkflow(PersonMessages):
                 self._queued = None
                 return bool(position)
             status = build_status(ResearchState(work=WorkState(resolved=resolved)), 0.0)
-            update = {"status": RunStatus.QUEUED, "queue_place": turn.place, "queue_length": turn.waiting}
-            self._queued, position = status.model_copy(update=update), turn.place
+            position = turn.place
+            self._queued = status.with_fields(
+                status=RunStatus.QUEUED, queue_place=turn.place, queue_length=turn.waiting
+            )
             self._renew_details()
 
     def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:

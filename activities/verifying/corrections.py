@@ -475,5 +475,5 @@ def correct(
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN_TYPE, size=len(text))
-    update = {"draft": stored, "claims": extract_claims(text, material)}
-    return chosen, replace(material, entry=material.entry.model_copy(update=update)), described, text
+    entry = material.entry.with_fields(draft=stored, claims=extract_claims(text, material))
+    return chosen, replace(material, entry=entry), described, text

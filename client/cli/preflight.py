@@ -231,10 +231,11 @@ async def _ask_workers(
     doers = "running workers (`research serve`) do the work"
     if options.model_url is not None:
         raise CommandError(f"{doers}, with their own model endpoint: omit --model-url, or stop them")
-    continuation = {} if run.resolved is None else {"continue_from": run.research_id}
+    if run.resolved is not None:
+        request = request.with_fields(continue_from=run.research_id)
     client = await context.running_client()
     try:
-        return await client.preview(request.model_copy(update=continuation), run.research_id)
+        return await client.preview(request, run.research_id)
     except PreviewRefused as refusal:
         code = ExitCode.of(Outcome.REFUSED, StopReason(refusal.stop_reason))
         remedy = "restart them with what is missing, or stop them, so that this command starts its own"

@@ -201,8 +201,8 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
     if state.work.status not in OUTCOMES:
         return run_status, why
     outcome = OUTCOMES[state.work.status]
-    ending = {"outcome": outcome, "stop_reason": SESSION_STOP_REASONS[outcome], "ended_at": saved_at}
-    return run_status.model_copy(update=ending), resume_hint(run.research_id)
+    ended = run_status.with_fields(outcome=outcome, stop_reason=SESSION_STOP_REASONS[outcome], ended_at=saved_at)
+    return ended, resume_hint(run.research_id)
 
 
 # --- list ----------------------------------------------------------------------------------------------------------

@@ -318,8 +318,8 @@ class _Watcher:
     def conclude(self, result: ResearchResult) -> None:
         """Show that the run is over, even if no worker answers any more."""
         if self._status is not None:
-            ending = {"outcome": result.outcome, "awaiting": [], "elapsed_seconds": result.usage.active_seconds}
-            self._sink.show(self._status.model_copy(update=ending), [])
+            seconds = result.usage.active_seconds
+            self._sink.show(self._status.with_fields(outcome=result.outcome, awaiting=[], elapsed_seconds=seconds), [])
 
     async def stop_asking(self) -> None:
         """Withdraw an open question."""

@@ -111,8 +111,11 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
         refuses=capabilities.refuses,
     )
     items = fidelity_of(task.whole.items, levels, capabilities.token_factor)
-    sizes = {name: getattr(task.whole, name) for name in ("stored_characters", "considered_characters")}
-    fidelity = call_fidelity(items, room, used).model_copy(update=sizes) if items else None
+    fidelity = None
+    if items:
+        fidelity = call_fidelity(items, room, used).with_fields(
+            stored_characters=task.whole.stored_characters, considered_characters=task.whole.considered_characters
+        )
     if levels and fidelity:
         warnings.insert(0, _shortening(items, fidelity, candidate))
     return FittedRequest(request, used, items if levels else (), fidelity, warnings)

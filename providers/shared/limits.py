@@ -61,10 +61,11 @@ def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceS
         wait = max(wait, due - now - BURST_SECONDS)
     if wait > SLEEP_SECONDS or (state.failures and wait > 0):
         return state, wait  # after failures, the first call after the pause is the probe
-    changed = {"due": due + spacing} if spacing else {}
+    if spacing:
+        state = state.with_fields(due=due + spacing)
     if state.failures:
-        changed["blocked_until"] = now + PROBE_SECONDS
-    return state.model_copy(update=changed), wait
+        state = state.with_fields(blocked_until=now + PROBE_SECONDS)
+    return state, wait
 
 
 def record_failure(state: ServiceState, now: float, retry_after: float | None) -> ServiceState:

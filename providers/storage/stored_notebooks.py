@@ -270,17 +270,20 @@ def _complete_evidence(item: Evidence, analyses: Mapping[str, AnalysisEntry], pa
         item = _find(analyses[item.entry].evidence, item.id).with_fields(entry=item.entry)
     if pages is None:
         return item
-    place = {"page": pages.page_of(item.start), "uncertain": pages.is_uncertain(item.start, item.end)}
-    return item.model_copy(update=place)
+    return item.with_fields(page=pages.page_of(item.start), uncertain=pages.is_uncertain(item.start, item.end))
 
 
 def _complete_finding(finding: Finding, analyses: Mapping[str, AnalysisEntry]) -> Finding:
     if finding.entry is None:
         return finding
     stored = _find(analyses[finding.entry].findings, finding.id)
-    names = ("category", "contradicts", "remarks", "priority", "sub_query_count")
-    update = {name: getattr(stored, name) for name in names}
-    return finding.model_copy(update=update)
+    return finding.with_fields(
+        category=stored.category,
+        contradicts=stored.contradicts,
+        remarks=stored.remarks,
+        priority=stored.priority,
+        sub_query_count=stored.sub_query_count,
+    )
 
 
 def _find(items: Iterable[N], key: str) -> N:

@@ -187,8 +187,7 @@ def _reading_input(
     run: ResearchRun, task: PlanNode, reading: PageReading, limit: int, engine: EngineKind
 ) -> AnalyzeInput:
     """Return the request to read one page for its purpose."""
-    focus = {"text": reading.focus, "expected_contribution": ""}
-    query = task.model_copy(update=focus) if reading.focus else task
+    query = task.with_fields(text=reading.focus, expected_contribution="") if reading.focus else task
     source = run.state.evidence.sources[reading.source_id]
     request = reading_input(run, [query], [source], issues=[])
     if engine is EngineKind.MODEL:

@@ -359,8 +359,11 @@ def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]
     """Add the findings of a sub-query to the run, and return those that are new to it."""
     state = run.state
     known = {finding.id for finding in state.evidence.findings}
-    of_query = {"iteration": state.work.iteration, "sub_query_id": query.id}
-    fresh = [finding.model_copy(update=of_query) for finding in findings if finding.id not in known]
+    fresh = [
+        finding.with_fields(iteration=state.work.iteration, sub_query_id=query.id)
+        for finding in findings
+        if finding.id not in known
+    ]
     state.evidence.findings += fresh
     if fresh:
         text, data = f"{plural(len(fresh), 'finding')}: {query.text}", {"statement": fresh[0].statement[:200]}

@@ -233,19 +233,19 @@ class Gathering:
         task, hit = read.record, read.hit
         if not task.done() or task.cancelled():
             return None
-        of_run = {"id": identity, "iteration": self._run.state.work.iteration, "hit_entries": []}
-        source = Source.of_hit(hit, found_by).model_copy(update=of_run)
+        source = Source.of_hit(hit, found_by).with_fields(
+            id=identity, iteration=self._run.state.work.iteration, hit_entries=[]
+        )
         error = task.exception()
         if isinstance(error, ActivityError):
             if is_cancelled(error):
                 return None
             reason = reason_of(error)
             self._run.note("source.failed", f"skipped: {hit.title or hit.url} ({reason})", kind=reason, title=hit.title)
-            update = {"status": SourceStatus.FAILED, "status_reason": reason, "hit_entries": hit.entries}
-            return source.model_copy(update=update)
+            return source.with_fields(status=SourceStatus.FAILED, status_reason=reason, hit_entries=hit.entries)
         record = task.result()
         self._run.state.evidence.note_entry(record.entry)
-        return source.model_copy(update=read_fields(record, canonical_url(hit.url), hit.title))
+        return source.read(record, canonical_url(hit.url), hit.title)
 
     def _extend_known_sources(self, found_by: dict[str, list[str]]) -> None:
         """Add to known sources the sub-queries that found them again, and the matching sections from a corpus."""
@@ -258,11 +258,10 @@ class Gathering:
                     continue
                 finders = [*source.sub_query_ids, *found_by[self._identities.identity_of(hit)]]
                 sections = hit.entries if source.entry and hit.url.startswith(CORPUS_SCHEME) else []
-                update = {
-                    "sub_query_ids": list(dict.fromkeys(finders)),
-                    "hit_entries": list(dict.fromkeys([*source.hit_entries, *sections])),
-                }
-                state.evidence.sources[source.id] = source.model_copy(update=update)
+                state.evidence.sources[source.id] = source.with_fields(
+                    sub_query_ids=list(dict.fromkeys(finders)),
+                    hit_entries=list(dict.fromkeys([*source.hit_entries, *sections])),
+                )
 
     def _take_query(self, query: PlanNode, new: int, *, complete: bool) -> None:
         """Update a sub-query with its search results and the number of its `new` sources."""
@@ -320,12 +319,6 @@ def _read_request(
         fields |= reading_conditions(run.resolved, questions, run.state.clock.started_at[:10])
     private = run.exposes_private_text(url)
     return ReadRequest(source_id=identity, url=url, exposes_private_text=private, permitted=run.is_permitted, **fields)
-
-
-def read_fields(record: ReadRecord, url: str, title: str) -> dict[str, object]:
-    """Return the fields of a source that follow from reading it; URL and title default to the given ones."""
-    fields = {name: getattr(record, name) for name in ReadRecord.model_fields if name in Source.model_fields}
-    return fields | {"url": record.url or url, "title": record.title or title, "status": SourceStatus.FULL}
 
 
 # --- refresh: read the sources of a finished run again ---------------------------------------------------------------
@@ -388,7 +381,7 @@ async def withdraw_sources(run: ResearchRun, changed: Mapping[str, ReadRecord]) 
     for name, record in changed.items():
         source = state.evidence.sources[name]
         state.evidence.note_entry(record.entry)
-        fresh = {"analyzed": False, "hit_entries": [], "found_quality": None}
-        state.evidence.sources[name] = source.model_copy(update=read_fields(record, source.url, source.title) | fresh)
+        read = source.read(record, source.url, source.title)
+        state.evidence.sources[name] = read.with_fields(analyzed=False, hit_entries=[], found_quality=None)
     if state.work.refresh is not None:
         state.work.refresh.due = [name for name in state.work.refresh.due if name not in changed]

@@ -213,8 +213,10 @@ class Searching:
         account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
         if response.entry is not None:
             # The activity returns provider and entry once for all hits, and ranks as list order.
-            common = {"provider": response.provider, "entries": [response.entry]}
-            hits = [hit.model_copy(update={"rank": rank, **common}) for rank, hit in enumerate(response.hits, start=1)]
+            hits = [
+                hit.with_fields(rank=rank, provider=response.provider, entries=[response.entry])
+                for rank, hit in enumerate(response.hits, start=1)
+            ]
             response = response.with_fields(hits=hits)
         answers.responses.append(response)
         answers.asked.append(query_record(query, provider, found=len(response.hits), source_type=source_type.value))

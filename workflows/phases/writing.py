@@ -70,16 +70,15 @@ async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: 
         # A section is written only from its findings and their passages.
         cited = {identity for finding in findings for identity in finding.evidence_ids}
         read = {source_id for finding in findings for source_id in finding.source_ids}
-        update = {
-            "findings": findings,
-            "evidence": [item for item in whole.evidence if item.id in cited],
-            "sources": [source for source in whole.sources if source.id in read],
-            "gaps": [],
-            "improvements": [],
-            "target_words": words,
-            "part": ReportPart(number=number, heading=heading, question=question, outline=outline),
-        }
-        request = whole.model_copy(update=update)
+        request = whole.with_fields(
+            findings=findings,
+            evidence=[item for item in whole.evidence if item.id in cited],
+            sources=[source for source in whole.sources if source.id in read],
+            gaps=[],
+            improvements=[],
+            target_words=words,
+            part=ReportPart(number=number, heading=heading, question=question, outline=outline),
+        )
         calls.append(partial(run.ask, SYNTHESIZER, f"write-section-{number}", request))
     written = await all_or_first_error(run.host, calls)
     if any(output.account.engine is not EngineKind.MODEL for output in written):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from contracts.addresses import gap_id
 from contracts.agents import (
@@ -53,10 +53,6 @@ REPORT_SHARE: Final = 0.2
 """Largest share of an agent's time for its report, if its run has little time left."""
 MAX_KNOWN: Final = 100
 """Limit of queries, and of pages, in a ledger; older ones may still be cache hits."""
-RUN_LIMITS: Final = ("max_parallel", "max_searches_per_step", "max_reads_per_step")
-"""Limits that an agent inherits from its run instead of its strategy's preset."""
-TREE_LIMITS: Final = ("max_leaves", "max_corrections", "max_levels")
-"""Further inherited limits in a run with trees."""
 MAX_NOTES: Final = 10
 """Notes of one agent that are merged into its run's state."""
 
@@ -70,11 +66,21 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
     `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
     """
     resolved, task = state.resolution, record.task
-    names = (*RUN_LIMITS, *(TREE_LIMITS if resolved.limits.max_levels else ()))
-    # The reads of all agents together stay within their run's limit.
-    update = {"max_parallel_reads": max(1, resolved.limits.max_parallel_reads // AT_ONCE)}
-    update |= {name: getattr(resolved.limits, name) for name in names}
-    own = preset(task.strategy, resolved.depth).model_copy(update=update)
+    run_limits = resolved.limits
+    # Limits that an agent has from its run in place of its strategy's preset.
+    own = preset(task.strategy, resolved.depth).with_fields(
+        # The reads of all agents together stay within their run's limit.
+        max_parallel_reads=max(1, run_limits.max_parallel_reads // AT_ONCE),
+        max_parallel=run_limits.max_parallel,
+        max_searches_per_step=run_limits.max_searches_per_step,
+        max_reads_per_step=run_limits.max_reads_per_step,
+    )
+    if run_limits.max_levels:
+        own = own.with_fields(
+            max_leaves=run_limits.max_leaves,
+            max_corrections=run_limits.max_corrections,
+            max_levels=run_limits.max_levels,
+        )
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
     ledger = build_ledger(state, record)
     return AgentRequest(
@@ -197,8 +203,10 @@ def build_ledger(state: ResearchState, record: AgentRecord) -> Ledger:
     own = list(state.evidence.sources.values())[: record.known_sources]
     known = {source.id: source for source in (*state.evidence.ledger.pages, *own)}.values()
     pages = [source for source in known if source.status is SourceStatus.FULL and source.text and source.content_hash]
-    plain = {"sub_query_ids": [], "rank": 1, "iteration": 1, "analyzed": False}
-    return Ledger(queries=queries[-MAX_KNOWN:], pages=[page.model_copy(update=plain) for page in pages[-MAX_KNOWN:]])
+    return Ledger(
+        queries=queries[-MAX_KNOWN:],
+        pages=[page.with_fields(sub_query_ids=[], rank=1, iteration=1, analyzed=False) for page in pages[-MAX_KNOWN:]],
+    )
 
 
 def known_record(page: Source) -> ReadRecord:
@@ -422,15 +430,17 @@ def _merge_sources(state: ResearchState, results: ResearchState, owners: _Owners
     for source in results.evidence.sources.values():
         known, is_readable = state.evidence.sources.get(source.id), source.status is SourceStatus.FULL
         nodes = [name for name in source.sub_query_ids if name in owners.nodes] or [owners.task]
-        update: dict[str, Any] = {"sub_query_ids": _union(known.sub_query_ids if known else [], nodes)}
+        found_by = _union(known.sub_query_ids if known else [], nodes)
         if known is None or (is_readable and known.status is not SourceStatus.FULL):
-            base, new = source, new + is_readable
-            update["iteration"] = state.work.iteration
+            new += is_readable
+            merged = source.with_fields(sub_query_ids=found_by, iteration=state.work.iteration)
         else:
-            base = known
-            update["hit_entries"] = _union(known.hit_entries, source.hit_entries)
-            update["analyzed"] = known.analyzed or source.analyzed
-        state.evidence.sources[source.id] = base.model_copy(update=update)
+            merged = known.with_fields(
+                sub_query_ids=found_by,
+                hit_entries=_union(known.hit_entries, source.hit_entries),
+                analyzed=known.analyzed or source.analyzed,
+            )
+        state.evidence.sources[source.id] = merged
     return new
 
 
@@ -442,22 +452,22 @@ def _merge_node(state: ResearchState, task: AgentTask, result: TaskResult, resul
     if not result.finding_ids and not stated and not result.is_stub:
         # An agent that was cut short, or whose searches failed, does not show that nothing can be found.
         problem = result.problem or joined(result.failed_branches[:1])
-        cut_short = {"status": NodeStatus.SKIPPED, "status_reason": problem} if problem else {}
-        silent = silent_gap(node.model_copy(update=cut_short))
+        silent = silent_gap(node.skipped(problem) if problem else node)
         state.evidence.gaps = reopen_stated(state.evidence.gaps, [silent])
         state.evidence.gaps = with_gaps(state, open_gaps(state, [silent], f"sub_query:{node.id}"))
         stated = [gap_id(silent.description)]
     finding_ids = [finding.id for finding in state.evidence.findings if finding.sub_query_id == node.id]
-    update = {
-        "status": NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
-        "error": result.problem if result.is_stub else None,
-        "finding_count": len(_union(finding_ids, result.finding_ids)),
-        "result_count": node.result_count + sum(record.found for record in results.evidence.query_ledger),
-        "new_source_count": node.new_source_count + new,
-        "duplicate_count": node.duplicate_count + results.evidence.duplicates,
-        "stated_gaps": list(stated),
-    }
-    state.work.plan = state.work.plan.with_nodes(node.model_copy(update=update))
+    state.work.plan = state.work.plan.with_nodes(
+        node.with_fields(
+            status=NodeStatus.FAILED if result.is_stub else NodeStatus.COMPLETED,
+            error=result.problem if result.is_stub else None,
+            finding_count=len(_union(finding_ids, result.finding_ids)),
+            result_count=node.result_count + sum(record.found for record in results.evidence.query_ledger),
+            new_source_count=node.new_source_count + new,
+            duplicate_count=node.duplicate_count + results.evidence.duplicates,
+            stated_gaps=list(stated),
+        )
+    )
 
 
 def _prefix_notes(task: AgentTask, notes: Sequence[str]) -> list[str]:

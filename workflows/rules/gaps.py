@@ -131,8 +131,7 @@ def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap
         is_request = gap.origin == ASKED_BY_PERSON
         answered_by = [name for name in item.answered_by if name in finding_ids]
         if answered_by and (not is_request or gap.id in searched):
-            update = {"status": GapStatus.ADDRESSED, "resolved_by": answered_by}
-            result[gap.id] = gap.model_copy(update=update)
+            result[gap.id] = gap.closed_by(answered_by)
         elif item.duplicate_of in result and item.duplicate_of != gap.id and not is_request:
             result[gap.id] = gap.with_fields(status=GapStatus.SUPERSEDED)
     return list(result.values())

@@ -194,9 +194,8 @@ def assign_readings(state: ResearchState, nodes: Iterable[PlanNode]) -> None:
 def skip_unfinished(state: ResearchState, reason: str) -> None:
     """Skip the unfinished nodes because the run ends; a resumed run continues them."""
     unfinished = (NodeStatus.PENDING, NodeStatus.EXECUTING)
-    update = {"status": NodeStatus.SKIPPED, "status_reason": reason}
     state.work.plan = state.work.plan.with_nodes(
-        *(node.model_copy(update=update) for node in state.work.plan.nodes if node.status in unfinished)
+        *(node.skipped(reason) for node in state.work.plan.nodes if node.status in unfinished)
     )
 
 
@@ -259,7 +258,8 @@ def pass_over(state: ResearchState, unread: Sequence[Candidate]) -> None:
     for candidate in unread:
         if not is_excluded(candidate.hit.title, candidate.hit.url, state.resolution.exclude):
             # The search entries have the other details, so checkpoints need not repeat them.
-            bare = {"title": "", "snippet": "", "rank": 1} if candidate.hit.entries else {}
-            hit = candidate.hit.model_copy(update=bare)
+            hit = candidate.hit
+            if hit.entries:
+                hit = hit.with_fields(title="", snippet="", rank=1)
             by_url.setdefault(canonical_url(hit.url), candidate.with_fields(hit=hit))
     state.evidence.passed_over = list(by_url.values())[:MAX_PASSED_OVER]

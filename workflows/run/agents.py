@@ -15,7 +15,7 @@ from contracts.sentences import Message
 from contracts.strategies import declaration
 from contracts.texts import plural
 from contracts.tokens import TokenShare
-from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, NodeStatus, StopReason
+from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, StopReason
 from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import NOTHING, Reservation, account
@@ -277,7 +277,7 @@ class Agents:
     def _mark_unfinished(self, task: AgentTask) -> None:
         """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""
         plan = self._run.state.work.plan
-        nodes = [node.with_fields(status=NodeStatus.EXECUTING) for node in plan.nodes if node.id == task.id]
+        nodes = [node.executing() for node in plan.nodes if node.id == task.id]
         self._run.state.work.plan = plan.with_nodes(*nodes)
 
     def _note(self, kind: str, agent: str, text: str) -> None:

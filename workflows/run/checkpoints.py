@@ -187,15 +187,10 @@ def resume_state(
     state.work.limitations, state.work.last_failure, state.work.result = [], "", None
     state.work.hasty_analyses, state.work.lost_providers, state.work.defects = [], {}, []
     state.work.agents = [_resumed_agent(record, unread) for record in state.work.agents]
-    reset = {"status": NodeStatus.PENDING, "error": None, "status_reason": ""}
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     if state.work.refresh is None:
         state.work.plan = state.work.plan.with_nodes(
-            *(
-                node.model_copy(update=reset)
-                for node in state.work.plan.nodes
-                if node.status in ended or node.id in unread
-            )
+            *(node.reopened() for node in state.work.plan.nodes if node.status in ended or node.id in unread)
         )
     # The strategy repositions by the earlier ending, so the ending is removed only afterwards.
     reposition(state, redo_analysis=bool(hasty))

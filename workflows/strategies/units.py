@@ -12,7 +12,7 @@ from contracts.outcome import Mark, Pause, UnitProgress
 from contracts.plan import CHOSEN_BY_AGENT, PlanNode
 from contracts.state import OpenPause, Position, ResearchState
 from contracts.texts import shorten
-from contracts.vocabulary import LIMITS, NATURAL_STOPS, Action, EngineKind, NodeKind, NodeStatus, Phase, StopReason
+from contracts.vocabulary import LIMITS, NATURAL_STOPS, Action, EngineKind, NodeKind, Phase, StopReason
 from workflows.phases.pauses import call_hook
 from workflows.rules.endings import report_issues
 from workflows.rules.sub_queries import ENOUGH
@@ -144,9 +144,8 @@ def unplanned_requests(state: ResearchState) -> list[Gap]:
 def skip_steps(state: ResearchState, position: UnitPosition, steps: Sequence[PlanNode] = ()) -> None:
     """Skip these steps and those skipped before, because the findings answer the question."""
     position.skipped += [step.id for step in steps]
-    update = {"status": NodeStatus.SKIPPED, "status_reason": ENOUGH}
     skipped = [step for step in state.work.plan.steps if step.id in position.skipped]
-    state.work.plan = state.work.plan.with_nodes(*(step.model_copy(update=update) for step in skipped))
+    state.work.plan = state.work.plan.with_nodes(*(step.skipped(ENOUGH) for step in skipped))
 
 
 # --- remaining work --------------------------------------------------------------------------------------------------

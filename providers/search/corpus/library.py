@@ -325,8 +325,8 @@ class PublishedLibrary(CorpusLibrary):
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:
                 copy = Path(folder) / "index.sqlite3"
                 corpus = await asyncio.to_thread(_copy, index, copy, definition)
-                ignored = {"indexed_at": corpus.indexed_at}
-                if published and (published.format, published.corpus.model_copy(update=ignored)) == (FORMAT, corpus):
+                has_format = published is not None and published.format == FORMAT
+                if published and has_format and published.corpus.with_fields(indexed_at=corpus.indexed_at) == corpus:
                     return published.corpus
                 index_file = await asyncio.to_thread(files.put_file, copy, "application/vnd.sqlite3")
             state = State(format=FORMAT, corpus=corpus, index=index_file)

@@ -383,8 +383,9 @@ def _attribute(state: ResearchState) -> None:
     first = {source.id: source.sub_query_ids[0] for source in state.evidence.sources.values() if source.sub_query_ids}
     for index, finding in enumerate(state.evidence.findings):
         if finding.sub_query_id == QUESTION and finding.source_ids:
-            update = {"sub_query_id": first.get(finding.source_ids[0], QUESTION)}
-            state.evidence.findings[index] = finding.model_copy(update=update)
+            state.evidence.findings[index] = finding.with_fields(
+                sub_query_id=first.get(finding.source_ids[0], QUESTION)
+            )
     noted = {name for finding in state.evidence.findings for name in finding.source_ids}
     counts = Counter(
         name for source in state.evidence.sources.values() if source.id in noted for name in source.sub_query_ids

@@ -265,15 +265,16 @@ def _retry(state: ResearchState, record: AgentRecord) -> AgentRecord:
     """Return the record for a retried task, with all current queries and pages of the run in its ledger."""
     limits = state.resolution.limits
     lost = record.result.lost if record.result else record.task.lost
-    times = {"seconds": limits.agent_seconds or None, "most_seconds": limits.agent_wait_seconds or None}
     is_spent = record.result is not None and record.result.stop_reason in SPENT_LIMITS
-    update = {
-        "status": AgentStatus.CUT_OFF,
-        "task": record.task.model_copy(update=times | {"lost": lost}),
-        "known_queries": len(state.evidence.query_ledger),
-        "known_sources": len(state.evidence.sources),
-    }
-    return record.model_copy(update=update | ({"share": None} if is_spent else {}))
+    return record.with_fields(
+        status=AgentStatus.CUT_OFF,
+        task=record.task.with_fields(
+            seconds=limits.agent_seconds or None, most_seconds=limits.agent_wait_seconds or None, lost=lost
+        ),
+        known_queries=len(state.evidence.query_ledger),
+        known_sources=len(state.evidence.sources),
+        share=None if is_spent else record.share,
+    )
 
 
 def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> None:

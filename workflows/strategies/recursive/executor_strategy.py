@@ -39,7 +39,6 @@ from contracts.vocabulary import (
     GapKind,
     GapStatus,
     NodeKind,
-    NodeStatus,
     Severity,
     SourceStatus,
     StopReason,
@@ -259,8 +258,7 @@ async def _report(run: ResearchRun) -> None:
     """
     if len({finding.sub_query_id for finding in run.state.evidence.findings}) < 2:
         return
-    update = {"caller": EXECUTOR.name}
-    output = await run.ask(SYNTHESIZER, "synthesize", write_input(run, issues=[]).model_copy(update=update))
+    output = await run.ask(SYNTHESIZER, "synthesize", write_input(run, issues=[]).with_fields(caller=EXECUTOR.name))
     await take_draft(run, output.draft)
 
 
@@ -377,12 +375,12 @@ def executor_task(name: str, tree: ResearchTree, most_nodes: int, gap: Gap | Non
 
 def show_executors(run: ResearchRun, tasks: Sequence[AgentTask], parent: str, depth: int) -> None:
     """Add starting executors to the plan, each below its parent node."""
-    plan, executing = run.state.work.plan, {"status": NodeStatus.EXECUTING}
+    plan = run.state.work.plan
     nodes = [
         PlanNode(id=task.id, text=task.text, kind=NodeKind.TASK, parent=parent, depth=depth, needs_search=False)
         for task in tasks
     ]
-    run.state.work.plan = plan.with_nodes(*(plan.newest(node).model_copy(update=executing) for node in nodes))
+    run.state.work.plan = plan.with_nodes(*(plan.newest(node).executing() for node in nodes))
 
 
 def has_failed(result: TaskResult) -> bool:
@@ -402,13 +400,11 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     names = {leaf.source_id for leaf in leaves} - state.evidence.sources.keys()
     for page in state.evidence.ledger.pages:
         if page.id in names:
-            update = {"sub_query_ids": [state.scope], "iteration": state.work.iteration, "analyzed": False}
-            state.evidence.sources[page.id] = page.model_copy(update=update)
+            state.evidence.sources[page.id] = page.with_fields(
+                sub_query_ids=[state.scope], iteration=state.work.iteration, analyzed=False
+            )
             state.evidence.note_entry(page.entry)
-    executing = {"status": NodeStatus.EXECUTING}
-    state.work.plan = state.work.plan.with_nodes(
-        *(_leaf_node(state, position, leaf).model_copy(update=executing) for leaf in leaves)
-    )
+    state.work.plan = state.work.plan.with_nodes(*(_leaf_node(state, position, leaf).executing() for leaf in leaves))
 
     async def extract(leaf: TreeLeaf) -> ExtractorResult:
         own = [gap for gap in state.evidence.gaps if gap.id == position.gap_of.get(leaf.id)]
@@ -440,7 +436,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
             _fail(run, position, leaf, why)
             continue
         result = call.result()
-        node = _leaf_node(state, position, leaf).with_fields(status=NodeStatus.COMPLETED)
+        node = _leaf_node(state, position, leaf).completed()
         state.work.plan = state.work.plan.with_nodes(node)
         merge(run, node, result)
         if asked := position.asked:
@@ -468,8 +464,7 @@ def _note_leaf(run: ResearchRun, leaf: TreeLeaf, findings: int, gaps: int) -> No
 
 def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: str) -> None:
     """Record a failed leaf; the executor continues without it."""
-    update = {"status": NodeStatus.FAILED, "error": reason}
-    node = _leaf_node(run.state, position, leaf).model_copy(update=update)
+    node = _leaf_node(run.state, position, leaf).failed(reason)
     run.state.work.plan = run.state.work.plan.with_nodes(node)
     position.done.append(leaf.id)
     position.failed.append(leaf.id)

@@ -125,10 +125,12 @@ class RecursiveStrategy(UnitStrategy):
         records = {record.task.id: record for record in state.work.agents}
         unfinished = {name for name in position.executors.values() if is_unfinished(records.get(name))}
         for name in unfinished & records.keys():
-            result, update = records[name].result, {"status": AgentStatus.CUT_OFF}
+            record = records[name]
+            result = record.result
             # Its share is used up: it gets another of what this run's limits leave.
             is_spent = result is not None and result.stop_reason in SPENDING_LIMITS
-            records[name] = records[name].model_copy(update=update | ({"share": None} if is_spent else {}))
+            share = None if is_spent else record.share
+            records[name] = record.with_fields(status=AgentStatus.CUT_OFF, share=share)
         state.work.agents = list(records.values())
         of_unfinished = {f"sub_query:{name}" for name in unfinished}
         state.evidence.gaps = [gap for gap in state.evidence.gaps if gap.origin not in of_unfinished]
@@ -227,7 +229,7 @@ async def _plan_trees(run: ResearchRun) -> None:
     for query in due:
         if why := failed.get(query.id):
             run.branch_failed(Message("no_tree", query=shorten(query.text, 150), why=why))
-            lost = state.work.plan.newest(query).with_fields(status=NodeStatus.FAILED, error=why)
+            lost = state.work.plan.newest(query).failed(why)
             state.work.plan = state.work.plan.with_nodes(lost)
         # A query without a vetted source becomes a gap, unless its search failed, which proves nothing.
         if query in with_sources or state.work.plan.newest(query).status is NodeStatus.FAILED:
@@ -235,8 +237,9 @@ async def _plan_trees(run: ResearchRun) -> None:
         draft = ProposedGap(description=f"No credible source was found for “{shorten(query.text, 250)}”.", priority=1)
         opened = open_gaps(state, [draft], f"sub_query:{query.id}")
         state.evidence.gaps = with_gaps(state, opened)
-        update = {"status": NodeStatus.COMPLETED, "stated_gaps": [gap.id for gap in opened]}
-        state.work.plan = state.work.plan.with_nodes(state.work.plan.newest(query).model_copy(update=update))
+        state.work.plan = state.work.plan.with_nodes(
+            state.work.plan.newest(query).completed().with_fields(stated_gaps=[gap.id for gap in opened])
+        )
         run.note("status", f"no source was vetted: {query.text}", level="warning")
     if failed and not position.trees:
         raise Interrupted(reason)  # the report is written from the vetted passages
@@ -263,5 +266,8 @@ async def _execute(run: ResearchRun) -> None:
     for query in planned_queries(state):
         if (executor := position.executors.get(query.id)) is not None:
             # Includes findings that another query already had.
-            update = {"status": NodeStatus.COMPLETED, "finding_count": counts.get(executor, 0)}
-            state.work.plan = state.work.plan.with_nodes(state.work.plan.newest(query).model_copy(update=update))
+            state.work.plan = state.work.plan.with_nodes(
+                state.work.plan.newest(query).with_fields(
+                    status=NodeStatus.COMPLETED, finding_count=counts.get(executor, 0)
+                )
+            )

@@ -185,8 +185,7 @@ class ReflectiveStrategy(UnitStrategy):
         skip_steps(state, position)
         # A failed search is repeated, so its step is not finished.
         reopened = [step for step in completed_steps(state.work.plan) if open_queries(state, step)]
-        executing = {"status": NodeStatus.EXECUTING}
-        state.work.plan = state.work.plan.with_nodes(*(step.model_copy(update=executing) for step in reopened))
+        state.work.plan = state.work.plan.with_nodes(*(step.executing() for step in reopened))
         if redo_analysis or reopened or (state.work.open_pause and not state.work.open_pause.unit.iteration_ended):
             state.work.open_pause = None
         if position.next_unit in (UnitKind.STEP, UnitKind.SYNTHESIS):
@@ -343,7 +342,7 @@ async def _research(run: ResearchRun) -> None:
     if not pending:
         await analyze(run)  # repeat what the end of an earlier run had analyzed without a model
         return
-    step = pending[0].with_fields(status=NodeStatus.EXECUTING)
+    step = pending[0].executing()
     if not state.work.plan.children(step):
         position.turns = 0
     state.work.plan = state.work.plan.with_nodes(step)
@@ -352,8 +351,9 @@ async def _research(run: ResearchRun) -> None:
         # All read sources are assigned to a sub-query that counts as searched.
         node = query_nodes(step, [step.expected_contribution or step.text], state.work.iteration)[0]
         if all(known.id != node.id for known in state.work.plan.nodes):
-            update = {"status": NodeStatus.COMPLETED, "origin": WITHOUT_SEARCH}
-            state.work.plan = state.work.plan.with_nodes(node.model_copy(update=update))
+            state.work.plan = state.work.plan.with_nodes(
+                node.with_fields(status=NodeStatus.COMPLETED, origin=WITHOUT_SEARCH)
+            )
             for source in limit_sources(state, state.evidence.readable_sources()):
                 owners = [*source.sub_query_ids, node.id]
                 state.evidence.sources[source.id] = source.with_fields(sub_query_ids=owners)
@@ -363,13 +363,10 @@ async def _research(run: ResearchRun) -> None:
             pass
     searches = state.work.plan.children(step)
     failed = bool(searches) and all(search.status is NodeStatus.FAILED for search in searches)
-    outcome = {
-        "status": NodeStatus.FAILED if failed else NodeStatus.COMPLETED,
-        "error": searches[0].error if failed else None,
-        "finding_count": sum(search.finding_count for search in searches),
-    }
-    state.work.plan = state.work.plan.with_nodes(step.model_copy(update=outcome))
-    if not outcome["finding_count"]:
+    count = sum(search.finding_count for search in searches)
+    done = step.failed(searches[0].error) if failed else step.with_fields(status=NodeStatus.COMPLETED, error=None)
+    state.work.plan = state.work.plan.with_nodes(done.with_fields(finding_count=count))
+    if not count:
         state.evidence.gaps = give_up_gap(state.evidence.gaps, step.gap_id)
 
 
@@ -570,8 +567,9 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
     if output.pages:
         # A sub-query that already has hits is read without a search.
         chosen = query_nodes(step, [step.expected_contribution or step.text], state.work.iteration)[0]
-        update = {"id": sub_query_id(f"{step.id} pages {position.turns + 1}"), "origin": WITHOUT_SEARCH}
-        nodes.append(chosen.model_copy(update=update))
+        nodes.append(
+            chosen.with_fields(id=sub_query_id(f"{step.id} pages {position.turns + 1}"), origin=WITHOUT_SEARCH)
+        )
         hits = [offered[number - 1].with_fields(rank=rank) for rank, number in enumerate(output.pages, 1)]
         state.evidence.candidates += [Candidate(sub_query_id=nodes[-1].id, hit=hit) for hit in hits]
         run.decide(RESEARCHER.name, "choose_pages", output.reasoning, {"offered": len(offered)}, {"chosen": len(hits)})
