@@ -13,7 +13,7 @@ from providers.errors import SourceUnreadable
 from providers.reading import documents
 from providers.reading.canonical_text import Extraction
 from providers.reading.document_kinds import HTML, PDF
-from providers.reading.documents import read_page, web_addresses
+from providers.reading.documents import extract, read_page, web_addresses
 from tests.fakes import hostile_pages as fakes
 from tests.fakes.hostile_pages import HostilePage, hostile_pages
 from tests.fakes.web_world import Site
@@ -293,3 +293,13 @@ def test_pages_of_xml_are_read_as_such() -> None:
             ).text
             == text
         )
+
+
+def test_the_head_of_a_manuals_page_is_no_text() -> None:
+    """Titles of the chapters around a page are labels, also where they have more words than links."""
+    head = (
+        "<div class=navheader><table><tr><th colspan=5>Chapter 14. Performance Tips of a Long Name</th></tr><tr>"
+        "<td><a href=a>Prev</a></td><td>Part II. The SQL Language</td><td><a href=b>Next</a></td></tr></table></div>"
+    )
+    page = f"<html><body>{head}<h2>Tips</h2><p>Statistics are kept.</p></body></html>"
+    assert extract(page.encode(), "a.html").text == "## Tips\n\nStatistics are kept."
