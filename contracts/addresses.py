@@ -71,7 +71,10 @@ def canonical_url(url: str) -> str:
     match = ADDRESS.fullmatch(url)
     if match is None:
         return url
-    scheme, authority, path, query = match[1].lower(), match[2], match[3], match[4]
+    scheme = match[1].lower()
+    authority = match[2]
+    path = match[3]
+    query = match[4]
     host_match = HOST.fullmatch(authority.rpartition("@")[2])
     host = _host(host_match[1]) if host_match else ""
     if host_match is None or not host:
@@ -177,7 +180,8 @@ def find_doi(text: str | None) -> str | None:
     """
     if not text or len(text) > MAX_DOI_TEXT:
         return None
-    host, match = url_host(text), ADDRESS.fullmatch(canonical_url(text))
+    host = url_host(text)
+    match = ADDRESS.fullmatch(canonical_url(text))
     path = unquote(match[3]) if match else ""
     if belongs_to(host, "arxiv.org"):
         paper = ARXIV.fullmatch(path)

@@ -199,7 +199,8 @@ def collect_nodes(records: Iterable[AgentRecord]) -> list[NodeSummary]:
     """Return the nodes of agents, in task order; a stub without a node timed out or failed."""
     nodes = []
     for record in records:
-        result, task = record.result, record.task
+        result = record.result
+        task = record.task
         if result is not None and (result.node is not None or result.is_stub):
             end = NodeEnd.TIME if result.stop_reason is StopReason.BUDGET_TIME else NodeEnd.FAILED
             nodes.append(result.node or NodeSummary(id=task.id, goal=task.text, level=task.level, end=end))

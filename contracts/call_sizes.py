@@ -161,7 +161,8 @@ class CallSizes(CompactModel):
         self, role: RoleSpec[Any, Any], bound: Usage, estimate: int, used: Usage, price: ModelPrice | None
     ) -> "CallSizes":
         """Return the sizes with one more call; `estimate` are the tokens of its prompt as they are estimated."""
-        input_tokens, output_tokens = estimate, used.output_tokens
+        input_tokens = estimate
+        output_tokens = used.output_tokens
         most = Usage(input_tokens=estimate, output_tokens=output_tokens).max_usd(price)
         share = input_tokens / max(1, bound.input_tokens) or self.input_share
         return CallSizes(

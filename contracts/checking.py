@@ -269,7 +269,8 @@ class VerificationSummary(Contract):
     def shortfall(self) -> tuple[int, int]:
         """Count the unsupported and all cited claims; if no cited claim remains, both count the removed ones."""
         wrong = sum(self.verdict_counts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
-        cited, removed = self.claims - self.uncited_claims, self.correction_counts.get(CorrectionAction.REMOVE, 0)
+        cited = self.claims - self.uncited_claims
+        removed = self.correction_counts.get(CorrectionAction.REMOVE, 0)
         return (wrong, cited) if cited else (removed, removed)
 
 

@@ -45,8 +45,10 @@ def settle_gaps(proposed: Iterable[G], gaps: Sequence[Gap], findings: Sequence[F
 
     Of gaps that name each other as duplicates, the first one stays open.
     """
-    gap_ids, finding_ids = {gap.id for gap in gaps}, {finding.id for finding in findings}
-    settled, assessments = set[str](), list[G]()
+    gap_ids = {gap.id for gap in gaps}
+    finding_ids = {finding.id for finding in findings}
+    settled = set[str]()
+    assessments = list[G]()
     items = list(proposed)
     judged = distinct((item for item in items if item.gap_id in gap_ids), lambda item: item.gap_id)
     if len(judged) < len(items):

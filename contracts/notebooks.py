@@ -64,7 +64,8 @@ class AnalysisEntry(CompactModel):
 
 def find_hit(entries: list[HitsEntry], url: str, doi: str | None = None) -> SearchHit | None:
     """Return the hit of a URL, merged with all hits of the same work; None if there is none."""
-    address, wanted_doi = canonical_url(url), find_doi(doi) or find_doi(url)
+    address = canonical_url(url)
+    wanted_doi = find_doi(doi) or find_doi(url)
     merged: SearchHit | None = None
     for hit in (hit for entry in entries for hit in entry.hits):
         same_doi = wanted_doi is not None and wanted_doi == (find_doi(hit.doi) or find_doi(hit.url))
@@ -98,7 +99,8 @@ def add_derived_fields(output: R, source_ids: list[str]) -> R:
     """Add ids, the entry hash and the sources of findings; `source_ids` are those of the request."""
     if output.entry is None:
         return output
-    evidence, findings = dict[str, Evidence](), list[Finding]()
+    evidence = dict[str, Evidence]()
+    findings = list[Finding]()
     for item in output.evidence:
         key = evidence_id(item.source_id, item.start, item.end)
         evidence[key] = item.with_fields(id=key, entry=output.entry)

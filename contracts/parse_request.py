@@ -84,7 +84,8 @@ def strategy_problems(request: ResearchRequest, name: str) -> list[str]:
     strategies = {strategy.name: strategy for strategy in list_selectable()}
     if name not in strategies:
         return [f"strategy: unknown (no installed package declares it); choose {join_alternatives(list(strategies))}"]
-    lines, limits = [], request.limits.model_dump(exclude_none=True)
+    lines = []
+    limits = request.limits.model_dump(exclude_none=True)
     if request.mode not in (Mode.AUTO, Mode.DEEP, *strategies[name].modes):
         names = [strategy.name for strategy in strategies.values() if request.mode in strategy.modes]
         hint = f"; {' and '.join(names)} knows it" if names else ""

@@ -21,7 +21,8 @@ def resolve_protected_sources(
     request: ResearchRequest, search: SearchOptions | EffectiveSearch
 ) -> tuple[list[str], list[str]]:
     """Return the distinct addresses of the protected sources, and one line for each problem."""
-    urls, lines = list[str](), list[str]()
+    urls = list[str]()
+    lines = list[str]()
     for index, source in enumerate(request.protected_sources):
         try:
             url = _resolve_address(source, request.corpus)
@@ -45,7 +46,8 @@ def _resolve_address(source: str, corpus: str | None) -> str:
         if not url_host(source):
             raise ValueError("no address of a page; write it like https://example.org/page")
         return canonical_url(source)
-    name, path = corpus, source.replace("%", "%25")
+    name = corpus
+    path = source.replace("%", "%25")
     if source.startswith(CORPUS_SCHEME):
         name, _, path = source.removeprefix(CORPUS_SCHEME).partition("/")
     if corpus is None:
@@ -61,7 +63,8 @@ def _resolve_address(source: str, corpus: str | None) -> str:
 def _check_against(url: str, request: ResearchRequest, search: SearchOptions | EffectiveSearch) -> None:
     """Raise ValueError for an address that another part of the request excludes."""
     remedy = "take it from one of the two"
-    host, allowed = url_host(url), search.domains_allow
+    host = url_host(url)
+    allowed = search.domains_allow
     if host and _is_below(host, search.domains_deny):
         raise ValueError(f"its host is in search.domains_deny; {remedy}")
     if host and allowed and not _is_below(host, allowed):

@@ -55,7 +55,9 @@ SCANNED_CHARACTERS: Final = 3_000
 """Of a candidate, as shown to the scanner."""
 SCANNED_TOGETHER: Final = 5
 """Candidates of one scan."""
-MAX_FOLLOW_UP_QUESTIONS, MAX_IDENTIFIED_GAPS, MAX_WORKS = 3, 3, 5
+MAX_FOLLOW_UP_QUESTIONS = 3
+MAX_IDENTIFIED_GAPS = 3
+MAX_WORKS = 5
 """Per leaf."""
 MAX_OWN_GAPS: Final = 2
 """Gaps that an executor may name itself, per check."""
@@ -313,7 +315,8 @@ class TreeAnswer(RoleAnswer):
 
 
 def _leaf(node: str, proposed: ProposedLeaf) -> TreeLeaf:
-    detail, task = (proposed.task_detail or "").strip(), proposed.task_type
+    detail = (proposed.task_detail or "").strip()
+    task = proposed.task_type
     identity = leaf_id(node, proposed.source, task, detail)
     return TreeLeaf(id=identity, source_id=proposed.source, task_type=task, task_detail=detail)
 

@@ -123,7 +123,8 @@ class QueriesAnswer(RoleAnswer):
 
     def fitted(self, request: "InvestigateInput | ResearchStepInput", notes: list[str]) -> Self:
         """Keep new queries; the investigator and a step's first turn get at least one."""
-        asked, fallback = list[str](), [request.query]
+        asked = list[str]()
+        fallback = [request.query]
         if isinstance(request, ResearchStepInput):
             asked = request.asked
             fallback = [request.description, request.step_title] if request.turn == 1 else []
@@ -180,7 +181,8 @@ class StepPlannerAnswer(RoleAnswer):
 
     def fitted(self, request: PlanStepsInput, notes: list[str]) -> Self:
         """Keep distinct new steps. Raises `UnfitAnswer` for a first plan without a search, as nothing is read yet."""
-        done, steps = [step.title for step in request.steps], [_complete_step(step) for step in self.steps]
+        done = [step.title for step in request.steps]
+        steps = [_complete_step(step) for step in self.steps]
         fresh = distinct(steps, lambda step: step.title, done)
         if len(fresh) < len(self.steps):
             notes.append("steps that were empty or done already were dropped")

@@ -176,7 +176,8 @@ def run_fidelity(
     """Return the fidelity of a run; None if no model was shown content that can be shortened."""
     if not phases:
         return None
-    total, items = sum_totals(phases.values()), [item for call in shortened for item in call.items]
+    total = sum_totals(phases.values())
+    items = [item for call in shortened for item in call.items]
     stored = total.stored_characters
     whole = max(0, total.items - len(items))
     ratios = whole + sum(item.compression_ratio for item in items)
@@ -377,7 +378,8 @@ def compare_reports(earlier: Report, later: Report, lost: Mapping[str, str] | No
 
 def claim_text(claim: ReportClaim) -> str:
     """Return the text of a claim without citations, quote markers and its verdict sign."""
-    text, sign = claim.text, VERDICT_SIGNS.get(claim.verdict)
+    text = claim.text
+    sign = VERDICT_SIGNS.get(claim.verdict)
     if sign and claim.verdict != "supported":
         text = text.rpartition(f" {sign} ")[0] or text
     lines = (line.removeprefix(">").strip() for line in CITATION.sub("", text).splitlines())
@@ -386,7 +388,8 @@ def claim_text(claim: ReportClaim) -> str:
 
 def _claim_changes(earlier: Report, later: Report) -> Iterator[ClaimChange]:
     """Yield the claims that differ: those of the newer report in order, then the removed ones."""
-    old, new = list(earlier.claims), list(later.claims)
+    old = list(earlier.claims)
+    new = list(later.claims)
     same = _match_same(old, new)
     unmatched = {index: claim for index, claim in enumerate(old) if index not in same.values()}
     rephrased = _match_rephrased(unmatched, {index: claim for index, claim in enumerate(new) if index not in same})
@@ -465,7 +468,8 @@ def _source_changes(earlier: Report, later: Report, lost: Mapping[str, str]) -> 
         if reason:
             kind = SourceChangeKind.GONE if reason == "not_found" else SourceChangeKind.UNREACHABLE
         elif newer is None or newer.status != SourceStatus.FULL.value:
-            kind, reason = SourceChangeKind.GONE, newer.status_reason if newer else "the newer report does not have it"
+            kind = SourceChangeKind.GONE
+            reason = newer.status_reason if newer else "the newer report does not have it"
         elif newer.text_hash != source.text_hash:
             kind = SourceChangeKind.CHANGED
         else:

@@ -285,7 +285,8 @@ def _day(text: str, month: int, day: int) -> str:
     """Return the day, or the nearest valid one; `month` and `day` complete a year or a month."""
     parts = [int(part) for part in text.split("-")]
     year, month, day = [*parts, *(month, day)[len(parts) - 1 :]]
-    year, month = min(9999, max(1, year)), min(12, max(1, month))
+    year = min(9999, max(1, year))
+    month = min(12, max(1, month))
     return date(year, month, min(max(1, day), calendar.monthrange(year, month)[1])).isoformat()
 
 

@@ -123,7 +123,8 @@ def find_problems(tree: ResearchTree, bounds: TreeBounds) -> list[str]:
 
 def node_paths(tree: ResearchTree) -> dict[str, str]:
     """Return the path of each executor in a planner's notation: `nodes.0.nodes.1`."""
-    paths, numbers = {tree.root.id: ""}, Counter[str]()
+    paths = {tree.root.id: ""}
+    numbers = Counter[str]()
     for node in tree.nodes[1:]:
         if node.parent in paths and node.id not in paths:
             paths[node.id] = f"{paths[node.parent]}.nodes.{numbers[node.parent]}".lstrip(".")
@@ -140,7 +141,8 @@ def _shape_problems(tree: ResearchTree, paths: Mapping[str, str], most_levels: i
     goals = {tree.root.id: {normalized_text(tree.root.goal)}}
     """Goals of each executor and its ancestors."""
     for node in tree.nodes:
-        path, goal = paths.get(node.id, "nodes"), normalized_text(node.goal)
+        path = paths.get(node.id, "nodes")
+        goal = normalized_text(node.goal)
         if node.level > min(most_levels, MAX_LEVELS):
             yield f"{path}: an executor of level {node.level}, at most {most_levels}: give its work to the one above it"
         if not goal:

@@ -374,7 +374,8 @@ class ResearchState(BaseModel):
             for query in self.work.plan.sub_queries
             if query.kind is NodeKind.QUERY and query.origin != WITHOUT_SEARCH and not query.sections
         ]
-        planned_ids, by_text = {query.id for query in planned}, dict[str, list[QueryRecord]]()
+        planned_ids = {query.id for query in planned}
+        by_text = dict[str, list[QueryRecord]]()
         for record in self.evidence.query_ledger:
             if record.sub_query_id not in planned_ids:
                 by_text.setdefault(record.text, []).append(record)

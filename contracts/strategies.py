@@ -173,7 +173,8 @@ MIN_SUB_QUERIES: Final = 2
 
 
 def _supervisor_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
-    rounds, questions = limits.max_iterations, limits.max_sub_queries
+    rounds = limits.max_iterations
+    questions = limits.max_sub_queries
     return {
         PLANNER.name: (1, 1),
         ANALYZER.name: (min(MIN_SUB_QUERIES, questions), rounds * questions),
@@ -209,7 +210,8 @@ QUICK_LIMITS: Final = STEP_LIMITS[Depth.LIGHT].with_fields(
 
 
 def _reflective_calls(limits: EffectiveLimits, reflects: bool) -> dict[str, tuple[int, int]]:
-    steps, searches = limits.max_steps, limits.max_searches_per_step
+    steps = limits.max_steps
+    searches = limits.max_searches_per_step
     min_steps = min(limits.min_steps, steps)
     return {
         reflective.COORDINATOR.name: (0, 1),
@@ -256,7 +258,8 @@ AGENT_TURNS: Final = 3
 
 def _orchestrator_calls(limits: EffectiveLimits, _: bool) -> dict[str, tuple[int, int]]:
     cycles = max(1, limits.max_iterations - 1)
-    agents, searches = -(-cycles // 2) * AT_ONCE, limits.max_searches_per_step
+    agents = -(-cycles // 2) * AT_ONCE
+    searches = limits.max_searches_per_step
     return {
         orchestrating.OUTLINER.name: (1, 1),
         orchestrating.ORCHESTRATOR.name: (min(2, cycles), cycles),
@@ -376,7 +379,8 @@ def calls_by_role(
     if own is None:
         reflects = resolved.gates.think in (ThinkMode.AUTO, ThinkMode.MODEL)
         own = strategy.expected_calls(resolved.limits, reflects)
-    expected, closing = dict(own), closing_calls(resolved)
+    expected = dict(own)
+    closing = closing_calls(resolved)
     low, high = (1, MAX_ROUNDS) if resolved.gates.clarifies else (0, 0)
     extra_low, extra_high = expected.get(strategy.clarifier.name, (0, 0))
     expected[strategy.clarifier.name] = low + extra_low, high + extra_high
@@ -389,7 +393,8 @@ def calls_by_role(
 
 def closing_calls(resolved: ResolvedResearch) -> dict[str, tuple[int, int]]:
     """Return the fewest and most model calls by role for work on any strategy's report; for the estimate."""
-    checks, full = resolved.checks, resolved.verify is Verify.FULL
+    checks = resolved.checks
+    full = resolved.verify is Verify.FULL
     claims = MAX_CLAIMS_PER_SUB_QUERY * resolved.limits.max_sub_queries * resolved.limits.max_iterations
     batches = -(-claims // CLAIMS_PER_CALL)
     by_model = checks.review is JudgeMode.MODEL

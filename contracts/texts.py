@@ -93,7 +93,8 @@ def as_markdown(text: str, characters: int, max_bytes: int) -> str:
         excess = len(json.dumps(escaped, ensure_ascii=False).encode()) - max_bytes
         if excess <= 0:
             return escaped
-        cut, head = True, head[: -max(1, excess // 8)]
+        cut = True
+        head = head[: -max(1, excess // 8)]
 
 
 def from_markdown(text: str) -> str:

@@ -92,9 +92,12 @@ def tokens_left(share: TokenShare, limit: int, taken: Mapping[TokenShare, int], 
     written (`written`), refinement has only its own part, so that the rest stays available for analyses.
     """
     order = list(TokenShare)
-    left, bound, used = [], 0, 0
+    left = []
+    bound = 0
+    used = 0
     for current in order:
-        bound, used = bound + share_tokens(current, limit), used + taken.get(current, 0)
+        bound = bound + share_tokens(current, limit)
+        used = used + taken.get(current, 0)
         if order.index(current) >= order.index(share):
             left.append((limit if current is order[-1] else bound) - used)
     if share is TokenShare.REFINEMENT and not written:

@@ -123,7 +123,8 @@ def check_tools(role: RoleSpec[Any, Any]) -> None:
 
 def _nested_types(annotation: Any) -> set[Any]:
     """Return all types within an annotation, including fields of models."""
-    kinds, queue = set(), [annotation]
+    kinds = set()
+    queue = [annotation]
     while queue:
         kind = queue.pop()
         if kind not in kinds:

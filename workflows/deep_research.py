@@ -60,6 +60,15 @@ class DeepResearchWorkflow(PersonMessages):
     def __init__(self) -> None:
         super().__init__()
         self._shown_phase = ""
+        self._run: ResearchRun | None = None
+        """The run; None before its work begins."""
+
+    @property
+    def _active_run(self) -> ResearchRun:
+        """Return the run. Raises RuntimeError before its work begins."""
+        if self._run is None:
+            raise RuntimeError("the work of this run has not begun")
+        return self._run
 
     @workflow.run
     async def run(self, request: RawValue) -> ResearchResult:
@@ -82,7 +91,7 @@ class DeepResearchWorkflow(PersonMessages):
         started = workflow.now()
         if not _is_continued():
             workflow.logger.info("run.started", extra={"research_id": workflow.info().workflow_id})
-        self._request = parsed = _parse(request)
+        parsed = _parse(request)
         self._question = parsed.query
         self._host = Host(parsed.priority, parsed.tenant, self._renew_details)
         if names.QUESTION_MEMO not in workflow.info().raw_memo:  # a plain client gave none
@@ -94,13 +103,13 @@ class DeepResearchWorkflow(PersonMessages):
         if is_queued and await self._take_turn(prepared.resolved, begun=prepared.packed_state is not None):
             started = workflow.now()
         strategy = load_strategy(prepared.resolved.strategy)
-        stored = self._begin(prepared, started, strategy)
+        stored = self._begin(prepared, started, strategy, refresh=parsed.refresh)
         hooks = Hooks(
-            self._renew_details,
-            self._show_phase,
-            self._continue_as_new,
-            lambda: self._take_turn(self._run.resolved, begun=True),
-            self._check_providers,
+            changed=self._renew_details,
+            enter_phase=self._show_phase,
+            continue_as_new=lambda: self._continue_as_new(parsed),
+            wait_for_turn=lambda: self._take_turn(self._active_run.resolved, begun=True),
+            check_providers=self._check_providers,
         )
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         if not _is_continued():
@@ -175,16 +184,19 @@ class DeepResearchWorkflow(PersonMessages):
             )
             self._renew_details()
 
-    def _begin(self, prepared: Prepared, started: datetime, strategy: Strategy) -> dict[str, Any] | None:
+    def _begin(
+        self, prepared: Prepared, started: datetime, strategy: Strategy, *, refresh: bool
+    ) -> dict[str, Any] | None:
         """Load the stored session or start a new one; return the store's content, None without a session.
 
         The run's clock starts at `started`, the time of the first workflow task or of the end of the queue wait.
         """
-        resolved, started_at = prepared.resolved, started.isoformat(timespec="milliseconds")
+        resolved = prepared.resolved
+        started_at = started.isoformat(timespec="milliseconds")
         state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
         stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
         if prepared.packed_state and not _is_continued():
-            begin_refresh(state, requested=self._request.refresh)
+            begin_refresh(state, requested=refresh)
             state = resume_state(state, resolved, started_at, strategy.resume)
         state.take_resolution(resolved, prepared.resolved_entry)
         state.clock.started_at = state.clock.started_at or started_at
@@ -195,15 +207,15 @@ class DeepResearchWorkflow(PersonMessages):
         return stored
 
     # --- around the work of the run (`Hooks`) ------------------------------------------------------------------------
-    async def _continue_as_new(self) -> None:
-        if not workflow.info().is_continue_as_new_suggested() or self._run.agents.under_way:
+    async def _continue_as_new(self, parsed: ResearchRequest) -> None:
+        if not workflow.info().is_continue_as_new_suggested() or self._active_run.agents.under_way:
             return
-        saved = await self._run.checkpoints.save_with_events()
+        saved = await self._active_run.checkpoints.save_with_events()
         await workflow.wait_condition(workflow.all_handlers_finished)
         if not saved or self._inbox.has_messages:
             # Messages since the save would be lost with this history; the next boundary tries again.
             return
-        request = self._request.with_fields(continue_from=workflow.info().workflow_id)
+        request = parsed.with_fields(continue_from=workflow.info().workflow_id)
         workflow.continue_as_new(request.model_dump(mode="json", exclude_none=True, exclude_defaults=True))
 
     async def _check_providers(self) -> None:
@@ -211,13 +223,15 @@ class DeepResearchWorkflow(PersonMessages):
 
         Refuses the run if no search provider is left. Raises `Interrupted`.
         """
-        run, resolved = self._run, self._run.resolved
+        run = self._active_run
+        resolved = run.resolved
         web = [one.name for one in resolved.providers if one.available and one.name != names.CORPUS_PROVIDER]
         if not web or _is_continued():
             return
         owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}
         argument = CheckProvidersRequest(providers=web, permitted=run.is_permitted, **owner)
-        operation, remaining = run.operation("check-providers"), run.clock.remaining_work_seconds()
+        operation = run.operation("check-providers")
+        remaining = run.clock.remaining_work_seconds()
         options = call_options(names.SEARCH_QUEUE, operation, "check the search providers", remaining)
         try:
             unavailable = await run.within_limits(run.host.execute(activities.CHECK_PROVIDERS, argument, options))
@@ -237,7 +251,8 @@ class DeepResearchWorkflow(PersonMessages):
 
     def _show_phase(self) -> None:
         """Update the search attributes, if the namespace has them; a change costs the server half an activity."""
-        state, resolved = self._state, self._run.resolved
+        state = self._state
+        resolved = self._active_run.resolved
         phase = state.work.result.outcome.value if state.work.result else (state.work.phase or "")
         if not resolved.search_attributes or phase == self._shown_phase:
             return
@@ -250,7 +265,8 @@ class DeepResearchWorkflow(PersonMessages):
         if state.work.result is not None:
             values[names.OUTCOME_ATTRIBUTE] = state.work.result.outcome.value
         updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
-        cost, attribute = state.accounts.usage.cost_usd, SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
+        cost = state.accounts.usage.cost_usd
+        attribute = SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
         known = attribute.value_unset() if cost is None else attribute.value_set(cost)
         workflow.upsert_search_attributes([*updates, known])
 
@@ -286,7 +302,8 @@ class DeepResearchWorkflow(PersonMessages):
         self._show_phase()
         workflow.upsert_memo({names.OUTCOME_MEMO: outcome.value})
         await workflow.wait_condition(workflow.all_handlers_finished)
-        result, failure = self._result(outcome), self._state.work.last_failure
+        result = self._result(outcome)
+        failure = self._state.work.last_failure
         record_ending(result, self._state, failure)
         if outcome not in FAILURE_TYPES:
             return result

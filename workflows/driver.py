@@ -91,7 +91,8 @@ class Driver:
 
         A pause that a resumed session left open is concluded first. Raises `Interrupted`.
         """
-        run, state = self._run, self._run.state
+        run = self._run
+        state = self._run.state
         drafted = state.evidence.draft
         run.inbox.check_interruption()
         if state.work.open_pause is None and not await self._gate.wait_for_approval():
@@ -127,7 +128,8 @@ class Driver:
 
     async def _advance(self) -> Unit | Finished:
         """Do the next unit, and beside it the reflection on the one before, if that is pending."""
-        run, pending = self._run, self._run.state.work.pending_reflection
+        run = self._run
+        pending = self._run.state.work.pending_reflection
         if pending is None or pending.reflection is not None:
             return await self._strategy.advance(run)
         reflecting = self._reflecting = asyncio.ensure_future(reflect(run, pending))

@@ -50,7 +50,8 @@ class StateQueries:
 
     def _write_details(self) -> None:
         self._details_due = False
-        now, waits = workflow.now().timestamp(), self._host.awaiting()
+        now = workflow.now().timestamp()
+        waits = self._host.awaiting()
         text = details_markdown(self._shown_state(), now, self._question, waits, self._queued)
         workflow.set_current_details(text)
 
@@ -170,7 +171,8 @@ class PersonMessages(StateQueries):
     @workflow.update(name=names.REVISE_PLAN)
     async def revise_plan(self, revision: Any, version: Any = None) -> str:
         """Accept planner guidance, or the parts to replace (`brief`, `sub_queries`, …), for the plan's `version`."""
-        reply, is_waiting = self._take(inbox.read_revision, revision, version), self._state.people.waiting is not None
+        reply = self._take(inbox.read_revision, revision, version)
+        is_waiting = self._state.people.waiting is not None
         if reply.plan is None:
             return self._replanning_message()
         if not is_waiting and self._state.resolution.gates.requires_approval:

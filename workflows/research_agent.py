@@ -83,7 +83,8 @@ class AgentDriver:
             return self.result(StopReason.PROVIDER_OUTAGE, "", why)
 
     async def _conduct(self) -> TaskResult:
-        now, name = self._host.now().timestamp(), f"{self._request.task.id}/prepare"
+        now = self._host.now().timestamp()
+        name = f"{self._request.task.id}/prepare"
         remaining = max(0.0, self._request.deadline_at - now)
         options = call_options(names.RECORDS_QUEUE, name, "store the resolution of the agent", remaining)
         request = PrepareAgentRequest(resolved=self._request.resolved)

@@ -137,7 +137,8 @@ def details_markdown(
 
 def _plan_lines(state: ResearchState) -> list[str]:
     """Return the report's headings (with word counts once there is a draft), assumptions and objections."""
-    lengths, plan = state.evidence.draft.words_by_section if state.evidence.draft else {}, state.work.plan
+    lengths = state.evidence.draft.words_by_section if state.evidence.draft else {}
+    plan = state.work.plan
     headings = [
         f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
         if text in lengths
@@ -162,7 +163,8 @@ def _agent_line(level: int, agent: AgentProgress) -> str:
 
 def _question_lines(state: ResearchState) -> list[str]:
     """Return the open question to a person, and the commands that answer it."""
-    waiting, resolved = state.people.waiting, state.work.resolved
+    waiting = state.people.waiting
+    resolved = state.work.resolved
     if waiting is None or resolved is None or state.work.status not in AWAITING:
         return []
     until = waiting.expires_at[:16].replace("T", " ")

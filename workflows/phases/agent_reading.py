@@ -113,7 +113,8 @@ async def search_and_open(
 
     Raises `Interrupted`.
     """
-    state, candidates = run.state, list_pages(run.state)
+    state = run.state
+    candidates = list_pages(run.state)
     addresses = frozenset(canonical_url(candidates[number - 1].hit.url) for number in pages)
     # A page found by several searches belongs to the first of them in the plan, in whatever order they were answered.
     owners = {
@@ -219,7 +220,8 @@ def describe_search(
 
 def describe_hit(page: Candidate) -> str:
     """Return the title of a page with its date, its place, and the snippet of the search that found it."""
-    located, snippet = name_page(page_title(page), page.hit.url), page.hit.snippet
+    located = name_page(page_title(page), page.hit.url)
+    snippet = page.hit.snippet
     return f"{located}: {snippet}" if snippet else located
 
 
@@ -241,7 +243,8 @@ def describe_page(
 
     `known` are the ids of earlier findings; `result` is that of the reading, None if there is none.
     """
-    source, title = page_source(state, number), list_pages(state)[number - 1].hit.title or "without a title"
+    source = page_source(state, number)
+    title = list_pages(state)[number - 1].hit.title or "without a title"
     if source is None or source.status is not SourceStatus.FULL:
         return f"Page {number}, “{title}”, could not be read: {unread_reason(source)}.", True
     if result is None:

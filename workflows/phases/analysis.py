@@ -80,7 +80,8 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     except asyncio.CancelledError as cancelled:
         await abandon(run.host, calls)
         interruption = cancelled
-    results, unfinished = list[tuple[Reading, AnalyzerResult]](), set[str]()
+    results = list[tuple[Reading, AnalyzerResult]]()
+    unfinished = set[str]()
     for reading, call in zip(readings, calls, strict=True):
         names = {query.id for query in reading.queries}
         error = None if call.cancelled() else call.exception()
@@ -113,8 +114,10 @@ def plan_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[Ga
     A page that an earlier analysis has read is read again only for sub-queries that came after it. Sub-queries that
     name sections of pages already read are shown these alone.
     """
-    state, limits = run.state, run.resolved.limits
-    by_sections, queries = [one for one in queries if one.sections], [one for one in queries if not one.sections]
+    state = run.state
+    limits = run.resolved.limits
+    by_sections = [one for one in queries if one.sections]
+    queries = [one for one in queries if not one.sections]
     protected = set(protected_ids(state).values())
     pages = dict[str, PageToRead]()
     for number, query in enumerate(queries):
@@ -141,7 +144,8 @@ def plan_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[Ga
 
 def _section_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: list[GateIssue]) -> list[Reading]:
     """Return analyses of the sections that sub-queries name, several sub-queries in one call as far as they fit."""
-    state, readings = run.state, list[Reading]()
+    state = run.state
+    readings = list[Reading]()
     room = SECTION_CHARACTERS_PER_TOKEN * run.resolved.limits.analysis_tokens
     for group in group_by_size(queries, lambda query: sum(one.end - one.start for one in query.sections), room):
         sections = list({(one.source_id, one.start): one for query in group for one in query.sections}.values())
@@ -164,7 +168,8 @@ def _readings_by_query(run: ResearchRun, queries: Sequence[PlanNode], issues: li
 
 def _sources_left(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Return the sources to read for a sub-query: those that an unfinished analysis has left, else all."""
-    sources, left = sources_to_analyze(run, query), run.state.work.pages_left.get(query.id)
+    sources = sources_to_analyze(run, query)
+    left = run.state.work.pages_left.get(query.id)
     return sources if left is None else [source for source in sources if source.id in left]
 
 
@@ -306,7 +311,8 @@ def merge_readings(
     state = run.state
     own = {query.id: list[Finding]() for query in queries}
     stated = {query.id: list[ProposedGap]() for query in queries}
-    shared, settled = Counter[str](), list[SettledGap]()
+    shared = Counter[str]()
+    settled = list[SettledGap]()
     for reading, output in results:
         _merge_sources(run, output)
         settled += output.settled_gaps
@@ -366,7 +372,8 @@ def _add_findings(run: ResearchRun, query: PlanNode, findings: Sequence[Finding]
     ]
     state.evidence.findings += fresh
     if fresh:
-        text, data = f"{plural(len(fresh), 'finding')}: {query.text}", {"statement": fresh[0].statement[:200]}
+        text = f"{plural(len(fresh), 'finding')}: {query.text}"
+        data = {"statement": fresh[0].statement[:200]}
         run.note("finding.added", text, count=len(fresh), sub_query_id=query.id, **data)
     return fresh
 
@@ -386,7 +393,8 @@ def _end(
     in_parts: bool = False,
 ) -> None:
     """Mark a sub-query as analyzed, and open the gaps that it leaves."""
-    state, query = run.state, run.state.work.plan.newest(query)
+    state = run.state
+    query = run.state.work.plan.newest(query)
     if query.id not in state.work.analyzed_sub_queries:
         state.work.analyzed_sub_queries.append(query.id)
     stated = _merge_gaps(run, query, fresh, drafts, in_parts=in_parts)
@@ -420,7 +428,8 @@ def update_quality(source: Source, update: QualityUpdate, by: str = ANALYZER.nam
         return source
     by_rules = source.found_quality or source.quality
     base = by_rules if by_rules in QUALITY_STEPS else Quality.MEDIUM
-    index, opinion = QUALITY_STEPS.index(base), QUALITY_STEPS.index(update.quality)
+    index = QUALITY_STEPS.index(base)
+    opinion = QUALITY_STEPS.index(update.quality)
     highest = QUALITY_STEPS.index(source.best_quality)
     quality = QUALITY_STEPS[max(index - 1, min(index + 1, opinion, highest))]
     reason = ""

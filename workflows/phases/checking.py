@@ -80,7 +80,8 @@ async def check_draft(run: ResearchRun, *, is_reviewed: bool, side_by_side: bool
 # --- review --------------------------------------------------------------------------------------------------------
 def _can_be_reviewed(run: ResearchRun) -> bool:
     """Return false for a direct answer, which has no sources, and a run with a deadline of less than a minute."""
-    draft, is_short = run.state.evidence.draft, run.resolved.limits.deadline_seconds < MIN_REVIEWED_SECONDS
+    draft = run.state.evidence.draft
+    is_short = run.resolved.limits.deadline_seconds < MIN_REVIEWED_SECONDS
     is_off = run.resolved.checks.review is JudgeMode.OFF
     return not (is_off or is_short or draft is None or draft.empty or draft.direct)
 
@@ -109,7 +110,8 @@ def _reviewing_engine(run: ResearchRun) -> EngineKind:
 
 async def _revise(run: ResearchRun, first: ReviewerAnswer) -> bool:
     """Have a draft that scores too low revised once; the better one wins. Return whether that is the revision."""
-    state, score = run.state, first.scores.overall
+    state = run.state
+    score = first.scores.overall
     if score >= MIN_REVIEW_SCORE or writer_engine(state.accounts.engine_by_role) is not EngineKind.MODEL:
         return False
     notes = [GateIssue(code="review", message=note[:300]) for note in [*first.notes, *first.missing]]
@@ -210,7 +212,8 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
     """Return the strategy's progress, with the verification as an extra unit if the request enables it."""
     if state.work.resolved is None or state.work.resolved.verify is not Verify.FULL:
         return progress
-    done, running = state.work.result is not None, state.work.phase == VERIFICATION
+    done = state.work.result is not None
+    running = state.work.phase == VERIFICATION
     mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
     summary = state.evidence.verification.summary
     detail = _describe_verdicts(summary) if summary.verdict_counts else ""
@@ -299,7 +302,8 @@ async def _check(run: ResearchRun, weighed: ExtractedClaims, step: str) -> int:
 
 async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entries: str) -> FinalizedVerification:
     """Combine the verdicts, and adopt them together with the corrected draft."""
-    state, verification = run.state, run.state.evidence.verification
+    state = run.state
+    verification = run.state.evidence.verification
     request = FinalizeVerificationRequest(
         **run_ids(run),
         **entries,
@@ -310,7 +314,8 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
         unreached=unreached,
         corrects=corrects,
     )
-    spec, summary = activities.FINALIZE_VERIFICATION, "put the verdicts together"
+    spec = activities.FINALIZE_VERIFICATION
+    summary = "put the verdicts together"
     concluded = await call_records(run, spec, request, "conclude", summary)
     update = {
         "claims_entry": concluded.claims_entry or request.claims_entry,
@@ -333,7 +338,8 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
 
 async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> ExtractedClaims:
     """Apply proposals of the corrector, or of rules, to the draft; the result must still be checked."""
-    proposals, by_model = dict[int, str](), run.resolved.engine is EngineKind.MODEL
+    proposals = dict[int, str]()
+    by_model = run.resolved.engine is EngineKind.MODEL
 
     async def correct(call: int, numbers: list[int], size: int) -> None:
         request = CorrectInput(entry=concluded.doubtful_entry, numbers=numbers, bytes_shown=size)

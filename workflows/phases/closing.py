@@ -67,7 +67,8 @@ async def write_early(run: ResearchRun, reason: StopReason, *, changed: bool, en
         newest = max(finding.iteration for finding in state.evidence.findings)
         is_due = changed or state.evidence.draft is None or state.evidence.draft.iteration < newest
     else:
-        is_due, engine = bool(state.work.plan.nodes or changed), EngineKind.EXTRACTIVE
+        is_due = bool(state.work.plan.nodes or changed)
+        engine = EngineKind.EXTRACTIVE
     if not is_due:
         return
     request = write_input(run, issues=[], cut_short=None if reason in NATURAL_STOPS else reason.value)
@@ -176,7 +177,8 @@ async def _write_from_results_so_far(run: ResearchRun, reason: StopReason, write
 
 async def _check_draft(run: ResearchRun, reason: StopReason) -> None:
     """Review and verify the draft as far as time, limits and people allow; it is rendered either way."""
-    refresh, draft = run.state.work.refresh, run.state.evidence.draft
+    refresh = run.state.work.refresh
+    draft = run.state.evidence.draft
     if refresh is not None and draft is not None and draft.document.hash == refresh.draft:
         return  # the same text was checked before
     # A refresh only follows changes of its sources, so it is not reviewed.

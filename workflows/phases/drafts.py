@@ -81,7 +81,8 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
 
 def take_step(run: ResearchRun, step: DraftStep, **data: str) -> None:
     """Set the report's text to that after an update, and emit its event with the fields of `data`."""
-    state, document = run.state, step.draft.document.hash
+    state = run.state
+    document = step.draft.document.hash
     state.evidence.draft = _add_evidence(state.evidence.draft, [step])
     # The latest earlier texts remain listed.
     state.evidence.revisions = [*(revision for revision in state.evidence.revisions if revision != document), document][
@@ -222,10 +223,12 @@ async def follow_outline(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    draft, outline = run.state.evidence.draft, run.state.work.plan.outline
+    draft = run.state.evidence.draft
+    outline = run.state.work.plan.outline
     if draft is None or list(draft.words_by_section) == outline:
         return
-    request, summary = LiveReportRequest(**_live_report(run, draft)), "give the report other headings"
+    request = LiveReportRequest(**_live_report(run, draft))
+    summary = "give the report other headings"
     step = f"outline/{run.state.work.plan.version}"
     result = await run.within_limits(call_records(run, activities.CHANGE_OUTLINE, request, step, summary))
     for change in result.steps:
@@ -255,7 +258,8 @@ async def call_records(
 
     Raises `ActivityError`.
     """
-    remaining, first = run.clock.remaining_work_seconds(), first or run.inbox.closing
+    remaining = run.clock.remaining_work_seconds()
+    first = first or run.inbox.closing
     options = call_options(names.RECORDS_QUEUE, run.operation(step), summary, remaining, first=first)
     answer = await run.host.execute(spec, request, options)
     run.operation_done(step)

@@ -68,7 +68,8 @@ class Gathering:
 
         With `only`, a role chooses the pages by the titles and snippets of all hits; `labelled` if it may choose later.
         """
-        limits, state = run.resolved.limits, run.state
+        limits = run.resolved.limits
+        state = run.state
         self._run = run
         self._sub_queries = sub_queries
         self._only = only
@@ -107,10 +108,8 @@ class Gathering:
     # --- search and choose -----------------------------------------------------------------------------------------
     async def _search(self, query: PlanNode) -> None:
         """Search for one sub-query, unless an interrupted or repeated pass already has its hits."""
-        run, stored = (
-            self._run,
-            [one.hit for one in self._run.state.evidence.candidates if one.sub_query_id == query.id],
-        )
+        run = self._run
+        stored = [one.hit for one in self._run.state.evidence.candidates if one.sub_query_id == query.id]
         if stored:
             self._responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
             return
@@ -142,7 +141,8 @@ class Gathering:
 
     async def _read_again_after_outage(self) -> None:
         """Read unavailable sources again if most are unavailable, which suggests a transient outage on this side."""
-        run, count = self._run, len(self._reads)
+        run = self._run
+        count = len(self._reads)
         if not (failed := self._unavailable()):
             return
         run.note("status", f"{len(failed)} of {count} sources are away: trying again later", level="warning")
@@ -230,7 +230,8 @@ class Gathering:
 
     def _build_source(self, identity: str, read: Read, found_by: list[str]) -> Source | None:
         """Return the source of a read, readable or failed; None if the read was cut off."""
-        task, hit = read.record, read.hit
+        task = read.record
+        hit = read.hit
         if not task.done() or task.cancelled():
             return None
         source = Source.of_hit(hit, found_by).with_fields(
@@ -265,7 +266,9 @@ class Gathering:
 
     def _take_query(self, query: PlanNode, new: int, *, complete: bool) -> None:
         """Update a sub-query with its search results and the number of its `new` sources."""
-        state, answers, response = self._run.state, self._answers.get(query.id), self._responses.get(query.id)
+        state = self._run.state
+        answers = self._answers.get(query.id)
+        response = self._responses.get(query.id)
         error = answers.failed if answers else None
         if response is not None and not any(
             candidate.sub_query_id == query.id for candidate in state.evidence.candidates
@@ -328,7 +331,8 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
     A source that cannot be read again remains archived, so its passages can still be shown and checked. A changed
     source stays due until its record is merged (`withdraw_sources`). Raises `Interrupted`.
     """
-    state, refresh = run.state, run.state.work.refresh
+    state = run.state
+    refresh = run.state.work.refresh
     if refresh is None:
         return {}
     questions = [query.text for query in state.work.plan.sub_queries]
@@ -343,7 +347,8 @@ async def read_again(run: ResearchRun) -> dict[str, ReadRecord]:
 
     reads = [partial(read, source) for source in sources]
     calls = await run.within_limits(run_parallel(run.host, reads, run.resolved.limits.max_parallel))
-    changed, done = dict[str, ReadRecord](), list[str]()
+    changed = dict[str, ReadRecord]()
+    done = list[str]()
     for source, call, reason in ended_calls(sources, calls):
         if reason is not None:
             refresh.lost[source.id] = reason

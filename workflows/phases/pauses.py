@@ -55,7 +55,9 @@ class HumanGate:
 
         Raises `Interrupted` if the run is stopped, the plan is rejected, or no one answers in time.
         """
-        run, state, gates = self._run, self._run.state, self._run.resolved.gates
+        run = self._run
+        state = self._run.state
+        gates = self._run.resolved.gates
         if state.work.plan.to_judge or not self._take_change():
             return False
         while gates.clarifies and not state.people.clarification.done and not state.work.plan.nodes:
@@ -101,7 +103,8 @@ class HumanGate:
 
     def end(self) -> None:
         """Have the report written by the approved plan, whatever version of it is not approved yet."""
-        state, approved = self._run.state, self._run.state.people.approved_plan
+        state = self._run.state
+        approved = self._run.state.people.approved_plan
         if self._run.inbox.replies and state.people.waiting is None:
             self._run.degrade(Message("change_too_late"))
             self._run.inbox.replies.clear()
@@ -112,7 +115,8 @@ class HumanGate:
     # --- changes of an approved plan ---------------------------------------------------------------------------------
     def _take_change(self) -> bool:
         """Make a person's version of an approved plan the plan; return false if the planner is to make it."""
-        run, state = self._run, self._run.state
+        run = self._run
+        state = self._run.state
         if state.people.waiting is not None or not run.inbox.replies:
             return True
         state.people.approved_plan = state.people.approved_plan or state.work.plan
@@ -130,7 +134,8 @@ class HumanGate:
 
     def _replace_plan(self, plan: Plan) -> None:
         """Make a plan as edited by a person the plan of the run."""
-        run, count = self._run, len(plan.parts)
+        run = self._run
+        count = len(plan.parts)
         run.state.work.plan = plan
         run.decide(PERSON, "edit_plan", "", {"version": plan.version}, {"sub_queries": count})
         parts = "steps" if count and not plan.parts[0].needs_search else "sub-queries"
@@ -138,7 +143,9 @@ class HumanGate:
 
     def _keep_approved_plan(self, approved: Plan, reason: str, *, by_person: bool) -> None:
         """Return to the approved plan, under a version of its own, since the number of the other one was shown."""
-        run, state, other = self._run, self._run.state, self._run.state.work.plan.version
+        run = self._run
+        state = self._run.state
+        other = self._run.state.work.plan.version
         state.work.plan = approved.with_fields(version=other + 1)
         state.people.approved_version, state.people.approved_plan = (
             state.work.plan.version if state.people.approved_version else None,
@@ -171,7 +178,8 @@ class HumanGate:
 
         `inputs` name the round, or the version of the plan.
         """
-        run, clarification = self._run, self._run.state.people.clarification
+        run = self._run
+        clarification = self._run.state.people.clarification
         rounds = [*clarification.rounds, QuestionRound(questions=questions, answers=answers)][-MAX_KNOWN_ROUNDS:]
         run.state.people.clarification = clarification.with_fields(rounds=rounds)
         outputs = {"answered": sum(map(bool, answers)), "asked": len(questions)}
@@ -182,7 +190,8 @@ class HumanGate:
 
     async def _ask_role(self) -> Waiting | None:
         """Return the wait for the questions of the strategy's clarifier; None if it has none."""
-        run, clarification = self._run, self._run.state.people.clarification
+        run = self._run
+        clarification = self._run.state.people.clarification
         run.state.work.phase = CLARIFICATION
         role = declaration(run.resolved.strategy).clarifier
         request = role.input(
@@ -194,13 +203,15 @@ class HumanGate:
             turn = await run.turn(role, "clarify", request)
             calls = [call for call in turn.calls if not call.problem]
             asked = [text for call in calls if call.name == ASK_PERSON.name for text in ASK_PERSON.read(call).questions]
-            questions, reason = asked or [to_line(turn.text, QUESTION_CHARACTERS)], ""
+            questions = asked or [to_line(turn.text, QUESTION_CHARACTERS)]
+            reason = ""
             questions = distinct(questions, str)[:MAX_QUESTIONS]
             if calls and not asked:
                 questions, reason = [], "it was handed over"
         else:
             output = await run.ask(role, "clarify", request)
-            questions, reason = output.questions, output.reason
+            questions = output.questions
+            reason = output.reason
         if not questions:
             run.decide(role.name, "question_is_clear", reason)
             return None
@@ -215,7 +226,8 @@ class HumanGate:
 
     async def _wait(self, waiting: Waiting) -> Reply:
         """Wait for a reply; a plan edited by the person replaces the waiting one. Raises `Interrupted`."""
-        run, state = self._run, self._run.state
+        run = self._run
+        state = self._run.state
         with run.clock.stopped():
             if state.people.waiting is None:
                 state.people.waiting, state.work.status = waiting, WAITS[waiting.kind][0]
@@ -242,7 +254,8 @@ class HumanGate:
 
     async def _next_reply(self, waiting: Waiting) -> Reply:
         """Return the person's next reply. Raises `Interrupted`, also when the time for it has expired."""
-        run, inbox = self._run, self._run.inbox
+        run = self._run
+        inbox = self._run.inbox
         while True:
             inbox.check_interruption()
             if inbox.replies:
@@ -300,8 +313,10 @@ async def call_hook(run: ResearchRun, phase: str, prompt: str) -> None:
 
 def state_for_hook(state: ResearchState) -> dict[str, Any]:
     """Return the part of a state passed to a hook: at most about 20 kB, however large the run."""
-    latest, limit = slice(-MAX_SHOWN_ITEMS, None), SHOWN_CHARACTERS
-    queries, findings = state.work.plan.sub_queries[latest], state.evidence.findings[latest]
+    latest = slice(-MAX_SHOWN_ITEMS, None)
+    limit = SHOWN_CHARACTERS
+    queries = state.work.plan.sub_queries[latest]
+    findings = state.evidence.findings[latest]
     return {
         "research_id": state.resolution.research_id,
         "query": shorten(state.resolution.query, 10 * limit),

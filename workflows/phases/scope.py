@@ -40,7 +40,8 @@ async def judge_scope(run: ResearchRun) -> None:
         second = await _ask(run, splits, "/narrower")
         narrower = _nodes(run, second.queries)
         if not _objections(run, narrower, second):
-            nodes, objections = narrower, [objection.with_fields(followed=True) for objection in objections]
+            nodes = narrower
+            objections = [objection.with_fields(followed=True) for objection in objections]
     if state.work.plan.to_judge:
         state.work.plan = state.work.plan.with_fields(objections=objections, to_judge=False)
         judged = f"plan version {state.work.plan.version}: {plural(len(state.work.plan.open_objections), 'objection')}"

@@ -123,7 +123,8 @@ class Searching:
         answers = await self._search_once(query, patience)
         while patience is not None and answers.is_outage and remaining > patience:
             run.note("status", f"no search provider answers: trying again: {query.text}", level="warning")
-            remaining, patience = remaining - patience, min(2 * patience, MAX_PATIENCE_SECONDS)
+            remaining = remaining - patience
+            patience = min(2 * patience, MAX_PATIENCE_SECONDS)
             answers = await self._search_once(query, patience)
         return answers
 
@@ -224,7 +225,9 @@ class Searching:
             run.note("status", f"{provider}: {warning}", level="info", provider=provider)
 
     def _request(self, query: PlanNode, provider: str, source_type: SourceType) -> SearchRequest:
-        run, resolved, search = self._run, self._resolved, self._resolved.search
+        run = self._run
+        resolved = self._resolved
+        search = self._resolved.search
         operation = run.scoped(f"search/{query.id}/{provider}")
         if source_type is not SourceType.WEB:
             operation += f"/{source_type.value}"
@@ -268,7 +271,9 @@ class Searching:
 
         A rejected query is not a failure of the provider.
         """
-        run, cause, reason = self._run, last_failure(error), describe_failure(error)
+        run = self._run
+        cause = last_failure(error)
+        reason = describe_failure(error)
         kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
         if kind == failures.SEARCH_REJECTED:
             text = f"{provider} did not take “{shorten(query.text, 150)}”: {reason}"

@@ -69,7 +69,8 @@ class Vetting:
         for key, names in candidates.items():
             self.known[key] = record = self.known[key].with_fields(complete=True)
             accepted, rejected = ([source.source_id for source in part] for part in (record.accepted, record.rejected))
-            need, count = shorten(record.need, NEED_CHARACTERS), plural(len(names), "candidate")
+            need = shorten(record.need, NEED_CHARACTERS)
+            count = plural(len(names), "candidate")
             outputs = {"accepted": accepted, "rejected": rejected}
             text = f"{len(accepted)} of {count} vetted: {need}"
             self.run.decide(LIBRARIAN.name, "vet_sources", text, {"need": key}, outputs)
@@ -78,7 +79,8 @@ class Vetting:
     # --- searches --------------------------------------------------------------------------------------------------
     async def _name_searches(self, keys: Sequence[str]) -> None:
         """Have the librarian propose searches, and add them to the plan in the order of the needs."""
-        run, state = self.run, self.run.state
+        run = self.run
+        state = self.run.state
         works = list(dict.fromkeys(work.search_words for work in self.works))
 
         async def propose(key: str) -> list[str]:
@@ -113,7 +115,8 @@ class Vetting:
     # --- candidates ------------------------------------------------------------------------------------------------
     async def _read_candidates(self, keys: Sequence[str]) -> dict[str, list[str]]:
         """Search, and read this round's candidates; return their source ids by need."""
-        run, state = self.run, self.run.state
+        run = self.run
+        state = self.run.state
         searches = {name for key in keys for name in self.known[key].searches}
         nodes = [node for node in state.work.plan.nodes if node.id in searches]
         if unsearched := [node for node in nodes if node.status not in SEARCHED]:
@@ -127,16 +130,15 @@ class Vetting:
             hits = interleave_hits(state, self.known[key].searches, self.works)
             allowed = [hit for hit in hits if not run.is_excluded(hit)]
             chosen[key] = choose_candidates(state, allowed, self.known[key].before, self.most)
-        identities, fetched = (
-            Identities(state.evidence.sources, state.evidence.aliases),
-            state.evidence.fetched_sources(),
-        )
+        identities = Identities(state.evidence.sources, state.evidence.aliases)
+        fetched = state.evidence.fetched_sources()
         new = [hit for hits in chosen.values() for hit in hits if identities.identity_of(hit) not in fetched]
         unread = frozenset(canonical_url(hit.url) for hit in new)
         owners = {one.sub_query_id for one in state.evidence.candidates if canonical_url(one.hit.url) in unread}
         if unread:
             await Gathering(run, [node for node in nodes if node.id in owners], only=unread).carry_out()
-        identities, candidates = Identities(state.evidence.sources, state.evidence.aliases), dict[str, list[str]]()
+        identities = Identities(state.evidence.sources, state.evidence.aliases)
+        candidates = dict[str, list[str]]()
         for key, hits in chosen.items():
             record = self.known[key]
             # Sources named by the request come first.
@@ -182,16 +184,19 @@ class Vetting:
 
     def _batches(self, key: str, names: Sequence[str]) -> list[list[str]]:
         """Divide the candidates that a model examines; rules or the request itself decide on the others."""
-        run, record = self.run, self.known[key]
+        run = self.run
+        record = self.known[key]
         if run.resolved.engine is EngineKind.EXTRACTIVE:
             return []
-        named, sources = self._named_sources(record), run.state.evidence.sources
+        named = self._named_sources(record)
+        sources = run.state.evidence.sources
         scanned = [name for name in names if sources[name].status is SourceStatus.FULL and name not in named]
         return [scanned[start:][:SCANNED_TOGETHER] for start in range(0, len(scanned), SCANNED_TOGETHER)]
 
     def _take_assessment(self, key: str, name: str, answer: ScannedSource | None) -> None:
         """Record a candidate as examined, by a scan or by rules."""
-        record, source = self.known[key], self.run.state.evidence.sources[name]
+        record = self.known[key]
+        source = self.run.state.evidence.sources[name]
         if answer is None:
             examined = assess_by_rules(source, is_named=name in self._named_sources(record))
         else:
@@ -212,7 +217,8 @@ class Vetting:
 
     async def _scan(self, key: str, names: Sequence[str]) -> ScannerAnswer | None:
         """Have candidates scanned; None if no usable answer came back."""
-        run, record = self.run, self.known[key]
+        run = self.run
+        record = self.known[key]
         request = ScanInput(
             caller=LIBRARIAN.name,
             sub_query=PlanNode(id=key, text=record.need),

@@ -35,7 +35,8 @@ async def write_draft(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    issues, sections = run.issues(Phase.SYNTHESIS), _planned_sections(run)
+    issues = run.issues(Phase.SYNTHESIS)
+    sections = _planned_sections(run)
     draft = await _write_by_sections(run, sections, issues) if sections else None
     if draft is None:
         draft = (await run.ask(SYNTHESIZER, "write", write_input(run, issues=issues))).draft
@@ -46,7 +47,8 @@ async def write_draft(run: ResearchRun) -> None:
 
 def _planned_sections(run: ResearchRun) -> list[Section]:
     """Return one section per requested heading, or else per sub-query with findings; none for a short report."""
-    state, resolved = run.state, run.resolved
+    state = run.state
+    resolved = run.resolved
     if resolved.engine is not EngineKind.MODEL or (resolved.output.target_words or 0) < LONG_REPORT_WORDS:
         return []
     reportable = findings_to_report(state.evidence.findings)
@@ -65,7 +67,8 @@ async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: 
     """Write the sections in parallel, then the frame around them; None if a model could not write a section."""
     outline = [heading for heading, _, _ in sections]
     words = max(200, ((run.resolved.output.target_words or LONG_REPORT_WORDS) - FRAME_WORDS) // len(sections))
-    whole, calls = write_input(run, issues=[]), []
+    whole = write_input(run, issues=[])
+    calls = []
     for number, (heading, question, findings) in enumerate(sections, start=1):
         # A section is written only from its findings and their passages.
         cited = {identity for finding in findings for identity in finding.evidence_ids}

@@ -65,7 +65,8 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
 
     `seconds_left` is the run's remaining time for work. Raises ValueError without a resolution.
     """
-    resolved, task = state.resolution, record.task
+    resolved = state.resolution
+    task = record.task
     run_limits = resolved.limits
     # Limits that an agent has from its run in place of its strategy's preset.
     own = preset(task.strategy, resolved.depth).with_fields(
@@ -300,16 +301,15 @@ def complete_node(state: ResearchState, node: NodeSummary, reason: StopReason) -
     usage = state.accounts.usage.with_fields(active_seconds=0.0)
     for record in state.work.agents:
         usage = usage.beyond(record.result.usage if record.result else Usage())
-    children, end = collect_nodes(state.work.agents), NODE_ENDS.get(reason, node.end)
+    children = collect_nodes(state.work.agents)
+    end = NODE_ENDS.get(reason, node.end)
     return node.with_fields(usage=usage, below=children, end=end)
 
 
 def lost_work(state: ResearchState) -> LostWork:
     """Return the unanswered work of an agent, including that of its earlier start which is still not done."""
-    earlier, known = (
-        state.work.task.lost if state.work.task else LostWork(),
-        Identities(state.evidence.sources, state.evidence.aliases),
-    )
+    earlier = state.work.task.lost if state.work.task else LostWork()
+    known = Identities(state.evidence.sources, state.evidence.aliases)
     searches = [node for node in state.work.plan.sub_queries if node.kind is NodeKind.QUERY]
     asked = {node.text: node.status for node in searches if node.origin != WITHOUT_SEARCH}
     sources = [
@@ -428,7 +428,8 @@ def _merge_sources(state: ResearchState, results: ResearchState, owners: _Owners
     """Merge sources, attributed to the agent's nodes; return the number of newly readable ones."""
     new = 0
     for source in results.evidence.sources.values():
-        known, is_readable = state.evidence.sources.get(source.id), source.status is SourceStatus.FULL
+        known = state.evidence.sources.get(source.id)
+        is_readable = source.status is SourceStatus.FULL
         nodes = [name for name in source.sub_query_ids if name in owners.nodes] or [owners.task]
         found_by = _union(known.sub_query_ids if known else [], nodes)
         if known is None or (is_readable and known.status is not SourceStatus.FULL):

@@ -66,7 +66,8 @@ def choose_candidates(
     state: ResearchState, hits: Sequence[SearchHit], examined: Collection[str], limit: int
 ) -> list[SearchHit]:
     """Return the first hits of distinct sources not examined for this need yet, at most `limit`."""
-    identities, chosen = Identities(state.evidence.sources, state.evidence.aliases), dict[str, SearchHit]()
+    identities = Identities(state.evidence.sources, state.evidence.aliases)
+    chosen = dict[str, SearchHit]()
     for hit in hits:
         identities.add(hit)
         identity = identities.identity_of(hit)
@@ -77,7 +78,8 @@ def choose_candidates(
 
 def assess_by_rules(source: Source, *, is_named: bool) -> ExaminedSource:
     """Reject a candidate that could not be read or, unless named by the request, is of low quality."""
-    is_read, quality = source.status is SourceStatus.FULL, source.quality
+    is_read = source.status is SourceStatus.FULL
+    quality = source.quality
     reason = "the request names it" if is_named else f"by the rules its quality is {quality.value}"
     if not is_read:
         reason = f"it could not be read: {source.status_reason}"
@@ -90,7 +92,8 @@ def protected_ids(state: ResearchState) -> dict[str, str]:
     """Return the source id of each protected address that was read or tried."""
     if not (urls := state.resolution.protected_sources):
         return {}
-    identities, fetched = Identities(state.evidence.sources, state.evidence.aliases), state.evidence.fetched_sources()
+    identities = Identities(state.evidence.sources, state.evidence.aliases)
+    fetched = state.evidence.fetched_sources()
     ids = {url: identities.identity_of(SearchHit(url=url)) for url in urls}
     return {url: identity for url, identity in ids.items() if identity in fetched}
 
@@ -99,14 +102,16 @@ def hits_to_protect(state: ResearchState) -> list[SearchHit]:
     """Return the protected sources still to be read, as hits; only an agent with `protects` reads them."""
     if state.work.task is not None and not state.work.task.protects:
         return []
-    known, resolved = protected_ids(state), state.resolution
+    known = protected_ids(state)
+    resolved = state.resolution
     urls = [url for url in resolved.protected_sources if resolved.web or url.startswith(CORPUS_SCHEME)]
     return [SearchHit(url=url, title=url, provider=NAMED) for url in urls if url not in known]
 
 
 def add_unread_protected(state: ResearchState) -> list[str]:
     """Add protected sources that were never tried, as unread; return a line for each one not read."""
-    known, web = protected_ids(state), state.resolution.web
+    known = protected_ids(state)
+    web = state.resolution.web
     lines = list[str]()
     for url in state.resolution.protected_sources:
         reason = ENDED_BEFORE if web or url.startswith(CORPUS_SCHEME) else NO_WEB
@@ -125,7 +130,9 @@ def register_sources(
 
     Returns the sources, known ones first; the source id of each canonical URL; and the merge target of each duplicate.
     """
-    registered, known_as, dropped = dict(sources), dict(aliases), dict[str, str]()
+    registered = dict(sources)
+    known_as = dict(aliases)
+    dropped = dict[str, str]()
     owners: dict[str, str] = {}
     for source in sources.values():
         owners = dict.fromkeys(_duplicate_keys(source), source.id) | owners

@@ -85,7 +85,8 @@ def withdraw_gaps(
 
     `removed` are the ids of the findings that the repeated analysis replaces.
     """
-    origins, closed = {f"sub_query:{query.id}" for query in queries}, {query.gap_id for query in queries}
+    origins = {f"sub_query:{query.id}" for query in queries}
+    closed = {query.gap_id for query in queries}
     result = []
     for gap in gaps:
         status = gap.status
@@ -119,10 +120,8 @@ def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap
 
     Only known findings and gaps count. A request of a person is closed by findings alone, once it was searched for.
     """
-    result, finding_ids = (
-        {gap.id: gap for gap in state.evidence.gaps},
-        {finding.id for finding in state.evidence.findings},
-    )
+    result = {gap.id: gap for gap in state.evidence.gaps}
+    finding_ids = {finding.id for finding in state.evidence.findings}
     searched = {node.gap_id for node in state.work.plan.nodes if node.gap_id and node.status is not NodeStatus.PENDING}
     for item in settled:
         gap = result.get(item.gap_id)

@@ -54,7 +54,8 @@ def distribute_pages(pages: Sequence[PageToRead], analysis_tokens: int, reading_
     end is waited for.
     """
     best_first = sorted(pages, key=lambda page: (not page.protected, page.again, -page.found_by, page.rank, page.id))
-    room, needs = reading_tokens, dict[str, int]()
+    room = reading_tokens
+    needs = dict[str, int]()
     for page in best_first:
         needs[page.id] = min(page.tokens, analysis_tokens, max(room, LEAST_TOKENS))
         room -= needs[page.id]
@@ -62,7 +63,9 @@ def distribute_pages(pages: Sequence[PageToRead], analysis_tokens: int, reading_
         return []
     total = sum(needs.values())
     share = total / math.ceil(total / analysis_tokens)
-    batches, ids, used = list[PageBatch](), list[str](), 0
+    batches = list[PageBatch]()
+    ids = list[str]()
+    used = 0
     for page in sorted(pages, key=lambda page: (page.query, page.rank, page.id)):
         need = needs[page.id]
         # A page goes where more than half of it lies within the share.
@@ -77,7 +80,8 @@ def distribute_pages(pages: Sequence[PageToRead], analysis_tokens: int, reading_
 
 def group_by_size(items: Sequence[T], size_of: Callable[[T], int], room: int) -> list[list[T]]:
     """Return the items in groups of neighbours, each with at most `room` in all; a larger item is its own group."""
-    groups, left = list[list[T]](), 0
+    groups = list[list[T]]()
+    left = 0
     for item in items:
         size = size_of(item)
         if not groups or size > left:

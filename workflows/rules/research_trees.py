@@ -28,7 +28,8 @@ def graft(tree: ResearchTree, identity: str, addition: ResearchTree, bounds: Tre
     node = tree.node(identity)
     if addition.root.id != identity:
         raise InfeasibleTree("$: the addition is for another executor")
-    known, known_leaves = {node.id for node in tree.nodes}, {leaf.id for leaf in node.leaves}
+    known = {node.id for node in tree.nodes}
+    known_leaves = {leaf.id for leaf in node.leaves}
     number = 1 + max((leaf.round for leaf in node.leaves), default=0)
     fresh = [leaf.with_fields(round=number) for leaf in addition.root.leaves if leaf.id not in known_leaves]
     repeated = {node.id for child in addition.nodes[1:] if child.id in known for node in addition.part(child.id).nodes}
@@ -41,7 +42,8 @@ def graft(tree: ResearchTree, identity: str, addition: ResearchTree, bounds: Tre
 
 def _parents_first(nodes: Sequence[TreeNode]) -> list[TreeNode]:
     """Return the executors depth first, siblings in order of addition."""
-    ordered, stack = list[TreeNode](), [nodes[0]]
+    ordered = list[TreeNode]()
+    stack = [nodes[0]]
     while stack:
         node = stack.pop()
         ordered.append(node)

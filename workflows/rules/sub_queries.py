@@ -240,7 +240,8 @@ def unread_candidates(state: ResearchState, limits: EffectiveLimits) -> list[Can
 
 def unread_hits(state: ResearchState) -> list[Candidate]:
     """Return the unread hits, whether or not a limit allows reading them."""
-    identities, fetched = Identities(state.evidence.sources, state.evidence.aliases), state.evidence.fetched_sources()
+    identities = Identities(state.evidence.sources, state.evidence.aliases)
+    fetched = state.evidence.fetched_sources()
     return [
         candidate for candidate in state.evidence.candidates if identities.identity_of(candidate.hit) not in fetched
     ]

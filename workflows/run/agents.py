@@ -237,7 +237,8 @@ class Agents:
             state.work.agents = [*state.work.agents, AgentRecord(task=task, **known)]
 
     def _update(self, agent: str, **update: object) -> AgentRecord:
-        state, changed = self._run.state, self._find(agent).model_copy(update=update)
+        state = self._run.state
+        changed = self._find(agent).model_copy(update=update)
         state.work.agents = [changed if record.task.id == agent else record for record in state.work.agents]
         return changed
 
@@ -250,7 +251,9 @@ class Agents:
         fresh = [agent for agent in todo if self._find(agent).share is None]
         if not fresh:
             return at_once
-        run, limits, used = self._run, self._run.resolved.limits, self._run.state.accounts.usage
+        run = self._run
+        limits = self._run.resolved.limits
+        used = self._run.state.accounts.usage
         taken = [share for agent in todo if (share := self._find(agent).share)]
         protected = sum(self._find(agent).task.protects for agent in todo)
         reserved = sum(map(_reservation, taken), run.reservations.total + run.reserved_for_report())

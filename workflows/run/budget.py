@@ -66,7 +66,9 @@ def reservation(size: Usage, price: ModelPrice | None) -> Reservation:
 
 def report_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None) -> Reservation:
     """Return the reserve for writing a report of this likely size, within each limit."""
-    calls, tokens, cost = REPORT_CALLS, size.tokens, size.max_usd(price) or 0.0
+    calls = REPORT_CALLS
+    tokens = size.tokens
+    cost = size.max_usd(price) or 0.0
     if limits.max_model_calls is not None:
         # One call is reserved for the report, however small the limit.
         calls = min(calls, max(1, int(limits.max_model_calls * SYNTHESIS_SHARE)))

@@ -76,10 +76,12 @@ def call_options(
     One attempt takes at most `attempt_seconds`, or the limit of its queue if that is less.
     """
     attempt, minimum = QUEUE_SECONDS[queue]
-    attempt, total = min(attempt_seconds, attempt), None
+    attempt = min(attempt_seconds, attempt)
+    total = None
     if remaining_seconds is not None:
         seconds = max(minimum, remaining_seconds - MARGIN_SECONDS)
-        attempt, total = min(attempt, seconds), timedelta(seconds=seconds)
+        attempt = min(attempt, seconds)
+        total = timedelta(seconds=seconds)
     summary = show_summary(summary)
     return CallOptions(queue, activity_id, timedelta(seconds=attempt), total, RETRY_POLICY, summary, first=first)
 

@@ -79,7 +79,8 @@ class Checkpoints:
 
     async def save(self, *, closed: bool = False, events: int = 0, options: CallOptions | None = None) -> None:
         """Save the latest state, with the latest `events` events, or all of a `closed` run. Raises `ActivityError`."""
-        resolved, state = self._run.resolved, self._run.state
+        resolved = self._run.resolved
+        state = self._run.state
         # A later checkpoint can make up for this one, but not for the last one.
         patience = None if closed else self._run.clock.remaining_work_seconds()
         call = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
@@ -156,9 +157,12 @@ def resume_state(
     Usage keeps counting; the deadline starts over. Except in a refresh, unanswered work is repeated: searches, pages,
     tasks, and analyses that failed or ran without the model. `reposition` is `Strategy.resume`.
     """
-    hasty, unread, failed = set[str](), set[str](), set[str]()
+    hasty = set[str]()
+    unread = set[str]()
+    failed = set[str]()
     if state.work.refresh is None:
-        hasty, unread = set(state.work.hasty_analyses), _requeue_lost_pages(state)
+        hasty = set(state.work.hasty_analyses)
+        unread = _requeue_lost_pages(state)
         failed = {node.id for node in state.work.plan.nodes if node.status is NodeStatus.FAILED}
     redone = hasty | unread | failed
     # Degradations noted by a killed run still apply.
@@ -183,9 +187,15 @@ def resume_state(
             role: count for role, count in state.accounts.rule_answers.items() if role not in asked_again
         }
     # A person is asked again, with the full time to answer.
-    state.people.waiting, state.clock.clock_stopped_at, state.clock.limits_fixed = None, 0.0, False
-    state.work.limitations, state.work.last_failure, state.work.result = [], "", None
-    state.work.hasty_analyses, state.work.lost_providers, state.work.defects = [], {}, []
+    state.people.waiting = None
+    state.clock.clock_stopped_at = 0.0
+    state.clock.limits_fixed = False
+    state.work.limitations = []
+    state.work.last_failure = ""
+    state.work.result = None
+    state.work.hasty_analyses = []
+    state.work.lost_providers = {}
+    state.work.defects = []
     state.work.agents = [_resumed_agent(record, unread) for record in state.work.agents]
     ended = (NodeStatus.FAILED, NodeStatus.SKIPPED)
     if state.work.refresh is None:
@@ -241,7 +251,8 @@ def _requeue_lost_pages(state: ResearchState) -> set[str]:
 
     A page found by an agent remains a source until an agent reads it.
     """
-    pending, finders = {candidate.sub_query_id for candidate in state.evidence.candidates}, set[str]()
+    pending = {candidate.sub_query_id for candidate in state.evidence.candidates}
+    finders = set[str]()
     for source in list(state.evidence.sources.values()):
         if not may_be_read_later(source):
             continue

@@ -67,7 +67,9 @@ class RunContext:
 
     def choose_limits(self, choice: str) -> None:
         """Switch, once, to the limits of a choice that the request left open; elapsed time still counts."""
-        state, resolved, chosen = self.state, self.resolved, self.resolved.choices.get(choice)
+        state = self.state
+        resolved = self.resolved
+        chosen = self.resolved.choices.get(choice)
         if chosen is None:
             return
         if not state.clock.limits_fixed:
@@ -173,7 +175,8 @@ class RunContext:
     def draft_plan(self, brief: str, nodes: list[PlanNode], **parts: Any) -> None:
         """Replace the plan with a new version; `parts` are its other fields."""
         plan = self.state.work.plan = Plan(version=self.state.work.plan.version + 1, brief=brief, nodes=nodes, **parts)
-        count, part = len(plan.parts), "sub-query" if plan.sub_queries else "step"
+        count = len(plan.parts)
+        part = "sub-query" if plan.sub_queries else "step"
         self.note("plan.drafted", plural(count, part), count=count, **plan.texts())
 
     def retries(self, phase: str) -> bool:

@@ -277,7 +277,8 @@ def invalid_request(*lines: str) -> ApplicationError:
 
 def exceeds(values: Sequence[Any], max_characters: int) -> bool:
     """Return whether decoded JSON is larger than this; stops counting at the limit, at any depth."""
-    left, todo = max_characters, list(values)
+    left = max_characters
+    todo = list(values)
     while todo and left >= 0:
         value = todo.pop()
         if isinstance(value, dict):

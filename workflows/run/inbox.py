@@ -184,7 +184,8 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
         _check_late_revision(state, pending)
     else:
         _current_wait(state, pending, WaitKind.APPROVAL)
-    plan, resolved = _newest_plan(state, pending), state.resolution
+    plan = _newest_plan(state, pending)
+    resolved = state.resolution
     if version is not None and version != plan.version:
         raise Unacceptable(NEWER_PLAN.format(plan.version))
     data = {"guidance": revision} if isinstance(revision, str) else revision

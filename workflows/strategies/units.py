@@ -56,7 +56,8 @@ class UnitStrategy(Strategy):
 
     async def pause(self, run: ResearchRun, opened: OpenPause) -> Pause:
         """Call the hook and move on; a report with issues is retried once if the run has a model."""
-        position, name = self.position.of(run.state), opened.unit.name
+        position = self.position.of(run.state)
+        name = opened.unit.name
         await call_hook(run, name, f"The unit {name} is done: {self.progress(run.state).summary}")
         if position.next_unit != Phase.SYNTHESIS:
             return await self.move_on(run, name)
@@ -112,7 +113,8 @@ def unit_mark(index: int, current: int, *, finished: bool, started: bool) -> Mar
 def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, summary: str) -> UnitProgress:
     """Return the progress of a unit that occurs once, with its summary once it is done."""
     order = list[str](type(unit))
-    index, current = order.index(unit), order.index(position.next_unit)
+    index = order.index(unit)
+    current = order.index(position.next_unit)
     mark = unit_mark(index, current, finished=position.finished, started=state.work.phase is not None)
     return UnitProgress(name=unit, label=unit.label, mark=mark, detail=summary if mark is Mark.DONE else "")
 

@@ -51,7 +51,8 @@ class LivingStrategy(UnitStrategy):
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the next unit."""
-        state, position = run.state, LivingPosition.of(run.state)
+        state = run.state
+        position = LivingPosition.of(run.state)
         if position.next_unit != LivingUnit.PLANNING:
             await follow_plan(run, position)
         if position.finished:
@@ -70,16 +71,19 @@ class LivingStrategy(UnitStrategy):
             LivingUnit.COMPLETION: _complete,
             LivingUnit.REFRESH: _refresh,
         }[unit]
-        name, label = unit.value, unit.label
+        name = unit.value
+        label = unit.label
         if unit is LivingUnit.TURN:
             await start_report(run)
-            name, label = f"{name}-{position.turn}", f"{label} {position.turn}"
+            name = f"{name}-{position.turn}"
+            label = f"{label} {position.turn}"
         await carry_out(run, name, work, lambda: _summary(state, unit), label=label)
         return Unit(name=name, iteration_ended=unit is LivingUnit.TURN)
 
     async def move_on(self, run: ResearchRun, name: str) -> Pause:
         """Move from the plan to the turns, and after the last turn to the completion if anything is left."""
-        state, position = run.state, LivingPosition.of(run.state)
+        state = run.state
+        position = LivingPosition.of(run.state)
         has_rest = unasked_queries(state) or unanalyzed_sources(state, position) or _may_look_back(run, position)
         is_incomplete = not position.has_reported or has_rest
         nothing_noted = not state.evidence.findings and list_pages(state)
@@ -120,7 +124,9 @@ class LivingStrategy(UnitStrategy):
             position.next_unit = LivingUnit.REFRESH
             return
         if not position.has_reported or not state.evidence.findings:
-            position.ended, position.has_reported, position.idle_turns = "", False, 0
+            position.ended = ""
+            position.has_reported = False
+            position.idle_turns = 0
             position.turn = min(position.turn, MAX_TURNS)
         position.next_unit = LivingUnit.COMPLETION if position.ended else LivingUnit.TURN
 
@@ -179,7 +185,8 @@ def _summary(state: ResearchState, kind: LivingUnit) -> str:
     if kind is LivingUnit.PLANNING:
         return f"{plural(len(state.work.plan.sub_queries), 'query')}, {plural(len(state.work.plan.outline), 'heading')}"
     words = sum(state.evidence.draft.words_by_section.values()) if state.evidence.draft else 0
-    pages, notes = len(state.evidence.readable_sources()), len(state.evidence.findings)
+    pages = len(state.evidence.readable_sources())
+    notes = len(state.evidence.findings)
     return f"{plural(pages, 'page')} read, {plural(notes, 'note')}, {plural(words, 'word')}"
 
 
@@ -202,7 +209,8 @@ def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
 # --- units -----------------------------------------------------------------------------------------------------------
 async def _plan(run: ResearchRun) -> None:
     """Have the question decomposed into queries and an outline, without searching. Raises `Interrupted`."""
-    state, resolved = run.state, run.resolved
+    state = run.state
+    resolved = run.resolved
     request = DecomposeInput(
         constraints=resolved.constraints,
         most_queries=resolved.limits.max_sub_queries,
@@ -227,7 +235,8 @@ async def _complete(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    state, position = run.state, LivingPosition.of(run.state)
+    state = run.state
+    position = LivingPosition.of(run.state)
     if due := unasked_queries(state) if state.evidence.findings else planned_queries(state):
         if position.has_reported and not state.evidence.findings:
             run.degrade(Message("no_notes"))
@@ -317,8 +326,12 @@ async def _refresh(run: ResearchRun) -> None:
     if changed := await read_again(run):
         await withdraw_sources(run, changed)
         # Numbers of notes and files have changed, so a continuing agent would have to start from the plan.
-        position.transcript, position.answers, position.reminder = None, [], ""
-        position.unwritable, position.deferred, position.omitted = [], [], []
+        position.transcript = None
+        position.answers = []
+        position.reminder = ""
+        position.unwritable = []
+        position.deferred = []
+        position.omitted = []
         position.not_analyzed = [name for name in position.not_analyzed if name not in changed]
         position.purposes = {name: read for name, read in position.purposes.items() if name not in changed}
     await analyze_files(run, position)

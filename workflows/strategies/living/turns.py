@@ -103,7 +103,8 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
 
     Raises `Interrupted`.
     """
-    state, followed = run.state, position.plan_version
+    state = run.state
+    followed = position.plan_version
     position.plan_version = state.work.plan.version
     headings = list(state.evidence.draft.words_by_section) if state.evidence.draft else []
     if followed in (0, state.work.plan.version) or not (headings != state.work.plan.outline or unasked_queries(state)):
@@ -116,8 +117,12 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     position.placed = [
         note.id for note in state.evidence.findings if note.id in position.placed and cited & set(note.evidence_ids)
     ]
-    position.unwritable, position.deferred, position.omitted = [], [], []
-    position.idle_turns, position.has_reported, position.ended = 0, False, ""
+    position.unwritable = []
+    position.deferred = []
+    position.omitted = []
+    position.idle_turns = 0
+    position.has_reported = False
+    position.ended = ""
     position.finished, position.next_unit = False, LivingUnit.TURN
     if position.turn > MAX_TURNS:
         position.ended, position.next_unit = "the turns of the agent are used up", LivingUnit.COMPLETION
@@ -138,7 +143,8 @@ def describe_change(state: ResearchState, position: LivingPosition) -> str:
 # --- the turn --------------------------------------------------------------------------------------------------------
 async def take_turn(run: ResearchRun) -> None:
     """Have the agent call tools, and execute its calls. Raises `Interrupted`."""
-    state, position = run.state, LivingPosition.of(run.state)
+    state = run.state
+    position = LivingPosition.of(run.state)
     step = f"work/{position.turn}"
     output = await run.turn(LIVING_AGENT, step, turn_request(run, position))
     calls = [call for call in output.calls if not call.problem]
@@ -177,8 +183,10 @@ def _measure_progress(state: ResearchState) -> tuple[int, int, int, str]:
 
 def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
     """Return the request for a turn; the first one opens with the plan."""
-    state, is_opening = run.state, position.transcript is None
-    opened, pages = set(position.opened), list_pages(state)
+    state = run.state
+    is_opening = position.transcript is None
+    opened = set(position.opened)
+    pages = list_pages(state)
     unopened = [number for number in range(1, len(pages) + 1) if number not in opened]
     return LivingInput(
         transcript=position.transcript,
@@ -200,8 +208,10 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
 
 def what_is_left(run: ResearchRun) -> str:
     """Return how much the agent may still do, the words of each section, and the queries of the plan not asked yet."""
-    state, position = run.state, LivingPosition.read(run.state)
-    pages, turns = sources_left(state, run.resolved.limits), MAX_TURNS - position.turn + 1
+    state = run.state
+    position = LivingPosition.read(run.state)
+    pages = sources_left(state, run.resolved.limits)
+    turns = MAX_TURNS - position.turn + 1
     unasked = "; ".join(query.text for query in unasked_queries(state))
     lines = [f"Left: {plural(pages, 'page')} to fetch, {plural(turns, 'turn')}, this one included."]
     lines += [f"Queries of the plan not asked yet: {unasked}"] if unasked else []
@@ -235,7 +245,8 @@ def offered_tools(state: ResearchState, position: LivingPosition, limits: Effect
 # --- its calls -------------------------------------------------------------------------------------------------------
 def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[ToolCall]) -> TurnWork:
     """Decide which calls to execute."""
-    state, work = run.state, TurnWork()
+    state = run.state
+    work = TurnWork()
     left = sources_left(state, run.resolved.limits)
     for call in calls:
         if call.name == WEB_SEARCH.name:
@@ -250,7 +261,8 @@ def _sort_calls(run: ResearchRun, position: LivingPosition, calls: Sequence[Tool
                 )
                 work.searches[call.id] = known or node
         elif call.name == FETCH_URL.name:
-            number, opened = FETCH_URL.read(call).page, [*position.opened, *work.pages.values()]
+            number = FETCH_URL.read(call).page
+            opened = [*position.opened, *work.pages.values()]
             if problem := page_refusal(run, number, opened, left - len(work.pages)):
                 work.refused[call.id] = problem
             else:
@@ -306,7 +318,8 @@ async def _carry_out(
     run: ResearchRun, position: LivingPosition, work: TurnWork, calls: Sequence[ToolCall]
 ) -> tuple[dict[str, ToolAnswer], dict[str, dict[str, Any]]]:
     """Execute everything in parallel; return answers and event fields by call. Raises `Interrupted`."""
-    state, written = run.state, dict[str, WrittenUpdate]()
+    state = run.state
+    written = dict[str, WrittenUpdate]()
     read = dict[PageReading, AnalyzerResult]()
     known_notes = {finding.id for finding in state.evidence.findings}
 
@@ -322,11 +335,13 @@ async def _carry_out(
         write,
     ]
     await all_answers(run.host, jobs)
-    answers, results = dict[str, ToolAnswer](), dict[str, dict[str, Any]]()
+    answers = dict[str, ToolAnswer]()
+    results = dict[str, dict[str, Any]]()
     for call in calls:
         name = call.id
         if name in work.refused:
-            text, is_error = work.refused[name], True
+            text = work.refused[name]
+            is_error = True
         elif name in work.searches:
             limit = WEB_SEARCH.read(call).max_results
             text, numbers = describe_search(state, work.searches[name], position.listed, limit)
@@ -464,7 +479,8 @@ def finish_refusal(state: ResearchState, questions: Sequence[str], *, can_fetch:
 # --- answers ---------------------------------------------------------------------------------------------------------
 def _describe_fetched(state: ResearchState, number: int) -> tuple[str, bool]:
     """Describe the file of a fetched page, and return true if it could not be fetched."""
-    source, title = page_source(state, number), page_title(list_pages(state)[number - 1])
+    source = page_source(state, number)
+    title = page_title(list_pages(state)[number - 1])
     if source is None or source.status is not SourceStatus.FULL or source.text is None:
         return f"Page {number}, “{title}”, is unavailable: {unread_reason(source)}.", True
     text = f"Page {number}, “{source.title}”: file {file_id(source)}, {source.media_type}, "
@@ -483,7 +499,8 @@ def _found_page(state: ResearchState, search: PlanNode, number: int) -> dict[str
 
 def _fetched_fields(state: ResearchState, number: int) -> dict[str, Any]:
     """Return the event fields of a fetched page, with its file if it could be fetched."""
-    source, hit = page_source(state, number), list_pages(state)[number - 1].hit
+    source = page_source(state, number)
+    hit = list_pages(state)[number - 1].hit
     fields: dict[str, Any] = {"url": hit.url, "title": hit.title}
     if source is None or source.status is not SourceStatus.FULL or source.text is None:
         return fields
@@ -554,7 +571,8 @@ async def place_notes(
     Uses rules unless another engine is given (None: the run's). A refresh skips notes that the report omitted before.
     Raises `Interrupted`.
     """
-    state, last_due = run.state, dict[str, list[int]]()
+    state = run.state
+    last_due = dict[str, list[int]]()
     lacking = set(state.work.refresh.unwritten if state.work.refresh else ())
     left_out = {number for number, finding in enumerate(state.evidence.findings, start=1) if finding.id in lacking}
     left_out |= {*excluded, *LivingPosition.of(state).omitted}
@@ -605,7 +623,8 @@ async def write_updates(
     written = [(call, reason) for _, call, reason in ended_calls(requests, calls)]
     due = [call.result().update for call, reason in written if reason is None and call.result().update.operations]
     applied = iter((await apply_updates(run, due)).outcomes if due else ())
-    outcomes, position = list[WrittenUpdate](), LivingPosition.of(run.state)
+    outcomes = list[WrittenUpdate]()
+    position = LivingPosition.of(run.state)
     for (call, reason), call_id in zip(written, call_ids or [""] * len(written), strict=True):
         if reason is not None:
             run.degrade(Message("update_unwritten", reason=reason))
@@ -637,8 +656,10 @@ def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str
     Notes that share no word with any heading are divided with headings that would stay empty.
     """
     outline = state.work.plan.outline
-    cited, sections = set(state.evidence.draft.evidence_ids if state.evidence.draft else ()), dict[str, list[int]]()
-    unmatched, reportable = set[int](), {finding.id for finding in findings_to_report(state.evidence.findings)}
+    cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
+    sections = dict[str, list[int]]()
+    unmatched = set[int]()
+    reportable = {finding.id for finding in findings_to_report(state.evidence.findings)}
     for number, finding in enumerate(state.evidence.findings, start=1):
         if number not in excluded and finding.id in reportable and not cited.intersection(finding.evidence_ids):
             heading, is_match = find_heading(state, finding)
@@ -662,7 +683,8 @@ def find_heading(state: ResearchState, finding: Finding) -> tuple[str, bool]:
 
     If none shares any, return the heading at the query's position, and false.
     """
-    outline, queries = state.work.plan.outline, state.work.plan.sub_queries
+    outline = state.work.plan.outline
+    queries = state.work.plan.sub_queries
     index = next((index for index, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
     words = subject_words(f"{finding.statement} {queries[index].text if queries else ''}")
     shared = [len(words & subject_words(heading)) for heading in outline]

@@ -98,7 +98,8 @@ class AgentStrategy(ScopedStrategy):
 
     async def conclude(self, run: ResearchRun) -> str:
         """Analyze the remaining pages, record the open questions as gaps, and sum up. Raises `Interrupted`."""
-        state, position = run.state, AgentPosition.of(run.state)
+        state = run.state
+        position = AgentPosition.of(run.state)
         if unanalyzed_sources(state, position) and may_read_by_rules(run, position):
             await analyze_pages(run, EngineKind.EXTRACTIVE)
             run.degrade(Message("read_last_by_rules"))
@@ -113,7 +114,8 @@ class AgentStrategy(ScopedStrategy):
 
 
 def _summary(state: ResearchState) -> str:
-    pages, findings = len(state.evidence.readable_sources()), len(state.evidence.findings)
+    pages = len(state.evidence.readable_sources())
+    findings = len(state.evidence.findings)
     return f"{plural(pages, 'page')} read, {plural(findings, 'finding')}"
 
 
@@ -150,7 +152,8 @@ async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: lis
     _count_as_analyzed(run.state, searched)
     results = await analyze_pages(run, pages=pages)
     for call in calls:
-        subject, is_error = subjects.get(call.id), True
+        subject = subjects.get(call.id)
+        is_error = True
         if isinstance(subject, PlanNode):
             text, numbers = describe_search(run.state, subject, position.opened)
             is_error = numbers is None
@@ -189,8 +192,10 @@ def _subjects(
     run: ResearchRun, position: AgentPosition, calls: list[ToolCall]
 ) -> dict[str, PlanNode | OpenedPage | str]:
     """Map each call to its search, its page, or the reason for refusal; reports have no entry."""
-    state, subjects = run.state, dict[str, PlanNode | OpenedPage | str]()
-    searches, pages = searches_left(state), pages_left(state)
+    state = run.state
+    subjects = dict[str, PlanNode | OpenedPage | str]()
+    searches = searches_left(state)
+    pages = pages_left(state)
     for call in calls:
         if call.name == SEARCH.name:
             text = " ".join(SEARCH.read(call).query.split())
@@ -243,12 +248,13 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    state, lost = run.state, run.state.work.task.lost if run.state.work.task else LostWork()
-    known, by_text = (
-        Identities(state.evidence.sources, state.evidence.aliases),
-        {query.text: query for query in state.work.plan.sub_queries},
-    )
-    nodes, limit, source_count = list[PlanNode](), pages_left(state), len(state.evidence.sources)
+    state = run.state
+    lost = run.state.work.task.lost if run.state.work.task else LostWork()
+    known = Identities(state.evidence.sources, state.evidence.aliases)
+    by_text = {query.text: query for query in state.work.plan.sub_queries}
+    nodes = list[PlanNode]()
+    limit = pages_left(state)
+    source_count = len(state.evidence.sources)
     for text in lost.queries:
         node = by_text.get(text) or PlanNode(id=sub_query_id(text), text=text, iteration=state.work.iteration)
         hits = [candidate.hit for candidate in state.evidence.candidates if candidate.sub_query_id == node.id]
@@ -275,8 +281,10 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
 
 # --- the request ---------------------------------------------------------------------------------------------------
 def _request(run: ResearchRun) -> WorkInput:
-    state, position = run.state, AgentPosition.of(run.state)
-    thinks, has_pages = thinks_by_itself(run.resolved, AGENT), bool(pages_left(state) and unopened_pages(state))
+    state = run.state
+    position = AgentPosition.of(run.state)
+    thinks = thinks_by_itself(run.resolved, AGENT)
+    has_pages = bool(pages_left(state) and unopened_pages(state))
     # What a search finds is of use only while a page is left to open.
     offered = [SEARCH.name] if searches_left(state) and pages_left(state) else []
     if position.searches or not offered:
@@ -291,7 +299,8 @@ def _request(run: ResearchRun) -> WorkInput:
     elif position.has_searched and has_pages:
         reminders.append("Titles prove nothing: open the most promising pages, unless the task is already answered.")
     if position.transcript is not None:  # the opening has them
-        searches, pages = plural(searches_left(state), "search"), plural(pages_left(state), "page")
+        searches = plural(searches_left(state), "search")
+        pages = plural(pages_left(state), "page")
         reminders.append(f"Left: {searches}, {pages} to open; those opened may be read again for another focus.")
     return WorkInput(
         transcript=position.transcript,
@@ -354,7 +363,8 @@ async def analyze_pages(
 
     Returns the results by reading. Raises `Interrupted`.
     """
-    state, position = run.state, AgentPosition.of(run.state)
+    state = run.state
+    position = AgentPosition.of(run.state)
     readings = [reading for page in pages if (reading := page.reading(state)) is not None]
     named = {reading.source_id for reading in readings}
     others = [source for source in unanalyzed_sources(state, position) if source.id not in named]

@@ -195,7 +195,8 @@ class ExecutorStrategy(ScopedStrategy):
 
     async def conclude(self, run: ResearchRun) -> str:
         """Record unfinished leaves as gaps, and sum up. Raises `Interrupted`."""
-        state, position = run.state, ExecutorPosition.of(run.state)
+        state = run.state
+        position = ExecutorPosition.of(run.state)
         goal = position.tree.root.goal
         undone = [leaf.task_detail or goal for leaf in position.due_leaves]
         _add_gaps(state, *(ProposedGap(description=f"Not looked into to its end: {text}") for text in undone))
@@ -267,8 +268,10 @@ async def _check(run: ResearchRun) -> None:
 
     Raises `Interrupted`.
     """
-    state, position = run.state, ExecutorPosition.of(run.state)
-    goal, left = position.tree.root.goal, run.resolved.limits.max_corrections - position.corrections
+    state = run.state
+    position = ExecutorPosition.of(run.state)
+    goal = position.tree.root.goal
+    left = run.resolved.limits.max_corrections - position.corrections
     if not state.evidence.findings:
         _add_gaps(state, ProposedGap(description=f"Nothing was found for: {goal}", suggested_queries=[goal]))
     if left <= 0:
@@ -294,10 +297,8 @@ async def _check(run: ResearchRun) -> None:
     )
     answer = await run.ask(EXECUTOR, "check", request, EngineKind.EXTRACTIVE if not state.evidence.findings else None)
     _close_answered(run, answer.answered)
-    evidence, closed = (
-        len(state.evidence.passages),
-        sum(gap.status is GapStatus.ADDRESSED for gap in state.evidence.gaps),
-    )
+    evidence = len(state.evidence.passages)
+    closed = sum(gap.status is GapStatus.ADDRESSED for gap in state.evidence.gaps)
     is_idle = position.corrections > 0 and (evidence, closed) == (position.seen_evidence, position.seen_closed)
     position.material = answer.material
     position.readings = {reading.gap_id: reading.sections for reading in answer.readings}
@@ -326,7 +327,8 @@ async def _work(run: ResearchRun) -> None:
 
     Results are in plan order afterwards, whatever the order of completion.
     """
-    state, position = run.state, ExecutorPosition.of(run.state)
+    state = run.state
+    position = ExecutorPosition.of(run.state)
     await all_answers(run.host, [partial(work, run, position) for work in (_work_on_leaves, _work_on_children)])
     order = {node.id: number for number, node in enumerate(state.work.plan.nodes)}
     state.evidence.findings = sorted(
@@ -393,7 +395,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
 
     An unreadable source fails only its leaf. Raises `Interrupted`, and `CallNotAllowed` after the last answer.
     """
-    leaves, state, goal = position.due_leaves, run.state, position.tree.root.goal
+    leaves = position.due_leaves
+    state = run.state
+    goal = position.tree.root.goal
     if not leaves:
         return
     # The parent run has already read the vetted sources, so they are not fetched again.
@@ -456,7 +460,8 @@ def _finding_limit(run: ResearchRun, source: Source) -> int:
 
 def _note_leaf(run: ResearchRun, leaf: TreeLeaf, findings: int, gaps: int) -> None:
     """Add the event of a leaf that was read, for watchers."""
-    title, task = run.state.evidence.sources[leaf.source_id].title, leaf.task_detail or leaf.task_type.value.lower()
+    title = run.state.evidence.sources[leaf.source_id].title
+    task = leaf.task_detail or leaf.task_type.value.lower()
     found = f"{plural(findings, 'finding')}, {plural(gaps, 'question')}"
     text = f"read “{shorten(title, 80)}” for: {shorten(task, 100)}: {found}"
     run.note("leaf.read", text, leaf=leaf.id, source_id=leaf.source_id, findings=findings, gaps=gaps)
@@ -473,7 +478,8 @@ def _fail(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf, reason: 
 
 def _leaf_node(state: ResearchState, position: ExecutorPosition, leaf: TreeLeaf) -> PlanNode:
     """Return a leaf's node in the executor's plan."""
-    root, source = position.tree.root, state.evidence.sources.get(leaf.source_id)
+    root = position.tree.root
+    source = state.evidence.sources.get(leaf.source_id)
     text = leaf.task_detail or f"{TASK_LABELS.get(leaf.task_type, '')}: {root.goal}".removeprefix(": ")
     return state.work.plan.newest(
         PlanNode(
@@ -503,8 +509,10 @@ def _reason_unread(state: ResearchState, leaf: TreeLeaf) -> str | None:
 # --- corrections: new sources for a gap, new leaves or executors for a question --------------------------------------
 async def _correct(run: ResearchRun) -> None:
     """Find sources for the material gaps, and graft work on them below this executor. Raises `Interrupted`."""
-    state, position = run.state, ExecutorPosition.of(run.state)
-    wanted, root = set(position.material), position.tree.root
+    state = run.state
+    position = ExecutorPosition.of(run.state)
+    wanted = set(position.material)
+    root = position.tree.root
     gaps = [gap for gap in state.evidence.unaddressed_gaps() if gap.id in wanted][:MAX_GAPS]
     known_leaves = {leaf.id for leaf in position.tree.leaves}
     # Pages already read come before new searches.
@@ -558,8 +566,11 @@ async def plan_tree(run: ResearchRun, caller: str, step: str, vetted: Vetted, **
 
 def _further_reading(position: ExecutorPosition, gap: Gap) -> ResearchTree | None:
     """Return leaves that read sections of pages already read for a gap; None if none is left to read for it."""
-    root, detail, task = position.tree.root, gap.description, TaskType.ANSWER_QUESTION
-    known, by_source = {leaf.id for leaf in root.leaves}, dict[str, list[SectionRef]]()
+    root = position.tree.root
+    detail = gap.description
+    task = TaskType.ANSWER_QUESTION
+    known = {leaf.id for leaf in root.leaves}
+    by_source = dict[str, list[SectionRef]]()
     for section in position.readings.get(gap.id, []):
         by_source.setdefault(section.source_id, []).append(section)
     leaves = [
@@ -573,7 +584,9 @@ def _further_reading(position: ExecutorPosition, gap: Gap) -> ResearchTree | Non
 
 def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:
     """Return a tree whose leaves ask each vetted source about a gap, directly below the executor."""
-    root, detail, task = position.tree.root, gap.description, TaskType.ANSWER_QUESTION
+    root = position.tree.root
+    detail = gap.description
+    task = TaskType.ANSWER_QUESTION
     sources = [source.source_id for source in vetted.accepted][: run.resolved.limits.max_leaves]
     leaves = [
         TreeLeaf(id=leaf_id(root.id, source, task, detail), source_id=source, task_type=task, task_detail=detail)
@@ -584,7 +597,8 @@ def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Ve
 
 def _graft(run: ResearchRun, position: ExecutorPosition, work: Mapping[str, ResearchTree]) -> None:
     """Add the work on all gaps of one correction; if that makes the tree infeasible, add only its leaves."""
-    limits, root = run.resolved.limits, position.tree.root
+    limits = run.resolved.limits
+    root = position.tree.root
     sources = {leaf.source_id for tree in work.values() for leaf in tree.leaves}
     bounds = TreeBounds(position.most_nodes, limits.max_leaves, sources, limits.max_levels, limits.max_corrections + 1)
     nodes = [node for tree in work.values() for node in tree.nodes[1:]]

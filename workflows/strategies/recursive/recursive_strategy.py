@@ -81,7 +81,8 @@ class RecursiveStrategy(UnitStrategy):
 
     async def advance(self, run: ResearchRun) -> Unit | Finished:
         """Do the next unit."""
-        state, position = run.state, RecursivePosition.of(run.state)
+        state = run.state
+        position = RecursivePosition.of(run.state)
         if position.finished:
             return Finished(_stop_reason(state))
         unit = position.next_unit
@@ -106,7 +107,8 @@ class RecursiveStrategy(UnitStrategy):
         if redo_analysis:  # a run that ended before its trees were planned was analyzed by query
             withdraw(state, planned_queries(state))
             state.accounts.engine_by_role.pop(ANALYZER.name, None)
-        position.finished, position.rewritten = False, False
+        position.finished = False
+        position.rewritten = False
         if state.needs_approval and state.work.plan.nodes and not state.work.plan.to_judge:
             # The person is asked again, under the limits of this run.
             state.work.plan = state.work.plan.with_fields(objections=with_current_limits(state))
@@ -117,7 +119,8 @@ class RecursiveStrategy(UnitStrategy):
                 continue
             # Its searches or pages without an answer are repeated, and its tree is planned again.
             position.trees.pop(query.id, None)
-            executor, need = position.executors.get(query.id), need_id(query.text)
+            executor = position.executors.get(query.id)
+            need = need_id(query.text)
             state.work.agents = [record for record in state.work.agents if record.task.id != executor]
             if (vetted := position.vetted.get(need)) is not None:
                 examined = [source for source in vetted.examined if source.source_id in state.evidence.sources]
@@ -183,7 +186,8 @@ def _are_sufficient(nodes: Sequence[NodeSummary]) -> bool:
 def _summary(state: ResearchState, kind: RecursiveUnit) -> str:
     """Return the results of a unit in a few words."""
     trees = RecursivePosition.read(state).trees.values()
-    executors, leaves = sum(len(tree.nodes) for tree in trees), sum(len(tree.leaves) for tree in trees)
+    executors = sum(len(tree.nodes) for tree in trees)
+    leaves = sum(len(tree.leaves) for tree in trees)
     return {
         RecursiveUnit.SCOPE: plural(len(planned_queries(state)), "query"),
         RecursiveUnit.TREES: f"{plural(executors, 'executor')}, {plural(leaves, 'task')}",
@@ -198,7 +202,9 @@ async def _plan_trees(run: ResearchRun) -> None:
 
     A query whose tree failed is a failed branch; if failures leave no tree at all, the research ends.
     """
-    state, limits, position = run.state, run.resolved.limits, RecursivePosition.of(run.state)
+    state = run.state
+    limits = run.resolved.limits
+    position = RecursivePosition.of(run.state)
     due = [query for query in planned_queries(state) if query.id not in position.trees]
     if not due:
         return
@@ -206,17 +212,20 @@ async def _plan_trees(run: ResearchRun) -> None:
     room = max(min(left, MIN_CANDIDATES * len(due)), int(left * VETTING_SHARE))
     limit = max(1, min(MAX_CANDIDATES, room // len(due)))
     vetted = {key for key, record in position.vetted.items() if record.complete}
-    failed, reason = dict[str, str](), StopReason.INTERNAL_ERROR
+    failed = dict[str, str]()
+    reason = StopReason.INTERNAL_ERROR
     if unvetted := [query for query in due if need_id(query.text) not in vetted]:
         try:
             await Vetting(run, position.vetted, "planner", limit).carry_out([query.text for query in unvetted])
         except CallNotAllowed as refused:
-            failed, reason = {query.id: str(refused) for query in unvetted}, refused.reason
+            failed = {query.id: str(refused) for query in unvetted}
+            reason = refused.reason
 
     with_sources = [query for query in due if query.id not in failed and position.vetted[need_id(query.text)].accepted]
 
     async def plan(query: PlanNode) -> ResearchTree:
-        vetted, step = position.vetted[need_id(query.text)], f"plan-tree/{query.id}"
+        vetted = position.vetted[need_id(query.text)]
+        step = f"plan-tree/{query.id}"
         return await plan_tree(run, MANAGER.name, step, vetted, goal=query.text, most_nodes=limits.max_nodes)
 
     trees = await run_parallel(run.host, [partial(plan, query) for query in with_sources], limits.max_parallel)
@@ -248,7 +257,9 @@ async def _plan_trees(run: ResearchRun) -> None:
 # --- executors -------------------------------------------------------------------------------------------------------
 async def _execute(run: ResearchRun) -> None:
     """Run an executor for each tree, in parallel; its findings belong to its query. Raises `Interrupted`."""
-    state, limits, position = run.state, run.resolved.limits, RecursivePosition.of(run.state)
+    state = run.state
+    limits = run.resolved.limits
+    position = RecursivePosition.of(run.state)
     tasks = []
     for number, query in enumerate(planned_queries(state), start=1):
         if (tree := position.trees.get(query.id)) is not None:

@@ -203,29 +203,24 @@ class ReflectiveStrategy(UnitStrategy):
     def progress(self, state: ResearchState) -> Progress:
         """Return coordination, background, plan, each step and report; a direct answer has no steps."""
         position, steps = ReflectivePosition.read(state), state.work.plan.steps
-        units = {
-            kind: unit_progress(state, position, kind, describe_unit(state, kind, kind))
-            for kind in UnitKind
-            if kind is not UnitKind.STEP
-        }
+        kinds = [kind for kind in UnitKind if kind is not UnitKind.STEP]
+        units = {kind: unit_progress(state, position, kind, describe_unit(state, kind, kind)) for kind in kinds}
         answer = units.pop(UnitKind.ANSWER)
         if position.next_unit is UnitKind.ANSWER:
             return Progress(summary="a direct answer", units=[units[UnitKind.COORDINATION], answer])
         report = units.pop(UnitKind.SYNTHESIS)
-        step_units = [
-            UnitProgress(
-                name=f"{UnitKind.STEP}-{number}",
-                label=f"{UnitKind.STEP} {number}",
-                mark=STEP_MARKS.get(step.status, Mark.WAITING),
-                detail=_step_detail(state, step),
-            )
-            for number, step in enumerate(steps, start=1)
-        ]
+        step_units = [_step_progress(state, step, number) for number, step in enumerate(steps, start=1)]
         ended = steps_with_status(state.work.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
         summary = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}" if steps else ""
         if summary and state.work.iteration > 1:
             summary += f", plan {state.work.iteration} of at most {state.resolution.limits.max_iterations}"
         return Progress(summary=summary, units=[*units.values(), *step_units, report])
+
+
+def _step_progress(state: ResearchState, step: PlanNode, number: int) -> UnitProgress:
+    mark = STEP_MARKS.get(step.status, Mark.WAITING)
+    name = f"{UnitKind.STEP}-{number}"
+    return UnitProgress(name=name, label=f"{UnitKind.STEP} {number}", mark=mark, detail=_step_detail(state, step))
 
 
 def named_step(state: ResearchState, unit: str) -> PlanNode | None:
@@ -237,19 +232,19 @@ def named_step(state: ResearchState, unit: str) -> PlanNode | None:
 def describe_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
     """Return the results of a unit in a few words."""
     position = ReflectivePosition.read(state)
-    words, is_deep = (
-        plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word"),
-        position.route is Mode.DEEP,
-    )
-    step = named_step(state, name) if kind is UnitKind.STEP else None
-    return {
-        UnitKind.COORDINATION: position.route.value + (f", {state.resolution.depth.value}" if is_deep else ""),
-        UnitKind.BACKGROUND: plural(len(position.background), "title"),
-        UnitKind.PLANNING: plural(len(state.work.plan.steps), "step"),
-        UnitKind.STEP: _step_detail(state, step) if step else "",
-        UnitKind.SYNTHESIS: words,
-        UnitKind.ANSWER: words,
-    }[kind]
+    match kind:
+        case UnitKind.COORDINATION:
+            is_deep = position.route is Mode.DEEP
+            return f"{position.route.value}, {state.resolution.depth.value}" if is_deep else position.route.value
+        case UnitKind.BACKGROUND:
+            return plural(len(position.background), "title")
+        case UnitKind.PLANNING:
+            return plural(len(state.work.plan.steps), "step")
+        case UnitKind.STEP:
+            step = named_step(state, name)
+            return _step_detail(state, step) if step else ""
+        case UnitKind.SYNTHESIS | UnitKind.ANSWER:
+            return plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word")
 
 
 def _step_detail(state: ResearchState, step: PlanNode) -> str:
@@ -351,9 +346,7 @@ async def _research(run: ResearchRun) -> None:
         # All read sources are assigned to a sub-query that counts as searched.
         node = query_nodes(step, [step.expected_contribution or step.text], state.work.iteration)[0]
         if all(known.id != node.id for known in state.work.plan.nodes):
-            state.work.plan = state.work.plan.with_nodes(
-                node.with_fields(status=NodeStatus.COMPLETED, origin=WITHOUT_SEARCH)
-            )
+            state.work.plan = state.work.plan.with_nodes(node.completed().with_fields(origin=WITHOUT_SEARCH))
             for source in limit_sources(state, state.evidence.readable_sources()):
                 owners = [*source.sub_query_ids, node.id]
                 state.evidence.sources[source.id] = source.with_fields(sub_query_ids=owners)
@@ -433,13 +426,11 @@ async def _ask_reflector(run: ResearchRun, position: ReflectivePosition) -> Refl
     if think is ThinkMode.OFF or position.route is Mode.QUICK or len(possible_decisions(state, limits)) == 1:
         return None
     # Best sources first, latest first among equals, because a prompt shows only the first ones.
-    sources = sorted(
-        state.evidence.readable_sources(), key=lambda one: (list(Quality).index(one.quality), -one.iteration)
-    )
-    gaps = [
-        Gap(id=gap.id, description=gap.description, suggested_queries=gap.suggested_queries)
-        for gap in state.evidence.unaddressed_gaps()
-    ]
+    by_quality = {quality: place for place, quality in enumerate(Quality)}
+    readable = state.evidence.readable_sources()
+    sources = sorted(readable, key=lambda source: (by_quality[source.quality], -source.iteration))
+    unaddressed = state.evidence.unaddressed_gaps()
+    gaps = [Gap(id=gap.id, description=gap.description, suggested_queries=gap.suggested_queries) for gap in unaddressed]
     by_model = think is not ThinkMode.RULES and run.resolved.engine is EngineKind.MODEL
     request = ReflectOnStepInput(
         steps=[step.with_fields(observations=[]) for step in summarize_steps(state)],
@@ -567,9 +558,8 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
     if output.pages:
         # A sub-query that already has hits is read without a search.
         chosen = query_nodes(step, [step.expected_contribution or step.text], state.work.iteration)[0]
-        nodes.append(
-            chosen.with_fields(id=sub_query_id(f"{step.id} pages {position.turns + 1}"), origin=WITHOUT_SEARCH)
-        )
+        page_id = sub_query_id(f"{step.id} pages {position.turns + 1}")
+        nodes.append(chosen.with_fields(id=page_id, origin=WITHOUT_SEARCH))
         hits = [offered[number - 1].with_fields(rank=rank) for rank, number in enumerate(output.pages, 1)]
         state.evidence.candidates += [Candidate(sub_query_id=nodes[-1].id, hit=hit) for hit in hits]
         run.decide(RESEARCHER.name, "choose_pages", output.reasoning, {"offered": len(offered)}, {"chosen": len(hits)})
@@ -578,14 +568,11 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
 
 def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
     """Return the unread titled hits of the step's searches and of the background search, one per page."""
-    names, known = (
-        {node.id for node in state.work.plan.children(step)},
-        Identities(state.evidence.sources, state.evidence.aliases),
-    )
-    hits, fetched = (
-        [one.hit for one in state.evidence.candidates if one.sub_query_id in names],
-        state.evidence.fetched_sources(),
-    )
+    evidence = state.evidence
+    search_ids = {node.id for node in state.work.plan.children(step)}
+    known = Identities(evidence.sources, evidence.aliases)
+    hits = [candidate.hit for candidate in evidence.candidates if candidate.sub_query_id in search_ids]
+    fetched = evidence.fetched_sources()
     unread: dict[str, SearchHit] = {}
     for hit in [*hits, *ReflectivePosition.of(state).background]:
         if hit.title and known.identity_of(hit) not in fetched:

@@ -114,8 +114,10 @@ class SupervisorStrategy(Strategy):
 
     def evaluate(self, run: ResearchRun, unit: Unit) -> OpenPause:
         """Record the gate of the phase, and prepare the question to a reflecting model."""
-        phase, state = Phase(unit.name), run.state
-        gate, question = evaluate(phase, state), None
+        phase = Phase(unit.name)
+        state = run.state
+        gate = evaluate(phase, state)
+        question = None
         state.work.gates.append(gate)
         outputs = {"quality_ok": gate.valid, **gate.metrics}
         if phase is Phase.REFINEMENT:
@@ -163,7 +165,8 @@ class SupervisorStrategy(Strategy):
 
         A run interrupted after its last phase continues to its end.
         """
-        position, pause = SupervisorPosition.of(state), state.work.pause
+        position = SupervisorPosition.of(state)
+        pause = state.work.pause
         stored_phase = position.next_phase
         if not state.work.plan.nodes:
             position.next_phase, state.work.pause = Phase.PLANNING, None
@@ -202,7 +205,8 @@ class SupervisorStrategy(Strategy):
 
     # --- phases ----------------------------------------------------------------------------------------------------
     async def _plan(self, run: ResearchRun) -> Unit:
-        state, resolved = run.state, run.resolved
+        state = run.state
+        resolved = run.resolved
         limit = resolved.limits.max_sub_queries
         request = PlanInput(
             min_sub_queries=min(2, limit),
@@ -238,7 +242,8 @@ class SupervisorStrategy(Strategy):
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Unit:
-        state, position = run.state, SupervisorPosition.of(run.state)
+        state = run.state
+        position = SupervisorPosition.of(run.state)
         request = RefineInput(
             gaps=state.evidence.unaddressed_gaps(),
             remaining_iterations=run.resolved.limits.max_iterations - state.work.iteration,
@@ -271,7 +276,8 @@ class SupervisorStrategy(Strategy):
         # Record each gap that the refiner gives up or pursues as a decision.
         reviewed = {item.gap_id for item in output.gap_analysis}
         for gap in state.evidence.gaps:
-            pursued, inputs = [query.id for query in fresh if query.gap_id == gap.id], {"gap_id": gap.id}
+            pursued = [query.id for query in fresh if query.gap_id == gap.id]
+            inputs = {"gap_id": gap.id}
             if gap.status is not GapStatus.OPEN and gap.id in reviewed:
                 status = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
                 run.decide(AgentRole.REFINER, f"gap_{gap.status.value}", gap.description, inputs, status)
@@ -303,7 +309,8 @@ def _apply_reflection(run: ResearchRun, reflection: SupervisorAnswer, phase: Pha
     for item in reflection.guidance:
         run.guide(MODEL, item.text, phase, item.role)
     run.settle_gaps(reflection.settled_gaps, AgentRole.SUPERVISOR)
-    assessment, inputs = reflection.quality_assessment, {"phase": phase.value, "iteration": run.state.work.iteration}
+    assessment = reflection.quality_assessment
+    inputs = {"phase": phase.value, "iteration": run.state.work.iteration}
     outputs = {
         "action": reflection.action.value,
         "score": assessment.score,
@@ -384,9 +391,12 @@ def _check_plan(state: ResearchState) -> Check:
     The question itself may be a sub-query at any length.
     """
     queries = [query for query in state.work.plan.sub_queries if query.origin == "plan"]
-    limit, has_brief, count = state.resolution.limits.max_sub_queries, bool(state.work.plan.brief.strip()), len(queries)
+    limit = state.resolution.limits.max_sub_queries
+    has_brief = bool(state.work.plan.brief.strip())
+    count = len(queries)
     texts = (query.text for query in queries if query.text != " ".join(state.resolution.query.split()))
-    minimum, short = min(2, limit), [text for text in texts if len(text) < MIN_QUERY_CHARACTERS]
+    minimum = min(2, limit)
+    short = [text for text in texts if len(text) < MIN_QUERY_CHARACTERS]
     issues = _issues(
         (count < minimum, "too_few_sub_queries", Message("gate_few_queries", count=count, least=minimum)),
         (count > limit, "too_many_sub_queries", Message("gate_many_queries", count=count, most=limit)),
@@ -398,11 +408,9 @@ def _check_plan(state: ResearchState) -> Check:
 
 def _check_sources(state: ResearchState) -> Check:
     """Require enough sources, one of them of high quality, and half of the sub-queries completed."""
-    count, queries, good = (
-        len(state.evidence.readable_sources()),
-        state.work.plan.sub_queries,
-        state.evidence.high_quality_sources(),
-    )
+    count = len(state.evidence.readable_sources())
+    queries = state.work.plan.sub_queries
+    good = state.evidence.high_quality_sources()
     completed = sum(query.status is NodeStatus.COMPLETED for query in queries)
     few = Message("half_completed", count=completed, all=len(queries))
     issues = _issues(
@@ -415,10 +423,8 @@ def _check_sources(state: ResearchState) -> Check:
 
 def _check_findings(state: ResearchState) -> Check:
     """Require enough findings, a well-supported one, and enough of the sources cited."""
-    high, count = (
-        sum(finding.confidence in TOP_CONFIDENCE for finding in state.evidence.findings),
-        len(state.evidence.findings),
-    )
+    high = sum(finding.confidence in TOP_CONFIDENCE for finding in state.evidence.findings)
+    count = len(state.evidence.findings)
     analyzed = {source.id for source in state.evidence.readable_sources() if source.analyzed}
     cited = {source_id for finding in state.evidence.findings for source_id in finding.source_ids} & analyzed
     coverage = len(cited) / max(1, len(analyzed))
@@ -456,10 +462,8 @@ def _check_report(state: ResearchState) -> Check:
 
 def _check_gaps(state: ResearchState) -> Check:
     """Note open gaps if no iteration is left; the gate is always valid."""
-    count, is_last = (
-        len(state.evidence.unaddressed_gaps()),
-        state.work.iteration >= state.resolution.limits.max_iterations,
-    )
+    count = len(state.evidence.unaddressed_gaps())
+    is_last = state.work.iteration >= state.resolution.limits.max_iterations
     message = Message("gate_open_gaps", gaps=counted("gap", count))
     issues = _issues((count > 0 and is_last, "open_gaps", message))
     return issues, 10.0 - min(10.0, 2.0 * count), {"unaddressed_gaps": count}
@@ -537,7 +541,8 @@ def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> Re
 
 def reflection_prompt(phase: Phase, state: ResearchState) -> str:
     """Return a phase's figures followed by questions about it, for the reflecting model."""
-    gaps, sources = state.evidence.unaddressed_gaps(), state.evidence.readable_sources()
+    gaps = state.evidence.unaddressed_gaps()
+    sources = state.evidence.readable_sources()
     publishers = {source.publisher or source.provider for source in sources}
     spread = (
         f", {len(state.evidence.high_quality_sources())} of high quality, from {plural(len(publishers), 'publisher')}"
@@ -576,35 +581,43 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
     A reflection may be stricter than the gate, and may only loosen the decision to iterate. `can_change` is false if a
     retry would have the same input.
     """
-    is_retried, is_strict = was_retried(state, gate.phase, state.work.iteration), gate.policy is GatePolicy.STRICT
+    is_retried = was_retried(state, gate.phase, state.work.iteration)
+    is_strict = gate.policy is GatePolicy.STRICT
     rationale = reflection.rationale if reflection else "the gate is satisfied"
     reasons = "; ".join(issue.message for issue in gate.issues) or rationale
-    wants_retry, issues = reflection is not None and reflection.action is Action.RETRY, curable_issues(state, gate)
+    wants_retry = reflection is not None and reflection.action is Action.RETRY
+    issues = curable_issues(state, gate)
     retry_is_due = wants_retry or (is_strict and bool(issues))
-    action, repeated_for = Action.PROCEED, None
+    action = Action.PROCEED
+    repeated_for = None
     if retry_is_due and gate.phase != Phase.REFINEMENT and not is_retried and can_change:
-        action, rationale = Action.RETRY, reasons
+        action = Action.RETRY
+        rationale = reasons
         # A failed call is repeated as it was: that it failed says nothing to a model.
         repeated_for = [issue for issue in issues if issue.code != ANALYSES_FAILED]
         if reflection is not None and wants_retry:
             repeated_for.append(GateIssue(code="reflection", message=reflection.rationale))
     elif gate.phase == Phase.SYNTHESIS:
         completes = reflection is not None and reflection.action is Action.COMPLETE and gate.valid
-        action, gaps = Action.COMPLETE, actionable_gaps(state)
+        action = Action.COMPLETE
+        gaps = actionable_gaps(state)
         if not should_iterate(state):
             rationale = "no gap is left that another iteration could close"
         elif completes:
             rationale = f"the supervisor completes with open gaps: {', '.join(gap.id for gap in gaps)}"
         else:
-            action, rationale = Action.ITERATE, f"gaps that matter: {len(gaps)}; an iteration is left"
+            action = Action.ITERATE
+            rationale = f"gaps that matter: {len(gaps)}; an iteration is left"
     elif gate.phase == Phase.REFINEMENT:
-        action, pending = Action.COMPLETE, open_follow_ups(state)
+        action = Action.COMPLETE
+        pending = open_follow_ups(state)
         if SupervisorPosition.read(state).recommended is False:
             rationale = "more searching would not help"
         elif not pending or not should_iterate(state):
             rationale = "the refinement found nothing new to search for"
         else:
-            action, rationale = Action.ITERATE, plural(len(pending), "follow-up query")
+            action = Action.ITERATE
+            rationale = plural(len(pending), "follow-up query")
     elif retry_is_due or not gate.valid:
         obstacle = "nothing_to_change" if is_strict else "the gate is advisory"
         rationale = f"{'the one retry is used' if is_retried else obstacle}: {reasons}"
@@ -641,7 +654,8 @@ def was_retried(state: ResearchState, phase: str, iteration: int) -> bool:
 # --- to the next phase ---------------------------------------------------------------------------------------------
 def apply_pause(state: ResearchState) -> StopReason | None:
     """Move the position by the last pause and the table of transitions; return the stop reason at the end."""
-    position, pause = SupervisorPosition.of(state), state.work.pause
+    position = SupervisorPosition.of(state)
+    pause = state.work.pause
     if pause is not None and pause.action is Action.RETRY:
         position.next_phase = Phase(pause.phase)
     if pause is None or pause.phase != position.next_phase or pause.action is Action.RETRY:
