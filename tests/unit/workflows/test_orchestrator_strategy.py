@@ -191,9 +191,9 @@ async def test_a_page_is_read_for_a_purpose_and_again_for_another(
     last = next(body for body in reversed(requests_of(trial.api, "agent")) if len(answered(body)) == 4)
     first, refused, section = answered(last)[1:]
     assert "not shown to the reader" in first
-    assert re.search(r"5\. Chapter \d+ \([\d,]+ characters\)", first)
+    assert re.search(r"5\. Chapter \d+: [^\n]+ \([\d,]+ characters\)", first)
     assert "was read for this purpose already" in refused
-    number = re.search(r"5\. Chapter (\d+) ", first)[1]
+    number = re.search(r"5\. Chapter (\d+): ", first)[1]
     assert f"Hall {number} has room" in read[1]
     assert f"Hall {int(number) + 1} has room" not in read[1]
     assert "could not" not in section
