@@ -136,13 +136,14 @@ async def stop_early(handle: ResearchHandle) -> None:
     await handle.stop_and_report()
 
 
-FEWER: dict[str, Any] = {"limits": {"max_sources": 10}}
+BOUNDED: dict[str, Any] = {"max_update_characters": BOUND}
+FEWER: dict[str, Any] = {"limits": BOUNDED | {"max_sources": 10}}
 RUNS: dict[str, tuple[str, dict[str, Any], Meddling | None]] = {
-    "whole": ("good", {}, None),
+    "whole": ("good", {"limits": BOUNDED}, None),
     "stopped": ("good", FEWER, stop_early),
     "nonsense": ("hopeless", FEWER, None),
-    "corrected": ("fabricates", {"verify": "full", "limits": {"max_sources": 14}}, None),
-    "straying": ("strays", {"limits": {"max_sources": 16}}, None),
+    "corrected": ("fabricates", {"verify": "full", "limits": BOUNDED | {"max_sources": 14}}, None),
+    "straying": ("strays", {"limits": BOUNDED | {"max_sources": 16}}, None),
 }
 """By name: the model, fields of the request, and what a person does once the run works."""
 

@@ -118,7 +118,7 @@ async def test_the_cap_on_cost_holds(client: Client, tmp_path: Path) -> None:
         result = await run(client, priced_world(tmp_path, api), REQUEST | {"limits": limits})
     assert 0 < owed(api) <= 0.094
     assert_equal_to_the_bill(result.usage, api)
-    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_COST)
+    assert (result.outcome, result.stop_reason) == (Outcome.PARTIAL, StopReason.BUDGET_REST)
     assert any("cost limit" in line for line in result.limitations)
     assert "[1]" in result.report
 
