@@ -117,7 +117,8 @@ class Gathering:
             run.note("task.started", f"search: {query.text}", sub_query_id=query.id, text=query.text)
             self._answers[query.id] = answers = await self._searching.search(query)
         if answers.failed is not None:
-            run.branch_failed(Message("search_failed", query=shorten(query.text, 150), reason=answers.failed))
+            reason = answers.failed_in_words
+            run.branch_failed(Message("search_failed", query=shorten(query.text, 150), reason=reason))
         else:
             self._responses[query.id] = self._searching.response(answers)
 

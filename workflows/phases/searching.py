@@ -1,7 +1,7 @@
 """Searching for one sub-query: calls to the run's providers by its policy, and their hits merged into one list."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import zip_longest
@@ -77,11 +77,19 @@ class Answers:
     @property
     def failed(self) -> str | None:
         """Return the reason why no provider answered; None if one did, even without hits."""
-        if self.responses:
-            return None
-        if len(self.errors) == 1:
-            return next(iter(self.errors.values()))
-        return "; ".join(f"{name}: {reason}" for name, reason in self.errors.items()) or "no provider could be asked"
+        return None if self.responses else _named(self.errors)
+
+    @property
+    def failed_in_words(self) -> str:
+        """Return the same reason for people."""
+        return _named({name: failures.EXPLANATIONS.get(reason, reason) for name, reason in self.errors.items()})
+
+
+def _named(errors: Mapping[str, str]) -> str:
+    """Return the errors of providers in one line: the only one, or each with its name."""
+    if len(errors) == 1:
+        return next(iter(errors.values()))
+    return "; ".join(f"{name}: {reason}" for name, reason in errors.items()) or "no provider could be asked"
 
 
 class Searching:

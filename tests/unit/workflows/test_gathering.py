@@ -315,6 +315,8 @@ async def test_when_everybody_is_lost_everybody_is_asked_once_more() -> None:
     run = searching_run(services)
     await Gathering(run, [QUESTION, OTHER]).carry_out()
     assert [query.status for query in run.state.work.plan.sub_queries] == [NodeStatus.FAILED] * 2
+    words = "the search service takes no query with the settings of this installation"
+    assert all(f"one: {words}; two: {words}" in branch for branch in run.state.work.failed_branches)
     assert len(services.asked) == 4
     assert all(record.outcome == "failed" for record in run.state.evidence.query_ledger)
 

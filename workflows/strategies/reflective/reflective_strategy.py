@@ -615,7 +615,7 @@ async def investigate(run: ResearchRun) -> None:
         answer = call.result()
         run.state.evidence.query_ledger += answer.asked
         if answer.failed is not None:
-            run.note("status", f"background search failed: {node.text}: {answer.failed}", level="warning")
+            run.note("status", f"background search failed: {node.text}: {answer.failed_in_words}", level="warning")
             continue
         for hit in searching.response(answer).hits[:MAX_HITS_PER_QUERY]:
             if not run.is_excluded(hit) and canonical_url(hit.url) not in hits:
