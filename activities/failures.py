@@ -114,7 +114,8 @@ async def attempt(
     rate-limited one for `max_wait`; None: until the call times out. A call that `handles_text` from outside is given up
     after `MAX_LOSSES` deaths of its workers; any other is made again, since only the machine can be the cause.
     """
-    began, info = time.monotonic(), activity.info()
+    began = time.monotonic()
+    info = activity.info()
     history = attempt_history(info.attempt, info.heartbeat_details)
     try:
         with send_heartbeats(lambda: _to_details(history)):
@@ -173,13 +174,16 @@ def application_error(
     `spent` is the cost of earlier attempts, `seconds_left` the time for retries (None: any).
     """
     name_of = next(name_of for kind, name_of in FAILURES if isinstance(error, kind))
-    delay, final = 0.0, True
+    delay = 0.0
+    final = True
     if isinstance(error, Retryable):
-        backoff, retry_after = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10)), error.retry_after
+        backoff = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10))
+        retry_after = error.retry_after
         delay = backoff if retry_after is None else max(0.0, min(retry_after, MAX_DELAY_SECONDS))
         delay *= random.uniform(1.0, 1.1)  # noqa: S311  calls that failed together should not return together
         final = seconds_left is not None and delay > seconds_left
-    usage, details = (spent or Usage()).plus(error.usage), dict[str, Any]()
+    usage = (spent or Usage()).plus(error.usage)
+    details: dict[str, Any] = {}
     if isinstance(error, (errors.UnusableText, errors.InvalidCall)):
         details["kind"] = error.kind
     if isinstance(error, errors.InputUnprocessable) and error.defect is not None:
@@ -262,7 +266,8 @@ def _record(history: AttemptHistory, failure: ApplicationError, error: ProviderE
     """Record a failure in the history, the metrics and the log, and return it."""
     usage = history.usage.plus(error.usage) if error else history.usage
     activity.heartbeat(*_to_details(AttemptHistory(reported=history.reported + 1, usage=usage)))
-    info, kind = activity.info(), failure.type or "unknown"
+    info = activity.info()
+    kind = failure.type or "unknown"
     description = "Attempts that failed, by activity, type, and whether the call was given up"
     count("research_call_failures", description, activity=info.activity_type, type=kind, final=failure.non_retryable)
     if isinstance(error, errors.RateLimited) and error.service:

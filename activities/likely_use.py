@@ -58,7 +58,8 @@ class LikelyRun:
 
     def usd(self, models: Mapping[str, str], call_usd: CallUsd) -> tuple[float, list[str]]:
         """Return what the calls cost, and the models without a known price."""
-        total, unpriced = 0.0, list[str]()
+        total = 0.0
+        unpriced: list[str] = []
         for role, (count, size) in self.roles.items():
             model = models[role.tier.value]
             price = call_usd(model, size)
@@ -126,7 +127,8 @@ def _between(
     Fewer pages mean fewer calls, and less text means smaller ones, down to those of a run over a few short pages.
     """
     few = MEASURED[resolved.strategy][resolved.depth.value]["few"]
-    pages, text = _share_of_pages(resolved), _share_of_text(resolved)
+    pages = _share_of_pages(resolved)
+    text = _share_of_text(resolved)
     roles = dict[RoleSpec[Any, Any], tuple[float, Usage]]()
     for role, (_, high) in _possible_calls(resolved).items():
         if not high or not any(role.name in run["roles"] for run in (least, likely)):
@@ -151,7 +153,8 @@ def _between(
 
 def _share_of_pages(resolved: ResolvedResearch) -> float:
     """Return the pages that there are to read, divided by those that the likely run reads; at most 1."""
-    pages, corpus = resolved.limits.max_sources, resolved.corpus
+    pages = resolved.limits.max_sources
+    corpus = resolved.corpus
     is_counted = corpus is not None and (corpus.size_bytes > 0 or corpus.files > UNCOUNTED_FILES)
     if corpus is not None and is_counted and not resolved.web:
         pages = min(pages, corpus.files)
@@ -206,7 +209,8 @@ def limits_too_low(resolved: ResolvedResearch, estimate: Estimate) -> list[str]:
     """Return a line for each limit below what such runs take, with its remedy; empty without a model."""
     if resolved.engine is not EngineKind.MODEL:
         return []
-    limits, least = resolved.limits, run_without_gaps(resolved)
+    limits = resolved.limits
+    least = run_without_gaps(resolved)
     needs = [
         _Need("max_model_calls", limits.max_model_calls, least.calls, estimate.likely_calls, ",.0f", "model calls"),
         _Need("max_tokens", limits.max_tokens, least.tokens, estimate.likely_tokens, ",.0f", "tokens"),

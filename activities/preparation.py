@@ -96,7 +96,8 @@ class RunRefused(ApplicationError):
     """The run cannot start, through no fault of the worker; the message names reason and remedy."""
 
     def __init__(self, message: str, reason: StopReason = StopReason.INVALID_INPUT) -> None:
-        details, category = {"stop_reason": reason.value}, ApplicationErrorCategory.BENIGN
+        details = {"stop_reason": reason.value}
+        category = ApplicationErrorCategory.BENIGN
         super().__init__(message, details, type=failures.REFUSED, non_retryable=True, category=category)
         self.reason = reason
 
@@ -253,7 +254,8 @@ def _limits(
         return base.model_copy(update=applied)
 
     def of_request(base: EffectiveLimits) -> EffectiveLimits:
-        effective, minimum = presets.effective_limits(base, request.limits), len(request.protected_sources)
+        effective = presets.effective_limits(base, request.limits)
+        minimum = len(request.protected_sources)
         raised = {name: max(getattr(effective, name), minimum) for name in ("max_sources", "max_new_sources")}
         return effective.model_copy(update=raised if minimum else {})
 
@@ -307,7 +309,8 @@ def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dic
 
 def _check_summarizers(configuration: ResearchConfiguration) -> None:
     """Raise `RunRefused` for a summarizer that is not a configured model."""
-    tokens, known = configuration.tokens, {name for names in configuration.models.values() for name in names}
+    tokens = configuration.tokens
+    known = {name for names in configuration.models.values() for name in names}
     others = [("summarization_providers", name) for name in tokens.summarization_providers]
     for key, name in [("summarization_provider", tokens.summarization_provider), *others]:
         if name and name not in known:
@@ -385,7 +388,9 @@ def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguratio
     """Return what a run likely uses (`activities.likely_use`), and its limits; None if it makes no paid call."""
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
-    limits, likely, least = resolved.limits, likely_run(resolved), run_without_gaps(resolved)
+    limits = resolved.limits
+    likely = likely_run(resolved)
+    least = run_without_gaps(resolved)
     (usd, unpriced), (least_usd, _) = (run.usd(resolved.models, configuration.call_usd) for run in (likely, least))
     prices = _search_prices(resolved, configuration)
     at_once = len(prices) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(prices))
@@ -463,7 +468,8 @@ def _inline(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any 
     if "items" in part:
         schema["items"] = _inline(part["items"], definitions)
     if "properties" in part:
-        values, nested = value or {}, part["properties"].items()
+        values = value or {}
+        nested = part["properties"].items()
         return schema | {"properties": {name: _inline(entry, definitions, values.get(name)) for name, entry in nested}}
     default = part.get("default") if value is None else value
     return schema if default is None else schema | {"default": default}

@@ -23,8 +23,11 @@ from providers.errors import SourceUnreadable
 from providers.interfaces import ContentStore, ExtractedDocument, SourceReader
 from providers.storage.stored_notebooks import Notebooks
 
-MAX_WARNINGS, MAX_AUTHORS = 5, 50
-TITLE_CHARACTERS, NAME_CHARACTERS, LABEL_CHARACTERS = 500, 200, 100
+MAX_WARNINGS: Final = 5
+MAX_AUTHORS: Final = 50
+TITLE_CHARACTERS: Final = 500
+NAME_CHARACTERS: Final = 200
+LABEL_CHARACTERS: Final = 100
 WAIT_SECONDS: Final = 180.0  # longest wait for a site that names a delay, or for other calls that read it
 CLEANING_MARGIN: Final = 8  # page metadata is cut to this multiple of its limit before it is cleaned
 

@@ -133,7 +133,8 @@ class RecordsActivities:
         )
 
     async def _start(self, research_id: str, parsed: ResearchRequest) -> messages.Prepared:
-        corpus, attributes = await self._corpus(parsed.corpus), await self._has_search_attributes()
+        corpus = await self._corpus(parsed.corpus)
+        attributes = await self._has_search_attributes()
         resolved = resolve(research_id, parsed, self.configuration, corpus, search_attributes=attributes)
         followed = await self._follow_up(resolved, parsed.follow_up_of) if parsed.follow_up_of else None
         corpus = await self._with_closest_titles(resolved)

@@ -144,7 +144,9 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
     starts = range(0, max(1, len(text)), WINDOW_WORDS // 2)
     windows = [heading | all_words.intersection(text[start : start + WINDOW_WORDS]) for start in starts]
     in_page = heading | all_words.intersection(text)
-    best, matched, count = 0.0, 0, 0
+    best = 0.0
+    matched = 0
+    count = 0
     for question in questions:
         if question:
             share = max(len(question & window) for window in windows) / len(question)
@@ -157,7 +159,8 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
 
 def rate_recency(published: str | None, request: ReadRequest) -> tuple[float, str]:
     """Return a source's recency, 0 to 1, and its year as a reason; a partial date counts as a late day in it."""
-    last, today = _latest_day(published), _latest_day(request.date)
+    last = _latest_day(published)
+    today = _latest_day(request.date)
     date_text = (published or "").strip()[:10]
     # Up to two days ahead is a matter of time zones.
     if not last or not today or ((last - today).days > 2 and date_text > str(today)[: len(date_text)]):

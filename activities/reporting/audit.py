@@ -135,7 +135,8 @@ async def audit(
             result.problem("malformed", path, problem)
         return result
     result.research_id = read.research_id
-    texts, pages = {}, {}
+    texts = {}
+    pages = {}
     for source in read.sources:
         texts[source.id] = await _load("text", source, source.text_hash, get_text, result)
         if source.pages_hash is not None:
@@ -186,7 +187,8 @@ async def _load(
 
 def _check_forms(report: Report, markdown: str | None, html: bytes | None, result: AuditResult) -> None:
     """Check that the three forms were rendered together."""
-    text, forms = digest(report.report.markdown), report.forms
+    text = digest(report.report.markdown)
+    forms = report.forms
     for noun, kind, expected, actual in (
         ("text in report.json", "text_altered", forms.get(MARKDOWN_FILE), text),
         (MARKDOWN_FILE, "markdown_differs", text, None if markdown is None else digest(markdown)),
@@ -204,8 +206,12 @@ class _Comparison:
     """Compares the parts of a report with one another and with the stored texts."""
 
     def __init__(self, report: Report, texts: Texts, pages: Texts, result: AuditResult) -> None:
-        self._report, self._texts, self._pages = report, texts, pages
-        self._count, self._skip, self._problem = result.count, result.skip, result.problem
+        self._report = report
+        self._texts = texts
+        self._pages = pages
+        self._count = result.count
+        self._skip = result.skip
+        self._problem = result.problem
         self._sources = {source.id: source for source in report.sources}
         self._evidence = {item.id: item for item in report.evidence}
         quotes = (item.quote for item in report.evidence)
@@ -263,7 +269,8 @@ class _Comparison:
             pages = PageList.read(starts) if starts else PageList()
         except ValueError:
             pages = PageList()
-        page, uncertain = pages.page_of(evidence.start), pages.is_uncertain(evidence.start, evidence.end)
+        page = pages.page_of(evidence.start)
+        uncertain = pages.is_uncertain(evidence.start, evidence.end)
         if uncertain:
             self._skip("passages whose reading is uncertain: two readers of the page differ on their words")
         if uncertain != evidence.uncertain:
@@ -371,7 +378,8 @@ class _Comparison:
         if page is None:
             return
         if None in self._texts.values():
-            page, html = CONTEXT.sub("", page), CONTEXT.sub("", html)
+            page = CONTEXT.sub("", page)
+            html = CONTEXT.sub("", html)
         if page != html:
             self._problem("page_differs", HTML_FILE, "the HTML form shows something else than report.json")
 
@@ -394,7 +402,8 @@ class _Comparison:
                 self._problem("field_differs", "usage", "a partial cost is given although the full cost is known")
             added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.accounts.usage
             for name in Usage.model_fields:
-                total, stated = getattr(added, name), getattr(state.accounts.usage, name)
+                total = getattr(added, name)
+                stated = getattr(state.accounts.usage, name)
                 if name == "active_seconds" or total == stated:  # parts do not count time
                     continue
                 if total is None or stated is None or abs(total - stated) > COST_TOLERANCE:
@@ -407,7 +416,8 @@ class _Comparison:
     def _gather_inputs(self) -> ReportInputs:
         """Gather the inputs of the report again. Raises ValueError, KeyError, `ProviderError`."""
         report = with_messages(self._report)
-        summary, shown = report.verification, report.fidelity
+        summary = report.verification
+        shown = report.fidelity
         fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}
         sources = {
             source.id: source.model_dump()

@@ -92,7 +92,8 @@ def find_claims(blocks: Blocks, language: str = "en", *, uncited: bool = True) -
     The extractive engine's own sentences are about the report itself: without a citation, they are no claims.
     """
     seen: Counter[str] = Counter()
-    finder, claims = _ClaimFinder(language), []
+    finder = _ClaimFinder(language)
+    claims = []
     found = list(finder.walk(blocks))
     numbering = frozenset(finder.numbering)
     for claim in found:
@@ -149,7 +150,9 @@ class _ClaimFinder:
         if claim.cell or claim.row or claim.sentences[0] not in self._unit_of:
             return claim.place
         first, last = (self._unit_of[claim.sentences[edge]] for edge in (0, -1))
-        section, before, room = self._units[first].section, list[str](), MAX_BEFORE
+        section = self._units[first].section
+        before: list[str] = []
+        room = MAX_BEFORE
         for unit in reversed(self._units[:first]):
             room -= len(unit.text) + 1
             # The sentence just before is always shown, cut if need be.

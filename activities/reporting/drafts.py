@@ -66,7 +66,8 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     text = text if marks.exact else with_plain_names(re.sub(r"\\([\[\]])", r"\1", text), marks.passages)
     blocks = parse(text, marks, registry.filter(foreign))
     blocks, unquoted = unquote_inexact_quotes(without_source_lists(blocks), quotes, registry)
-    unresolved, addresses = list(dict.fromkeys(marks.unresolved)), list(dict.fromkeys(foreign))
+    unresolved = list(dict.fromkeys(marks.unresolved))
+    addresses = list(dict.fromkeys(foreign))
     return CleanDraft(blocks, unresolved, list(dict.fromkeys(marks.copied)), addresses, unquoted)
 
 

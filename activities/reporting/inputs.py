@@ -312,7 +312,9 @@ def _judge_all(
     state: ResearchState,
 ) -> list[JudgedClaim]:
     """Return the claims with their `known` verdicts, by claim id, else with verdicts of rules."""
-    language, question, verify = state.resolution.language, state.resolution.query, state.resolution.verify
+    language = state.resolution.language
+    question = state.resolution.query
+    verify = state.resolution.verify
     judged_claims = []
     for index, claim in enumerate(claims, start=1):
         cited = [
@@ -410,15 +412,20 @@ def judge(
     method = CheckMethod.NONE
     reason: str = CITES_NOTHING
     if is_verbatim(claim.words, (item.quote for item in cited), registry):
-        verdict, method, reason = Verdict.SUPPORTED, CheckMethod.VERBATIM, VERBATIM
+        verdict = Verdict.SUPPORTED
+        method = CheckMethod.VERBATIM
+        reason = VERBATIM
     elif cited and (claim.quoted or verify is Verify.OFF):
         reason = NOT_VERBATIM if claim.quoted else NOT_CHECKED
     elif cited:
         about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
         about += [question] if question else []
-        quotes, pages = [item.quote for item in cited], list(dict.fromkeys(item.page for item in cited))
+        quotes = [item.quote for item in cited]
+        pages = list(dict.fromkeys(item.page for item in cited))
         judgement = check(claim.stated, quotes, about, language, pages=pages, numbering=claim.numbering)
-        verdict, method, reason = Verdict(judgement.verdict), CheckMethod.RULES, judgement.reason
+        verdict = Verdict(judgement.verdict)
+        method = CheckMethod.RULES
+        reason = judgement.reason
     return ClaimVerdict(claim_id="", verdict=verdict, method=method, reason=reason)
 
 

@@ -316,7 +316,8 @@ def _source(source: Source, inputs: ReportInputs) -> dict[str, Any]:
 
 
 def _claim(item: JudgedClaim, written: WrittenText) -> dict[str, Any]:
-    claim, (start, end) = item.claim, item.claim.span(written)
+    claim = item.claim
+    start, end = item.claim.span(written)
     return {
         "id": claim.id,
         "text": written.text[start:end],
@@ -340,7 +341,8 @@ def _usage(state: ResearchState) -> dict[str, Any]:
         for name, parts in known.items()
     }
     if state.resolution.limits.max_tokens is not None:
-        limit, used = state.resolution.limits.max_tokens, usage_by_share(state.accounts.usage_by_role)
+        limit = state.resolution.limits.max_tokens
+        used = usage_by_share(state.accounts.usage_by_role)
         tables["by_share"] = {
             share.value: {"limit": share_tokens(share, limit), "tokens": tokens} for share, tokens in used.items()
         }

@@ -28,7 +28,8 @@ class ReportMessages:
     @classmethod
     def of(cls, engine_by_role: Mapping[str, str], requested: object, question: str) -> "ReportMessages":
         """Make the sentences of a report: in `output.language` if a model wrote it, else in the question's language."""
-        known, by_model = writers(), EngineKind.MODEL.value
+        known = writers()
+        by_model = EngineKind.MODEL.value
         wrote = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
         language = requested if wrote and isinstance(requested, str) and requested != SAME_LANGUAGE else question
         code = language.split("-")[0].casefold()

@@ -50,8 +50,10 @@ class Fact:
 
 def notice_of(inputs: ReportInputs) -> tuple[str, str] | None:
     """Return label and sentence of the notice under the title; None for a complete and checked report."""
-    say, outcome = inputs.messages, inputs.ending.outcome
-    left_open, warned = _undecided(inputs), inputs.checked.warning
+    say = inputs.messages
+    outcome = inputs.ending.outcome
+    left_open = _undecided(inputs)
+    warned = inputs.checked.warning
     marked = "" if warned else _marked(inputs)
     if outcome is not Outcome.COMPLETED:
         reasons = [end_reason(inputs), *([_shortfall(inputs)] if warned else [])]
@@ -92,7 +94,9 @@ def _undecided(inputs: ReportInputs) -> str:
 
 def end_reason(inputs: ReportInputs) -> str:
     """Return why the run ended as it did; failures take precedence over how the work stopped."""
-    state, ending, say = inputs.state, inputs.ending, inputs.messages
+    state = inputs.state
+    ending = inputs.ending
+    say = inputs.messages
     if state.work.ending != ending:
         return _shortfall(inputs)
     if ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS:
@@ -112,7 +116,8 @@ def _shortfall(inputs: ReportInputs) -> str:
 # --- what stays open ------------------------------------------------------------------------------------------------
 def open_sections(inputs: ReportInputs) -> list[Fact]:
     """Return the sections that the strategy declares, made of open gaps; they contain no claims."""
-    say, facts = inputs.messages, []
+    say = inputs.messages
+    facts = []
     for section in _declared_sections(inputs):
         items = [_gap_line(inputs, gap) for gap in inputs.state.evidence.gaps if _section_of(gap) is section]
         facts.append(Fact(say(f"section_{section.value}"), "" if items else say(f"none_{section.value}"), items))
@@ -133,7 +138,8 @@ def _section_of(gap: Gap) -> ReportSection | None:
 
 def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
     """Return a gap with the node that raised it and, for a leaf, its source."""
-    say, nodes = inputs.messages, {node.id: node for node in inputs.state.work.plan.nodes}
+    say = inputs.messages
+    nodes = {node.id: node for node in inputs.state.work.plan.nodes}
     text = say.translated(gap.description)
     if (node := nodes.get(gap.origin.removeprefix("sub_query:"))) is None:
         return text
@@ -184,7 +190,8 @@ def describe_checking(claims: Iterable[JudgedClaim], say: ReportMessages) -> str
 
 def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield facts on statements that are unsupported, uncited, corrected, removed, or not reached."""
-    claims, checked = inputs.claims, inputs.state.evidence.verification
+    claims = inputs.claims
+    checked = inputs.state.evidence.verification
     if doubtful := [item for verdict in DOUBTFUL for item in claims if item.judged.verdict == verdict]:
         by_model = any(item.judged.method == CheckMethod.MODEL for item in doubtful)
         items = [
@@ -217,7 +224,8 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 # --- how the work went -----------------------------------------------------------------------------------------------
 def _outcome(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
-    ending, reasons = inputs.ending, [end_reason(inputs)]
+    ending = inputs.ending
+    reasons = [end_reason(inputs)]
     if ending.stop_reason is not StopReason.ANSWERED_DIRECTLY:  # which has no plan
         covered = Completeness.FULL if ending.is_answered else ending.completeness
         reasons.append(say.name("complete", covered.value))
@@ -227,7 +235,8 @@ def _outcome(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 def _engine(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     roles: dict[str, list[str]] = {}
     for role, kind in sorted(inputs.state.accounts.engine_by_role.items()):
-        name, by_rules = say.name("role", role), inputs.state.accounts.rule_answers.get(role, 0)
+        name = say.name("role", role)
+        by_rules = inputs.state.accounts.rule_answers.get(role, 0)
         partly = kind == EngineKind.MODEL.value and by_rules
         roles.setdefault(kind, []).append(say("partly_by_model", role=name, count=by_rules) if partly else name)
     items = [
@@ -268,7 +277,8 @@ def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if corpus := inputs.resolved.corpus:
         named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
-        files, when = say.count("file", corpus.files), say.moment(corpus.indexed_at)
+        files = say.count("file", corpus.files)
+        when = say.moment(corpus.indexed_at)
         yield _fact(say, "corpus", name=named, files=files, when=when, digest=corpus.digest)
     if gaps := [(item.source.title, warning) for item in inputs.cited for warning in item.source.warnings]:
         items = [f"{title or say('untitled')}: {say.translated(warning)}" for title, warning in gaps]
@@ -280,7 +290,8 @@ def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield the task of each agent with its findings or its end, or the tree of agents."""
-    records, sources = inputs.state.work.agents, inputs.state.evidence.sources
+    records = inputs.state.work.agents
+    sources = inputs.state.evidence.sources
 
     def nodes(summaries: Sequence[NodeSummary], prefix: str) -> Iterator[str]:
         """Yield a line per node with its place, level, sources and corrections, and why it ended."""
@@ -306,7 +317,8 @@ def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 
 def _searching(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
-    state, queries = inputs.state, []
+    state = inputs.state
+    queries = []
     for query in state.searches():
         parts = [say.name("query", query.status) + _reason_suffix(query.error or query.status_reason, say)]
         parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
@@ -345,7 +357,8 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if fidelity := inputs.fidelity:
         figures = {name: f"{getattr(fidelity, name):.0%}" for name in ("fidelity", "lowest")}
         text = say("shown_words", **figures, band=say.name("band", fidelity.band))
-        dropped, unread = len(fidelity.dropped_content_ids), fidelity.not_analyzed
+        dropped = len(fidelity.dropped_content_ids)
+        unread = fidelity.not_analyzed
         text += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
         sources = (
             state.evidence.sources[name] for name in fidelity.dropped_content_ids if name in state.evidence.sources
@@ -387,7 +400,8 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 def _run(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     """Yield the cost of a run that called a model or paid, its identity and times, and the command that audits it."""
-    state, resolved = inputs.state, inputs.resolved
+    state = inputs.state
+    resolved = inputs.resolved
     if state.accounts.usage.model_calls or state.accounts.usage.cost_usd != 0:
         yield Fact(say("fact_use"), f"{_describe_usage(state.accounts.usage, say)}.")
     text = say(

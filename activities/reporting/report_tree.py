@@ -201,7 +201,8 @@ def _cited_source(
 
 def _location(inputs: ReportInputs, item: CitedSource) -> str:
     """Return the headings and pages of the cited passages of a source, as its line in the list of sources has them."""
-    source, say = item.source, inputs.messages
+    source = item.source
+    say = inputs.messages
     unique = dict.fromkeys(passage.evidence.heading for passage in item.passages)
     headings = [inputs.show(name) for name in unique if name and name.casefold() != source.title.casefold()]
     more = len(headings) - MAX_HEADINGS
@@ -214,7 +215,8 @@ def _location(inputs: ReportInputs, item: CitedSource) -> str:
 
 
 def _passage(inputs: ReportInputs, passage: QuotedPassage) -> ListedPassage:
-    evidence, say = passage.evidence, inputs.messages
+    evidence = passage.evidence
+    say = inputs.messages
     source = inputs.state.evidence.sources[evidence.source_id]
     place = []
     if evidence.heading and evidence.heading.casefold() != source.title.casefold():
@@ -234,7 +236,8 @@ def _passage(inputs: ReportInputs, passage: QuotedPassage) -> ListedPassage:
 
 
 def _check(inputs: ReportInputs, claim: JudgedClaim) -> ListedCheck:
-    judged, say = claim.judged, inputs.messages
+    judged = claim.judged
+    say = inputs.messages
     is_verbatim = judged.method == CheckMethod.VERBATIM
     return ListedCheck(
         index=claim.index,

@@ -304,7 +304,8 @@ def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[
         text = Sentence(tuple(_without_stops(inline) for inline in inlines)).text
         ends = {len(text[:end].rstrip()) for _, end in sentence_spans(text)} | set(_cited_ends(inlines))
     parts: list[tuple[str, list[Inline]]] = [("", [])]
-    offset, ended = 0, False
+    offset = 0
+    ended = False
     for inline in inlines:
         if isinstance(inline, CitationMark):
             parts[-1][1].append(inline)
@@ -317,7 +318,8 @@ def split_sentences(inlines: Sequence[Inline], *, quoted: bool = False) -> list[
             if ended and piece.strip(" \n.,;:!?" if quoted else " \n"):
                 stripped = piece.lstrip(" \n")
                 parts.append((piece[: len(piece) - len(stripped)] or _take_blank(parts[-1][1]), []))
-                piece, ended = stripped, False
+                piece = stripped
+                ended = False
             parts[-1][1].append(inline.with_text(piece))
             ended = ended or offset + stop in ends
         offset += len(inline.text)
@@ -495,7 +497,8 @@ class _Writer:
                 self._put("***")
 
     def _nested(self, first: str, prefix: str, blocks: Sequence[Block], *, item: bool = False) -> None:
-        outer, self._prefix = self._prefix, self._prefix + prefix
+        outer = self._prefix
+        self._prefix += prefix
         self._put(first)
         self.blocks(blocks, item=item)
         self._prefix = outer
@@ -527,7 +530,8 @@ class _Writer:
 
     def _leaf(self, leaf: Sequence[Sentence], template: str) -> None:
         """Write sentences within `template` so that a parser reads them unchanged, if need be without styles."""
-        shown, in_table = list(leaf), template.startswith("|")
+        shown = list(leaf)
+        in_table = template.startswith("|")
         written = _write_leaf(shown, SIGN, in_table=in_table)
         markdown = template.format("".join(gap + text for gap, text in written))
         if not _is_plain(leaf) and not _is_read_as(markdown, shown):

@@ -100,7 +100,8 @@ def empty_report(title: str, outline: Sequence[str]) -> LiveText:
 
 def read_live(text: str) -> LiveText:
     """Read a live report from the text that `LiveText.text` made."""
-    title, sections = "", list[tuple[str, str]]()
+    title = ""
+    sections: list[tuple[str, str]] = []
     for chunk in _chunks(text):
         if chunk.startswith("## "):
             sections.append((_read_block(chunk)[0].words, ""))
@@ -114,7 +115,8 @@ def read_live(text: str) -> LiveText:
 
 def _chunks(text: str) -> Iterator[str]:
     """Split a written text into blocks: each starts after a blank line, unindented and outside of code."""
-    lines, fence = list[str](), ""
+    lines: list[str] = []
+    fence = ""
     for line in text.strip("\n").split("\n"):
         if lines and not fence and not lines[-1] and line[:1] not in ("", " "):
             yield "\n".join(lines[:-1])
@@ -258,7 +260,8 @@ def _join_parts(parts: Iterable[Block]) -> Blocks:
         if part is BREAK:
             is_open = False
         elif alike and (part.kind == "list" or (is_open and part.kind == "paragraph")):
-            sentences_of_both, items = previous.sentences + part.sentences, previous.parts + part.parts
+            sentences_of_both = previous.sentences + part.sentences
+            items = previous.parts + part.parts
             blocks[-1] = replace(previous, sentences=sentences_of_both, parts=items)
         else:
             blocks.append(part)
@@ -402,7 +405,8 @@ def steps_between(
     removed unless `forced`. Title and headings are those of `before`.
     """
     steps: list[LiveText] = []
-    report, unreached = before, 0
+    report = before
+    unreached = 0
     for index, (_, body) in enumerate(after.sections):
         section = _SectionSteps(report.sections[index][1], most_characters, forced=forced)
         unreached += section.change_to(body)
@@ -416,8 +420,10 @@ class _SectionSteps:
     """The steps of one section towards another text."""
 
     def __init__(self, body: str, most_characters: int, *, forced: bool) -> None:
-        self._texts, self._newest = [body], body
-        self._most_characters, self._forced = most_characters, forced
+        self._texts = [body]
+        self._newest = body
+        self._most_characters = most_characters
+        self._forced = forced
 
     def texts(self) -> list[str]:
         """Return the texts after the original one."""
@@ -432,11 +438,13 @@ class _SectionSteps:
             for removed, inserted in zip_longest(range(i1, i2), target[j1:j2]):
                 remaining = parts[:index] + parts[index + (removed is not None) :]
                 if kind != "equal" and removed is not None and not self._advance(remaining):
-                    index, missed = index + 1, missed + 1
+                    index += 1
+                    missed += 1
                     continue
                 changed = remaining if inserted is None else [*remaining[:index], inserted, *remaining[index:]]
                 is_changed = kind == "equal" or inserted is None or self._advance(changed)
-                parts, missed = changed if is_changed else remaining, missed + (not is_changed)
+                parts = changed if is_changed else remaining
+                missed += not is_changed
                 index += is_changed and inserted is not None
         return missed + (not missed and not self._advance(parts))
 
@@ -509,7 +517,9 @@ class LiveReportActivities:
         """Apply updates in order; a refused one has a reason and leaves the text unchanged."""
         async with attempt(RECORDS):
             base, report = await self._load_base(request)
-            outcomes, draft, newest = list[AppliedUpdate](), base, 0
+            outcomes: list[AppliedUpdate] = []
+            draft = base
+            newest = 0
             for update in request.updates:
                 try:
                     updated = await asyncio.to_thread(apply_update, report, update, request.most_characters)
@@ -519,7 +529,9 @@ class LiveReportActivities:
                 if draft.empty or update.kind is ReportKind.REPORT:  # a model's part makes it a model's report
                     draft = draft.with_fields(kind=update.kind)
                 (step,) = await self._store_steps(draft, report, [updated])
-                report, draft, newest = updated, step.draft, len(outcomes)
+                report = updated
+                draft = step.draft
+                newest = len(outcomes)
                 outcomes.append(AppliedUpdate(step=step, section=_shown_section(report, update.heading)))
             followed = [
                 outcome.with_fields(step=_without_figures(outcome.step)) if outcome.step and index < newest else outcome
@@ -591,7 +603,9 @@ def _shown_section(report: LiveText, heading: str) -> str:
 
 def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tuple[ReportDraft, DraftStep]:
     """Return the draft of a text that is not stored yet, and its differences from the text before it."""
-    draft, (inserted, removed), known = describe_live(base, after), measure_reports(before, after), cited_by(before)
+    draft = describe_live(base, after)
+    inserted, removed = measure_reports(before, after)
+    known = cited_by(before)
     cited = [key for key in draft.evidence_ids if key not in known]
     withdrawn = [key for key in known if key not in draft.evidence_ids]
     draft = draft.with_fields(evidence_ids=[])

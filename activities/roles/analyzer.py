@@ -42,7 +42,8 @@ Work = RoleWork[AnalyzeInput, AnalyzerAnswer]
 
 def ground_analysis(work: Work) -> AnalyzerResult:
     """Return findings with evidence, each a `text[start:end]` of a stored text; others are dropped and counted."""
-    request, answer = work.request, work.answer
+    request = work.request
+    answer = work.answer
     sources = {source.id: source for source in request.sources}
     findings: dict[str, Finding] = {}
     evidence: dict[str, Evidence] = {}
@@ -209,7 +210,8 @@ def _text(work: Work, item: Evidence) -> str:
 def _find_passage(work: Work, source: SourceExtract, statement: str, words: str) -> Evidence | None:
     """Return the sentence of a source with these words that shares most with a statement; None if none is related."""
     text = work.documents.get(source.text.hash, "") if source.text else ""
-    best, best_share = None, RELATED_SHARE
+    best = None
+    best_share = RELATED_SHARE
     for match in islice(re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE), MAX_PLACES):
         # The paragraph around the place, as a sentence does not cross its borders.
         start = max(match.start() - AROUND_CHARACTERS, text.rfind("\n\n", 0, match.start()) + 2)
@@ -222,7 +224,8 @@ def _find_passage(work: Work, source: SourceExtract, statement: str, words: str)
         for first, last in spans:
             (share,) = shared_words(statement, [paragraph[first:last]], work.request.language)
             if share >= best_share:
-                best, best_share = find_quote(text, paragraph[first:last], start + first), share
+                best = find_quote(text, paragraph[first:last], start + first)
+                best_share = share
     return evidence_at(source.id, text, *best) if best else None
 
 

@@ -95,7 +95,8 @@ def _answer(claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], *
     verdict = verdicts.pop() if len(verdicts) == 1 else None
     if verdict is None:
         return ClaimAnswer(fingerprint=claim.fingerprint, reason=TWO_VERDICTS if len(verdicts) > 1 else NO_VERDICT)
-    quotes, reason = dict[str, str](), to_line(answers[0].reason, REASON_CHARACTERS)
+    quotes: dict[str, str] = {}
+    reason = to_line(answers[0].reason, REASON_CHARACTERS)
     for quote in answers[0].quotes[:MAX_QUOTES]:
         spans = ((passage, find_quote(passage.text, quote)) for passage in claim.passages)
         if found := next(((passage, span) for passage, span in spans if span), None):

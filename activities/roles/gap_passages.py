@@ -51,7 +51,8 @@ def ground_readings(work: RoleWork[GapsInput, Any]) -> RoleAnswer:
     answer = work.answer.fitted(work.request, work.warnings)
     passages = passages_of(work.request, work.documents).passages
     sources = {source.id: source for source in work.request.read_sources}
-    readings, is_unknown = list[GapReading](), False
+    readings: list[GapReading] = []
+    is_unknown = False
     for gap_id, numbers in answer.passages.items():
         sections: dict[tuple[str, int], SectionRef] = {}
         for number in numbers:

@@ -94,11 +94,13 @@ def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, in
             whole = f"\n{text}\n".find(f"\n{form}\n")
             index = whole if whole >= 0 else index
             return _shorten(text, index, index + len(form))
-        flat_form, (flat, offsets) = _flatten(form)[0].strip(), _flatten(text)
+        flat_form = _flatten(form)[0].strip()
+        flat, offsets = _flatten(text)
         index = flat.find(flat_form)
         if index >= 0:
             return _shorten(text, *_with_backticks(text, offsets[index], offsets[index + len(flat_form) - 1] + 1))
-    joined_form, (joined, offsets) = without_hyphens(_flatten(stripped)[0].strip()), _join(text)
+    joined_form = without_hyphens(_flatten(stripped)[0].strip())
+    joined, offsets = _join(text)
     index = joined.find(joined_form)
     if index >= 0:
         return _shorten(text, *_with_backticks(text, offsets[index], offsets[index + len(joined_form) - 1] + 1))
@@ -117,7 +119,9 @@ def _with_backticks(text: str, start: int, end: int) -> tuple[int, int]:
 @lru_cache(maxsize=4)  # for the many quotes of a page
 def _flatten(text: str) -> tuple[str, Sequence[int]]:
     """Return the visible characters of a text with single blanks, and the offset of each."""
-    parts, offsets, end = list[str](), array("L"), 0
+    parts: list[str] = []
+    offsets = array("L")
+    end = 0
     for word in VISIBLE.finditer(text):
         blank = BLANK.search(text, end, word.start())
         if blank and parts:
@@ -134,7 +138,8 @@ def _join(text: str) -> tuple[str, Sequence[int]]:
     """Return what `_flatten` does, without the hyphens within words."""
     flat, offsets = _flatten(text)
     places = [match.start() for match in HYPHEN_IN_WORD.finditer(flat)]
-    kept, start = array("L"), 0
+    kept = array("L")
+    start = 0
     for place in places:
         kept.extend(offsets[start:place])
         start = place + 1
@@ -172,7 +177,9 @@ def heading_offsets(text: str) -> list[int]:
 @lru_cache(maxsize=32)  # for the many passages of a page
 def _headings(text: str) -> tuple[list[int], list[str]]:
     """Return offsets and texts of the headings of a text, outside of code; at most 120 characters of each."""
-    offsets, headings, fence = list[int](), list[str](), ""
+    offsets: list[int] = []
+    headings: list[str] = []
+    fence = ""
     for match in HEADING_OR_FENCE.finditer(text):
         marks = match["fence"]
         if marks and not fence:

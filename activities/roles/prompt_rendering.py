@@ -65,7 +65,8 @@ def render_role(
     Items of the content are shown in full unless `levels` names them. `choose` returns what is shown of the sources of
     an analysis; None: `show_sources` does.
     """
-    file, show = prompt_of(role), PromptBlocks(request, documents, levels or {}, choose)
+    file = prompt_of(role)
+    show = PromptBlocks(request, documents, levels or {}, choose)
     # Each part is sealed separately, so that later parts do not change the bytes of earlier ones.
     parts = [f"{part.strip()}\n\n" for part in _fill(file.common, request, show).split(END_OF_PART) if part.strip()]
     own = _fill(file.template, request, show).replace(END_OF_PART, "")
@@ -122,7 +123,8 @@ def load_prompt(stem: str, package: str = PRODUCT) -> PromptFile:
 
 MARKER: Final = re.compile(r"\[(ev-[0-9A-Za-z]{1,64})\]")  # cites a passage in a stored draft
 ITEM_CHARACTERS: Final = 600
-GAP_CHARACTERS, CLOSED_CHARACTERS = 400, 80  # of a gap that is open, and of one that is closed
+GAP_CHARACTERS: Final = 400  # of a gap that is open
+CLOSED_CHARACTERS: Final = 80  # of a gap that is closed
 SHORT_LIST: Final = 8  # lines of a list that is always shown whole
 LIST_PRIORITY: Final = 0.1  # lists are shortened before sources and findings
 SEVERE: Final = (Severity.CRITICAL, Severity.MODERATE, Severity.MINOR)
@@ -254,7 +256,9 @@ class PromptBlocks:
 
         The text of a passage is shown with the first finding that cites it.
         """
-        queries, findings, cited = self.request.sub_queries, self.request.findings, self.cited_sources()
+        queries = self.request.sub_queries
+        findings = self.request.findings
+        cited = self.cited_sources()
         first = self._first_findings()
         for number in sorted({item.iteration for item in (*queries, *findings)}):
             yield (
@@ -300,14 +304,18 @@ class PromptBlocks:
     def headings(self, reference: DocumentRef | None) -> list[PromptBlock]:
         """Return the headings of a stored draft, each followed by the first sentence below it."""
         text = without_markers(self.documents.get(reference.hash, "") if reference else "")
-        lines, room, is_new = list[PromptBlock](), SHOWN_HEADINGS_CHARACTERS, False
+        lines: list[PromptBlock] = []
+        room = SHOWN_HEADINGS_CHARACTERS
+        is_new = False
         for line in filter(None, map(str.strip, text.splitlines())):
             shown = ""
             if line.startswith("#"):
-                shown, is_new = line, True
+                shown = line
+                is_new = True
             elif is_new:
                 first = next(iter(sentence_spans(line)), (0, len(line)))
-                shown, is_new = line[slice(*first)], False
+                shown = line[slice(*first)]
+                is_new = False
             if shown and len(shown) <= room:
                 room -= len(shown)
                 lines.append(PromptBlock(guard_line(shown, ITEM_CHARACTERS)))
@@ -338,7 +346,8 @@ class PromptBlocks:
     def section(self) -> list[PromptBlock]:
         """Return the section of a live report as numbered sentences, items and blocks; of a long one only the end."""
         body = section_of(self.request, self.documents)
-        lines, room = list[PromptBlock](), SECTION_CHARACTERS
+        lines: list[PromptBlock] = []
+        room = SECTION_CHARACTERS
         for number, text in reversed(list(enumerate(map(write_element, elements_of(read_body(body))), start=1))):
             shown = MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", " ".join(text.split()))
             room -= len(shown)
@@ -361,7 +370,8 @@ class PromptBlocks:
         return [self._shared_passage(passage) for passage in _shared_passages(claims).values()]
 
     def _source(self, shown: ShownSource, topic: str, value: float, *, best: bool) -> PromptBlock:
-        source, text = shown.source, shown.excerpt()
+        source = shown.source
+        text = shown.excerpt()
         protected = source.id in self.request.protected_source_ids
         self.characters.append((len(shown.text), shown.characters))
         outline = [hidden.describe() for hidden in shown.hidden if hidden.number not in self.shown_before]

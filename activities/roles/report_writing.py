@@ -27,7 +27,8 @@ def clean_text(
     The passages of the request and those already `present` in the report can be cited. A model must cite by the labels
     of its prompt, because ids can be computed and a page may contain them.
     """
-    request, by_model = work.request, work.engine is EngineKind.MODEL
+    request = work.request
+    by_model = work.engine is EngineKind.MODEL
     texts = {source.id: work.documents[source.text.hash] for source in request.sources
              if source.text and source.text.hash in work.documents}  # fmt: skip
     cited = {item.id: item for item in request.evidence}
@@ -92,7 +93,8 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
 
     Without a model, operations that do not fit are skipped, and their notes are left for the next update.
     """
-    request, by_model = work.request, work.engine is EngineKind.MODEL
+    request = work.request
+    by_model = work.engine is EngineKind.MODEL
     answer = work.answer.fitted(request, work.warnings) if by_model else work.answer
     body = section_of(request, work.documents)
     operations = list[Operation]()

@@ -94,7 +94,8 @@ async def _store_report(made: ResultToStore) -> SynthesizerResult:
 
 async def _store_analysis(made: ResultToStore) -> AnalyzerResult:
     """Store an analysis in the notebook, and return the result without the details of findings and evidence."""
-    request, result = made.request, made.result
+    request = made.request
+    result = made.result
     if not isinstance(request, AnalyzeInput) or not result.findings:
         unchanged: AnalyzerResult = result
         return unchanged

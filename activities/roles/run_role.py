@@ -110,7 +110,8 @@ class RoleActivities:
             try:
                 result, texts = await asyncio.to_thread(ground_answer, task, answer)
             except AnswerUnusable as error:
-                error.usage, error.model = answer.usage, answer.model
+                error.usage = answer.usage
+                error.model = answer.model
                 raise
             result = await self._with_content(task, answer, result)
             made = ResultToStore(task.input, result, texts, self.content, self.notebooks)
@@ -148,7 +149,9 @@ class RoleActivities:
 
     async def _record(self, task: EngineTask, item: ItemFidelity) -> ArchiveRecord:
         """Make the record of an item from the stored text of its source, else from its part of the full prompt."""
-        request, level, now = task.input, item.current_level, datetime.now(UTC).replace(microsecond=0)
+        request = task.input
+        level = item.current_level
+        now = datetime.now(UTC).replace(microsecond=0)
         sources = request.sources if isinstance(request, AnalyzeInput) else []
         source = next((candidate for candidate in sources if candidate.id == item.id), None)
         text = source.text if source else None
@@ -175,7 +178,8 @@ class RoleActivities:
             )
             for text, level in needed.texts
         ]
-        kind, category = failures.SUMMARIES_NEEDED, ApplicationErrorCategory.BENIGN
+        kind = failures.SUMMARIES_NEEDED
+        category = ApplicationErrorCategory.BENIGN
         return ApplicationError(str(needed), {"orders": orders}, type=kind, non_retryable=True, category=category)
 
     async def _answer(self, task: EngineTask, history: AttemptHistory) -> EngineAnswer:
@@ -190,7 +194,8 @@ class RoleActivities:
 
 def _order_reservation(refused: ReservationTooSmall) -> ApplicationError:
     """Return the failure that requests a repeated call with a larger reservation; nothing was paid."""
-    kind, category = failures.RESERVATION_TOO_SMALL, ApplicationErrorCategory.BENIGN
+    kind = failures.RESERVATION_TOO_SMALL
+    category = ApplicationErrorCategory.BENIGN
     details = {"input_tokens": refused.needed}
     return ApplicationError(str(refused), details, type=kind, non_retryable=True, category=category)
 
@@ -236,14 +241,17 @@ def _narrower(
 
 def ground_answer(task: EngineTask, answer: EngineAnswer) -> tuple[RoleAnswer, list[str]]:
     """Return the role's result with its account, and the texts to store with it. Raises `InvalidOutput`."""
-    role, request, content = task.role, task.input, answer.content
+    role = task.role
+    request = task.input
+    content = answer.content
     if not role.tools:  # turns are checked block by block
         if contains_canary(content.model_dump_json(), request.canary):
             raise InvalidOutput(STEERED)
         # Only a model copies from prompt lines, which begin with a sign; the extractive engine quotes stored text.
         if answer.engine is EngineKind.MODEL:
             # Writers cite by names of the prompt; their texts are cleaned when they are grounded.
-            ids, writes = _ids_by_label(request), issubclass(role.result, SynthesizerResult | ReporterResult)
+            ids = _ids_by_label(request)
+            writes = issubclass(role.result, SynthesizerResult | ReporterResult)
             given = content.model_dump(exclude_unset=True)  # what a model left out stays recognisable
             content = type(content).model_validate(remove_signs_of(given, ids, names=not writes))
     work = RoleWork[Any, Any](role, request, content, task.documents, answer.engine, hidden=_hidden_ids(task, answer))

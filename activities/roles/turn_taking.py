@@ -130,7 +130,8 @@ def _user_message(
 
 def _answer_block(answer: ToolAnswer, canary: str) -> Block:
     """Return the block of a tool's answer: sealed as data, since it may come from outside, unless it is an error."""
-    text, lost = answer.text[:ANSWER_CHARACTERS], len(answer.text) - ANSWER_CHARACTERS
+    text = answer.text[:ANSWER_CHARACTERS]
+    lost = len(answer.text) - ANSWER_CHARACTERS
     content = guard(text).strip() if answer.is_error else seal(wrap("answer", break_lines(guard(text).strip())), canary)
     content = content.strip() or "(nothing)"
     if lost > 0:
@@ -187,7 +188,8 @@ def _text_of(content: str) -> str:
 # --- the turn that came ----------------------------------------------------------------------------------------------
 def ground_turn(work: Work) -> tool_turns.TurnResult:
     """Check the calls of a turn, put the longer transcript into `work.texts`, and return a reference to it."""
-    request, transcript = work.request, _transcript(work.role, work.request, work.documents)
+    request = work.request
+    transcript = _transcript(work.role, work.request, work.documents)
     # The journal sorts keys: a turn must be the same whether new or read from the journal.
     blocks: list[Block] = json.loads(json.dumps(work.answer.content, sort_keys=True))
     # Thoughts may mention the canary: only the model, which has it anyway, gets them back.
@@ -243,7 +245,8 @@ def _check_call(work: Work, block: Block, accepted: int, *, steered: bool) -> tu
     too_long = raw is not None and len(json.dumps(raw)) > ARGUMENT_CHARACTERS
     arguments: Block = {}
     if steered:
-        name, problem = name if name in known else "unnamed", REVEALS_CANARY
+        name = name if name in known else "unnamed"
+        problem = REVEALS_CANARY
     elif name not in offered:
         reason = "cannot be called in this turn" if name in known else "is no tool"
         problem = f"{name} {reason}: call one of {', '.join(offered)}"

@@ -27,8 +27,10 @@ OUR_ELEMENTS: Final = (
     "brief|corpus|previous|expected|found|improvements|asked|edited|reflection|additional_context|statement|passage|passages|pages"
 )
 TAG: Final = re.compile(rf"[<＜](?=\s*+(?:[/／]\s*+)?(?:{OUR_ELEMENTS})(?:\b|_))", re.IGNORECASE)
-MARK, SIGN = "\x01", "\x02"
-"""Placeholders for the mark and the sign until a part is sealed; no guarded text has these invisible characters."""
+MARK: Final = "\x01"
+"""Placeholder for the mark until a part is sealed; no guarded text has this invisible character."""
+SIGN: Final = "\x02"
+"""Placeholder for the sign until a part is sealed; no guarded text has this one either."""
 SIGN_END: Final = "¦"
 ANY_SIGN: Final = re.compile(rf"(?<![0-9a-f])[0-9a-f]{{2}}{SIGN_END} ?")
 IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECASE)

@@ -117,7 +117,8 @@ def try_proposals(
         sentence, rest = text.corrected(claim, proposal, material.registry)
         if not sentence or key in tried or (claim.cell and rest):  # a cell is one claim, which has one mark
             continue
-        claims, of_rest = text.claims_of(claim, sentence, material), list[checking.ExtractedClaim]()
+        claims = text.claims_of(claim, sentence, material)
+        of_rest: list[checking.ExtractedClaim] = []
         if rest:
             before = " ".join(filter(None, (claim.place.before, *(part.text for part in claims))))
             of_rest = text.claims_of(claim, rest, material, before)
@@ -151,7 +152,8 @@ def choose_corrections(
     `actions` are those that a corrector proposed, by the index of the claim.
     """
     verdicts = conclude(claims, answers)
-    proposals, corrections = dict[int, checking.Proposal](), dict[int, checking.Correction]()
+    proposals: dict[int, checking.Proposal] = {}
+    corrections: dict[int, checking.Correction] = {}
     more_answers = dict[str, checking.ClaimAnswer]()
     removed = list[int]()
     in_order = sorted(tried, key=lambda item: checking.ACTION_ORDER.index(item.proposal.action))
@@ -218,8 +220,10 @@ class Passed:
 def _pass(
     tried: checking.TriedProposal, claim: checking.ExtractedClaim, previous: Verdict, answers: Answers
 ) -> Passed | None:
-    proposal, count = tried.proposal, len(tried.claims) - tried.rest_claims
-    main, rest = tried.claims[:count], tried.claims[count:]
+    proposal = tried.proposal
+    count = len(tried.claims) - tried.rest_claims
+    main = tried.claims[:count]
+    rest = tried.claims[count:]
     verdicts = [item.verdict for item in conclude(tried.claims, answers)]
     worst = min(verdicts[:count], key=SCORES.__getitem__, default=Verdict.UNVERIFIED)
     # A softened statement need only be better supported than before.
@@ -259,11 +263,13 @@ def _missing_words(before: str, after: str) -> str:
 
 def has_evidence(claim: checking.ExtractedClaim, material: Material) -> bool:
     """Return whether a passage of the run has nearly all words of a claim, and every figure and name of it."""
-    language, question = material.entry.language, material.entry.query
+    language = material.entry.language
+    question = material.entry.query
     for key in (*claim.evidence_ids, *material.related(claim)):
         if key in material.passages:
             item, title, text = material.passages[key]
-            quote, about = text[item.start : item.end], [part for part in (title, item.heading, question) if part]
+            quote = text[item.start : item.end]
+            about = [part for part in (title, item.heading, question) if part]
             (share,) = shared_words(claim.words, [quote], language)
             if share >= EVIDENT_SHARE and not find_differences(claim.words, [quote], about, language):
                 return True
@@ -319,7 +325,8 @@ class DraftText:
     def _with_cell(self, claim: checking.ExtractedClaim, inlines: tuple[Inline, ...]) -> tuple[Block, Sentence]:
         """Return the header and the row of a cell as a table in which the cell has these inlines, and that cell."""
         parts = self.sentences_of(claim)
-        first, changed = parts[0], _put_into(parts, inlines)
+        first = parts[0]
+        changed = _put_into(parts, inlines)
         rows = ((table, row) for table in _tables(self.blocks) for row in table.rows[1:])
         table, row = next((table, row) for table, row in rows if any(cell is first for cell in row))
         return replace(table, rows=(table.rows[0], tuple(changed.get(cell, cell) for cell in row))), changed[first]
@@ -438,7 +445,8 @@ def _in_style_of(runs: Sequence[Run], text: str) -> list[Inline]:
     lead = runs[0] if runs and runs[0].bold and len(runs) > 1 else None
     if lead and not text.casefold().startswith(lead.text.rstrip(" .:").casefold()):
         text = f"{lead.text.strip()} {text}"
-    styled, place = list[Inline](), 0
+    styled: list[Inline] = []
+    place = 0
     for run in runs:
         start = text.find(run.text.strip(), place) if run.text.strip() and run != Run(run.text) else -1
         if run is lead and start < 0:

@@ -161,7 +161,8 @@ def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
     """Return the fields of a claim that follow from its verdict by rules: what is left to a checker, with remarks."""
     known = [material.passages[key] for key in claim.evidence_ids if key in material.passages]
     cited = [CitedPassage(text[item.start : item.end], item.heading, title, text) for item, title, text in known]
-    language, question = material.entry.language, material.entry.query
+    language = material.entry.language
+    question = material.entry.query
     ruled = judge(claim, cited, material.registry, language, question=question)
     asked = material.by_model and ruled.method is CheckMethod.RULES and ruled.verdict is not Verdict.SUPPORTED
     remarks = []
@@ -192,7 +193,8 @@ def draw_controls(claims: Claims, material: Material) -> list[checking.AskedClai
     Unlike invented ones they look like any other statement of a call; those that no call shows come first, then those
     with a figure, which are the easiest to decide. Nothing near the passages that a statement cites is taken for it.
     """
-    language, controls = material.entry.language, list[checking.AskedClaim]()
+    language = material.entry.language
+    controls: list[checking.AskedClaim] = []
     figures = {claim.fingerprint: bool(find_quantities(claim.words, language)) for claim in claims}
     order = sorted(claims, key=lambda claim: (claim.asked, not figures[claim.fingerprint], claim.fingerprint))
     for claim in order:

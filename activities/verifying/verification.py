@@ -96,7 +96,10 @@ class VerifyingActivities:
         """Combine the verdicts, choose the corrections to accept, and name the doubtful claims."""
         async with attempt(RECORDS):
             known = best_answers(await self._load_answers(request.answers))
-            entry, corrections, draft, undone = request.corrections_entry, list[checking.Correction](), None, 0
+            entry = request.corrections_entry
+            corrections: list[checking.Correction] = []
+            draft = None
+            undone = 0
             if entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).items
             if not request.corrected_entry:
@@ -106,9 +109,11 @@ class VerifyingActivities:
                 material = await self._load(tried.before, by_model=request.by_model)
                 markdown = await self.content.get_text(material.entry.draft)
                 chosen, corrected, described, text = await asyncio.to_thread(correct, markdown, material, tried, known)
-                known, undone = known | chosen.answers, chosen.undone
+                known = known | chosen.answers
+                undone = chosen.undone
                 if chosen.corrections:
-                    material, corrections = corrected, [*corrections, *chosen.corrections]
+                    material = corrected
+                    corrections = [*corrections, *chosen.corrections]
                     draft = await store_draft(self.content, described, text)
             claims = material.entry.claims
             verdicts = conclude(claims, known)
