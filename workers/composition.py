@@ -144,7 +144,9 @@ async def _models(stores: _Stores) -> list[Activity]:
 
 
 async def _search(stores: _Stores) -> list[Activity]:
-    settings, library, cache = stores.settings, stores.library, stores.shared.cache
+    settings = stores.settings
+    library = stores.library
+    cache = stores.shared.cache
     web = await stores.stack.enter_async_context(open_search_providers(settings))
     prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
     providers: dict[str, SearchProvider] = {library.name: library}
@@ -171,7 +173,9 @@ async def _reading(stores: _Stores) -> list[Activity]:
 
 
 async def _records(stores: _Stores) -> list[Activity]:
-    settings, content, notebooks = stores.settings, stores.files.content, stores.files.notebooks
+    settings = stores.settings
+    content = stores.files.content
+    notebooks = stores.files.notebooks
     sessions = stores.files.sessions
     sole = has_sole_sessions(settings.content_url)
     retention = Retention(sessions, content, stores.shared.calls, stores.client, stores.files.archive, sole=sole)

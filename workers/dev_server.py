@@ -190,7 +190,8 @@ async def _start(files: "ServerFiles", previous: ServerDescription, end: float, 
     candidates = (previous.port or DEFAULT_PORT, DEFAULT_PORT, 0)
     port = next(filter(None, (_free_port(LOOPBACK, port) for port in candidates)))
     ui_address = (previous.ui_address or _choose_ui_address()) if ui else ""
-    description, lock = ServerDescription(port=port, ui_address=ui_address), files.server_lock()
+    description = ServerDescription(port=port, ui_address=ui_address)
+    lock = files.server_lock()
     # Another process may probe the lock for a moment.
     await _poll(lock.acquire, end, f"another server uses {files.database}")
     try:
@@ -236,7 +237,8 @@ def _command_line(files: "ServerFiles", description: ServerDescription) -> list[
 
 async def _wait_until_ready(files: "ServerFiles", description: ServerDescription, end: float) -> None:
     """Wait until the server answers, and set its retention of closed runs to 30 days. Raises `ServerError`."""
-    lock, retention = files.server_lock(), Duration()
+    lock = files.server_lock()
+    retention = Duration()
     retention.FromSeconds(RETENTION_SECONDS)
     config = NamespaceConfig(workflow_execution_retention_ttl=retention)
     request = UpdateNamespaceRequest(namespace="default", config=config)

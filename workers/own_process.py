@@ -21,8 +21,10 @@ COLLECTION_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector, by generation. With the default of 700 objects, a worker spends a tenth of its
 processor time on collections that find little, as messages are trees, which reference counts free."""
 
-M_ARENA_MAX, MEMORY_ARENAS = -8, 2
-"""Parameter of glibc's `mallopt`, and the number of arenas: one for each of forty threads costs a worker 17 MB."""
+M_ARENA_MAX = -8
+"""Parameter of glibc's `mallopt`: the greatest number of arenas."""
+MEMORY_ARENAS = 2
+"""Number of arenas: one for each of forty threads costs a worker 17 MB."""
 
 
 class UnawaitedThreads(ThreadPoolExecutor):

@@ -106,7 +106,8 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
 @contextmanager
 def stop_signals() -> Iterator[asyncio.Event]:
     """Yield an event that the first SIGTERM or SIGINT sets; a second signal ends the process at once."""
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
     names = (signal.SIGTERM, signal.SIGINT)
 
     def on_signal() -> None:
@@ -160,7 +161,8 @@ async def serve_health(health: Health, host: str = "127.0.0.1", port: int = 0) -
 
 async def _answer(path: str, health: Health) -> bytes:
     """Return the HTTP response for a path."""
-    status, body = HTTPStatus.NOT_FOUND, dict[str, object](error="unknown path: use /healthz or /livez")
+    status = HTTPStatus.NOT_FOUND
+    body = dict[str, object](error="unknown path: use /healthz or /livez")
     if path in {"/healthz", "/livez"}:
         states = await health()
         healthy = all(state.alive and (state.ready or path == "/livez") for state in states.values())

@@ -28,7 +28,8 @@ def configuration_of(
     settings: Settings, search_attributes: Callable[[], Awaitable[bool]] | None = None
 ) -> ResearchConfiguration:
     """Return the configuration for resolving requests; `search_attributes` queries the namespace."""
-    models, table = settings.models, PriceTable(settings.models.prices)
+    models = settings.models
+    table = PriceTable(settings.models.prices)
     choices = search_choices(settings, settings.search.providers)
 
     def choose_providers(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
@@ -78,7 +79,8 @@ def search_choices(settings: Settings, order: Sequence[str] | None = None) -> li
 
 def search_model(settings: Settings) -> dict[str, str] | None:
     """Return the variables of the first model whose endpoint searches the web and whose key is well-formed."""
-    models, keys = settings.models, settings.model_keys()
+    models = settings.models
+    keys = settings.model_keys()
     endpoints = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)

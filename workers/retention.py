@@ -81,7 +81,8 @@ class Retention:
         be removed. Raises `SharedStateUnavailable`, `RPCError`, and errors of the archive.
         """
         documents = await self._sessions.documents()
-        removed, candidates = RemovalCounts(), set[str]()
+        removed = RemovalCounts()
+        candidates: set[str] = set()
         for research_id in research_ids:
             answers = await self._calls.forget(research_id)
             candidates |= documents.get(research_id) or frozenset()
@@ -106,8 +107,10 @@ class Retention:
 
         These remain if there is no session at all, as the session store may be missing. Raises the errors of `remove`.
         """
-        known, archived = bool(await self._sessions.list()), bool(await self._archive.read())
-        removed, orphans = await self.remove(research_ids, named=False), orphans and known and self._sole
+        known = bool(await self._sessions.list())
+        archived = bool(await self._archive.read())
+        removed = await self.remove(research_ids, named=False)
+        orphans = orphans and known and self._sole
         if not (archived or orphans):
             return removed
         try:

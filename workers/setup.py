@@ -26,7 +26,8 @@ T = TypeVar("T")
 RETENTION_DAYS = 30  # of closed runs in a cluster, as in the dev server
 WAIT_SECONDS = 120.0  # a starting server needs up to a minute, its namespace cache some seconds more
 POLL_SECONDS = 0.5
-USAGE, FAILED = 2, 4
+USAGE = 2
+FAILED = 4
 
 TRANSIENT_STATUSES = {RPCStatusCode.NOT_FOUND, RPCStatusCode.ALREADY_EXISTS, RPCStatusCode.UNAVAILABLE}
 """Transient errors while new objects, of this or a concurrent setup, propagate through the server."""
@@ -87,7 +88,8 @@ async def set_up(
 
 async def ensure_namespace(client: Client, retention: timedelta) -> bool:
     """Create the client's namespace if it is missing; return whether it was created. Raises `RPCError`."""
-    service, period = client.workflow_service, Duration()
+    service = client.workflow_service
+    period = Duration()
     period.FromTimedelta(retention)
     try:
         await service.describe_namespace(DescribeNamespaceRequest(namespace=client.namespace), timeout=CALL_TIMEOUT)

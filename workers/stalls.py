@@ -54,7 +54,9 @@ class _Watch(threading.Thread):
 
     def __init__(self, log: TextIO, limit_seconds: float, end: End) -> None:
         super().__init__(name="stall-watch", daemon=True)
-        self._log, self._limit, self._end = log, limit_seconds, end
+        self._log = log
+        self._limit = limit_seconds
+        self._end = end
         self._interval = min(LOOK_SECONDS, limit_seconds / 5)
         self._over = threading.Event()
         self._used_at_tick = time.process_time()
@@ -63,7 +65,8 @@ class _Watch(threading.Thread):
     async def tick_periodically(self) -> None:
         """Show that the event loop runs, again and again."""
         while True:
-            self._used_at_tick, self._looks = time.process_time(), 0
+            self._used_at_tick = time.process_time()
+            self._looks = 0
             signal.setitimer(signal.ITIMER_PROF, self._limit * SIGNAL_FACTOR)
             await asyncio.sleep(self._interval)
 
@@ -71,7 +74,8 @@ class _Watch(threading.Thread):
         """Look until the watch is stopped or the loop stands still."""
         while not self._over.wait(self._interval):
             self._looks += 1
-            used, waited = time.process_time() - self._used_at_tick, self._looks * self._interval
+            used = time.process_time() - self._used_at_tick
+            waited = self._looks * self._interval
             if stands_still(used, waited, self._limit):
                 signal.setitimer(signal.ITIMER_PROF, 0)  # another program that takes this process's place keeps it
                 faulthandler.dump_traceback(self._log, all_threads=True)

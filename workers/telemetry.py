@@ -131,7 +131,8 @@ class CoreFilter(logging.Filter):
         """Replace the message by its fixed beginning, and the fields by known ones."""
         entry = record.__dict__.pop("temporal_log", None)
         match = CORE_MESSAGE.match(record.getMessage())
-        record.msg, record.args = (match[0].strip() if match else ""), ()
+        record.msg = match[0].strip() if match else ""
+        record.args = ()
         with suppress(Exception):  # logging must never raise
             fields = dict(entry.fields) if entry else {}
             record.__dict__.update({name: str(fields[name])[:200] for name in CORE_FIELDS if name in fields})

@@ -161,7 +161,8 @@ class Settings(FileSettings):
     def preset(self, strategy: str, depth: Depth) -> EffectiveLimits:
         """Return the built-in preset, overridden by the operator's values. Raises KeyError for an unknown strategy."""
         base = preset(strategy, depth)
-        chosen, named = self.strategy.get(strategy, {}), effective_depth(depth)
+        chosen = self.strategy.get(strategy, {})
+        named = effective_depth(depth)
         override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is effective_depth(Depth.AUTO) else None)
         return base if override is None else effective_limits(base, override)
 

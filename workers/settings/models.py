@@ -92,7 +92,8 @@ class ModelsSettings(BaseModel):
         """Return the models of a tier: its own, else the default, else the next more demanding tier's, else any."""
         by_tier = {Tier.SIMPLE: self.simple, Tier.ANALYTICAL: self.analytical, Tier.COMPLEX: self.complex}
         order = list(Tier)
-        stronger, weaker = order[order.index(tier) + 1 :], order[: order.index(tier)][::-1]
+        stronger = order[order.index(tier) + 1 :]
+        weaker = order[: order.index(tier)][::-1]
         candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
         names = next(filter(None, candidates), [])
         return [names] if isinstance(names, str) else list(names)
