@@ -289,7 +289,9 @@ class Translation:
         """Translate the next entry of the log."""
         if event.type in TURN_EVENTS:
             return self._read_turn(event)
-        pending, data, stamp = self.flush(), event.data, _stamp(event)
+        pending = self.flush()
+        data = event.data
+        stamp = _stamp(event)
         match event.type:
             case "tool.returned":
                 return [*pending, self._answer(event)]
@@ -310,7 +312,8 @@ class Translation:
 
     def flush(self) -> list[AnyAgentEvent]:
         """Return the pending turn and its calls; the log never contains part of a turn."""
-        turn, self._turn = self._turn, None
+        turn = self._turn
+        self._turn = None
         if turn is None:
             return []
         self._open_calls |= {call.tool_id: call for call in turn.tool_calls}
@@ -320,7 +323,8 @@ class Translation:
         """Return the end of the run."""
         pending = [*self.flush(), *self._close(UNANSWERED, {"time": result.ended_at})]
         if result.outcome is Outcome.CANCELLED:
-            name, message = result.research_id, f"the state is kept: `research resume {result.research_id}` continues"
+            name = result.research_id
+            message = f"the state is kept: `research resume {result.research_id}` continues"
             return [*pending, WorkflowCancelledEvent(research_id=name, message=message, time=result.ended_at)]
         failed = result.outcome in FAILURES
         message = (self._error or "; ".join(result.limitations) or result.stop_reason.text) if failed else ""
@@ -329,7 +333,9 @@ class Translation:
         return [*pending, stop]
 
     def _read_turn(self, event: Event) -> list[AnyAgentEvent]:
-        data, stamp, agent = event.data, _stamp(event), str(event.data.get("role", ""))
+        data = event.data
+        stamp = _stamp(event)
+        agent = str(event.data.get("role", ""))
         pending = [] if data.get("step") == self._step else [*self.flush(), *self._close(UNANSWERED, stamp)]
         self._step = str(data.get("step"))
         turn = self._turn or AgentOutput(response=_message(""), current_agent_name=agent)
@@ -342,7 +348,8 @@ class Translation:
 
     def _answer(self, event: Event) -> AnyAgentEvent:
         """Translate the answer to a call; the call itself may be missing from a log that lost its beginning."""
-        data, stamp = event.data, _stamp(event)
+        data = event.data
+        stamp = _stamp(event)
         call = self._open_calls.pop(str(data.get("call_id", "")), None) or _selection(data)
         text = str(data.get("result") or event.text)
         return self._result(call, text, data, stamp, is_error=bool(data.get("is_error")))
@@ -368,7 +375,8 @@ class Translation:
         self._report = str(event.data["report"])
         if event.data.get("call_id") in self._open_calls:
             return []
-        stamp, heading = _stamp(event), event.data.get("heading")
+        stamp = _stamp(event)
+        heading = event.data.get("heading")
         kwargs = {"heading": heading} if heading else {}
         call = ToolSelection(tool_id=f"{UPDATE_REPORT}-{event.seq}", tool_name=UPDATE_REPORT, tool_kwargs=kwargs)
         result = self._result(call, event.text, event.data, stamp, is_error=False)
@@ -390,7 +398,8 @@ class Translation:
 
     def _close(self, text: str, stamp: dict[str, Any]) -> list[AnyAgentEvent]:
         """Answer every open call with an error."""
-        calls, self._open_calls = self._open_calls, {}
+        calls = self._open_calls
+        self._open_calls = {}
         return [self._result(call, text, {}, stamp, is_error=True) for call in calls.values()]
 
 

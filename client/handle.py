@@ -287,9 +287,12 @@ class ResearchHandle:
         by their hashes. Waits for a worker; if a run is over and its workers ended with it, its latest entries may be
         missing before the end. Raises the other errors of `events`.
         """
-        first, plan = await self._patiently(self.events), await self._patiently(self.plan)
+        first = await self._patiently(self.events)
+        plan = await self._patiently(self.plan)
         constraints = plan.constraints.model_dump(include=set(SHOWN_CONSTRAINTS))
-        translation, cursor, is_over = Translation(await self.question() or "", constraints), 0, False
+        translation = Translation(await self.question() or "", constraints)
+        cursor = 0
+        is_over = False
         opening = translation.begin()
         if first.events and first.events[0].seq > 1:
             opening += translation.catch_up(plan, await self._newest_text(tenant))
@@ -339,7 +342,8 @@ class ResearchHandle:
         """Add the report's text to the answer to an update; the run's record lists a text shortly after the event."""
         if not isinstance(event, ToolCallResult) or not isinstance(event.tool_output.raw_output, UpdateReportResult):
             return event
-        update, text = event.tool_output.raw_output, None
+        update = event.tool_output.raw_output
+        text = None
         for seconds in TEXT_PAUSES if update.report else ():
             running = await self.is_running()  # checked first: a run saves its record before it is over
             try:
@@ -359,7 +363,8 @@ class ResearchHandle:
         `name` is `report.md`, `report.html`, `report.json`, `session.json`, `draft.md`, a source id, or the hash of a
         text of a live report. Raises `DocumentMissing`, `ServerUnreachable`. Waits for a worker.
         """
-        text, offset = "", 0
+        text = ""
+        offset = 0
         while True:
             request = {"research_id": self.research_id, "name": name, "offset": offset, "tenant": tenant}
             try:

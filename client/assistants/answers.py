@@ -163,7 +163,8 @@ Fetched: TypeAlias = Annotated[CallToolResult, Document]
 
 def pages_of(text: str, size: int) -> list[str]:
     """Cut a text into pages of at most `size` bytes of UTF-8, at the ends of paragraphs, lines or words if possible."""
-    pages, data = [], text.strip().encode()
+    pages = []
+    data = text.strip().encode()
     while len(data) > size:
         head = data[:size].decode(errors="ignore")
         end = next((place for mark in ("\n\n", "\n", " ") if (place := head.rfind(mark)) > size // 4), len(head))

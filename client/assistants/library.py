@@ -56,7 +56,9 @@ class DocumentLibrary:
 
     async def search(self, context: CommandContext, query: str) -> Results:
         """Return the documents that fit a query: the best of each corpus and of the stored runs in turn."""
-        library, found, failures = await context.stores.corpora(), list[list[Result]](), list[ProviderError]()
+        library = await context.stores.corpora()
+        found: list[list[Result]] = []
+        failures: list[ProviderError] = []
         for name in sorted(await library.searchable()):
             request = SearchRequest(
                 research_id="",
@@ -124,7 +126,8 @@ class DocumentLibrary:
                     await self._add_run(context, session.research_id)
                     self._indexed.add((session.research_id, session.saved_at))
             rows = await asyncio.to_thread(self._match, query)
-        present, shown = {session.research_id for session in sessions}, dict[str, Result]()
+        present = {session.research_id for session in sessions}
+        shown: dict[str, Result] = {}
         for run, result in (self._entries[row - 1] for row in rows):
             if run in present:
                 shown.setdefault(result.url, result)

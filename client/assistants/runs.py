@@ -78,7 +78,9 @@ async def start_run(desk: Desk, values: Mapping[str, Any], max_cost_usd: float |
     """Start a run and return at once. Raises `CommandError`, `ClientError`, also for a cap above the operator's."""
     if not str(values["query"]).strip():
         raise CommandError("the question is empty: write it in full sentences")
-    request, context, research_id = build_request(values), desk.context(), new_id()
+    request = build_request(values)
+    context = desk.context()
+    research_id = new_id()
     if request.corpus is not None and not desk.settings.uses_cluster:
         known = sorted(await (await context.stores.corpora()).searchable())
         if request.corpus not in known:
@@ -137,7 +139,8 @@ async def observe(desk: Desk, research_id: str, seen: str | None, seconds: float
 
     Without `seen` any change since the call counts. Raises `CommandError`, `ClientError`.
     """
-    end, context = time.monotonic() + seconds, desk.context()
+    end = time.monotonic() + seconds
+    context = desk.context()
     run = await context.find(research_id)
     if not run.running and await run.result() is None:
         await desk.client(context)  # an open run goes on with the server
@@ -160,7 +163,8 @@ def _seen(status: ResearchStatus) -> str:
 
 async def _state_of(context: CommandContext, run: RunInfo, status: ResearchStatus, note: str) -> RunState:
     """Return a state with its news, its open question and the next call."""
-    over, result = status.outcome is not None, None
+    over = status.outcome is not None
+    result = None
     if over:
         newest = await context.load_run(run.research_id)
         result = await newest.result() or (await newest.handle.result() if newest.handle else None)
@@ -207,13 +211,15 @@ async def _asked(run: RunInfo, waiting: Waiting | None) -> Asked | None:
 
 async def _news(run: RunInfo) -> list[str]:
     """Return the lines of the newest events; none if no worker answers."""
-    events, cursor = list[Event](), 0
+    events: list[Event] = []
+    cursor = 0
     try:
         for _ in range(MAX_EVENT_PAGES):
             page = await run.open.events(cursor) if run.open is not None else None
             if page is None or not page.events:
                 break
-            events, cursor = page.events, page.next
+            events = page.events
+            cursor = page.next
     except ClientError:
         return []
     return event_lines(events)[-NEWS:]
@@ -251,7 +257,8 @@ async def read_page(desk: Desk, research_id: str, part: Part, number: int, size:
     """
     context = desk.context()
     run = await context.find(research_id)
-    documents, result = await load_documents(context, run), await run.result()
+    documents = await load_documents(context, run)
+    result = await run.result()
     report = json.loads(documents["json"]) if "json" in documents else {}
     if part == "report":
         content = documents["md"].decode()
@@ -285,7 +292,8 @@ def _source_lines(report: Mapping[str, Any]) -> list[str]:
         if source is not None:
             read = f", read {source['retrieved_at'][:10]}" if source.get("retrieved_at") else ""
             quality = f", {source['quality']} quality" if source.get("quality") else ""
-            title, address = printable(source["title"]), printable(source["url"])
+            title = printable(source["title"])
+            address = printable(source["url"])
             named = f"; fetch: research://{report['research_id']}/sources/{source['id']}"
             lines.append(f"[{citation['number']}] {title} {address}{read}{quality}{named}")
     return lines

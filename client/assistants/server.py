@@ -64,7 +64,8 @@ class AssistantServer(MCPServer[Any]):
         cost = f"Only start_research and ask_follow_up cost money, if a model is configured: {ends}."
         instructions = INSTRUCTIONS.format(cost=cost)
         super().__init__("research", "Deep research", instructions=instructions, version=product_version())
-        self._desk, self._library = desk, DocumentLibrary()
+        self._desk = desk
+        self._library = DocumentLibrary()
         for tool, annotations in _tools(desk, self._library).items():
             description = (inspect.getdoc(tool) or "").replace("{cost}", cost)
             self.add_tool(tool, description=description, annotations=annotations)

@@ -141,7 +141,8 @@ def _note_failure(serving: asyncio.Task[None]) -> None:
 
 async def _serve_from_first(settings: Settings, listener: socket.socket) -> None:
     """Serve from the first connection on, until cancelled."""
-    loop, called = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    called = asyncio.Event()
     loop.add_reader(listener, called.set)  # the first connection waits until its server is there
     try:
         await called.wait()

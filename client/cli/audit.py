@@ -83,10 +83,12 @@ async def _audit_archived(context: CommandContext, target: str, result: AuditRes
     """Audit a run or a `report.json` against the content store of this machine. Raises `CommandError`."""
     content = context.stores.content
     if is_file(target):
-        forms, name = _load_files(Path(target)), target
+        forms = _load_files(Path(target))
+        name = target
     else:
         run = await context.find(target)
-        forms, name = await _load_stored(context, run, result), f"the stored report of {run.research_id}"
+        forms = await _load_stored(context, run, result)
+        name = f"the stored report of {run.research_id}"
     if "json" not in forms:
         return result
 
@@ -150,7 +152,8 @@ async def _check(
 
 async def _load_stored(context: CommandContext, run: RunInfo, result: AuditResult) -> dict[str, bytes]:
     """Load the stored forms of a report. Raises `CommandError` for a run without one."""
-    stored, forms = await run.result(), {}
+    stored = await run.result()
+    forms = {}
     if stored is None or stored.files is None:
         raise CommandError(f"this run has no report to audit: see `research status {run.research_id}`")
     for form, reference in stored.files.by_form().items():
@@ -237,7 +240,8 @@ async def diff(
 
     research diff reports/2026-11-01-heat-pumps/report.json last
     """
-    targets, documents = (earlier, later), []
+    targets = (earlier, later)
+    documents = []
     for target in targets:
         forms = _load_files(Path(target)) if is_file(target) else (await _finished(context, target))[1]
         documents.append(forms["json"])

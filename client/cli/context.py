@@ -100,7 +100,8 @@ class CommandContext:
     async def connect(self, *, start: bool = True) -> ResearchClient:
         """Connect to the cluster, or to the dev server, starting it if needed. Raises `ServerError`."""
         connection = await open_connection(self.settings, runtime=temporal_runtime(), start=start)
-        self.ui_url, self._address = connection.ui_url, connection.address
+        self.ui_url = connection.ui_url
+        self._address = connection.address
         self._client = ResearchClient(connection.client, stored_result=self._closed_result)
         return self._client
 

@@ -37,7 +37,8 @@ async def add_corpus(
 ) -> None:
     """Register a folder under a name and index it."""
     unknown = f"{quote(folder)} is not there: name a folder of documents"
-    path, registered = usable_folder(folder, unknown), await context.stores.corpus_folders()
+    path = usable_folder(folder, unknown)
+    registered = await context.stores.corpus_folders()
     chosen = name_of_folder(path, registered) if name is None else name
     if registered.get(chosen, path) != path:
         raise CommandError(f"the name {chosen} is that of {registered[chosen]}: choose another --name")
@@ -52,7 +53,8 @@ async def list_corpora(context: CommandContext) -> None:
     library = await context.stores.corpora()
     folders = await library.searchable()
     for name in sorted(folders):
-        snapshot, location = await library.describe(name), folders[name] or OTHER_HOST
+        snapshot = await library.describe(name)
+        location = folders[name] or OTHER_HOST
         print_result(pasteable(f"{name:<20} {summary(snapshot):<40} {location}"))
     if not folders:
         print_hint("there is no corpus yet: research corpus add ./folder")
@@ -62,7 +64,8 @@ async def list_corpora(context: CommandContext) -> None:
 async def corpus_status(context: CommandContext, name: CorpusName, *, as_json: AsJson = False) -> None:
     """Print the contents of an index, the files that were skipped with their reasons, and the parts not read."""
     library = await context.stores.corpora()
-    snapshot, skipped = await library.describe(name), await library.skipped(name)
+    snapshot = await library.describe(name)
+    skipped = await library.skipped(name)
     warnings = await library.warnings(name)
     folder = str((await library.searchable())[name] or OTHER_HOST)
     if as_json:

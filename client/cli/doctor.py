@@ -53,7 +53,8 @@ OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND
 PROBE: Final = "providers.isolation.confinement:probe"
 REFUSED: Final = TypeAdapter(dict[str, bool])
 SHOWN_DEFECTS: Final = 3  # runs whose unforeseen errors are shown
-SHOWN_CHARACTERS, SNIPPET_CHARACTERS = 1_500, 300
+SHOWN_CHARACTERS: Final = 1_500
+SNIPPET_CHARACTERS: Final = 300
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
 """A URL, even a malformed one; a single letter before the colon is a drive."""
 
@@ -120,12 +121,14 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     yield await _check_defects(context)
     client = await context.client_if_running()
     if client is None:
-        away, remedy = context.server_away, "check TEMPORAL_ADDRESS and the network"
+        away = context.server_away
+        remedy = "check TEMPORAL_ADDRESS and the network"
         stopped = Check("server", "ok", "not running; `research run` and `research serve` start it")
         yield Check("server", "fail", away, remedy) if away else stopped
         return
     try:
-        workers, runs = await _check_workers(client), await _check_runs(client)
+        workers = await _check_workers(client)
+        runs = await _check_runs(client)
     except RPCError as error:
         yield Check("server", "fail", f"does not answer: {error.status.name.lower()}", "see its log")
         return
@@ -154,7 +157,8 @@ async def _check_models(settings: Settings) -> list[Check]:
     if not settings.model_configured:
         return [Check("model", "ok", "none: reports are passages, word for word", settings.model_reason)]
     names = sorted({name for tier in Tier for name in settings.models.names_for(tier)})
-    checks, usable = [], settings.models.usable_endpoints(settings.model_keys())
+    checks = []
+    usable = settings.models.usable_endpoints(settings.model_keys())
     for endpoint in settings.models.used_endpoints():
         if endpoint not in usable:
             checks.append(Check("model", "warn", f"{endpoint}: no key", f"set {settings.key_variable(endpoint)}"))
@@ -294,7 +298,8 @@ async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: boo
         try:
             document = await _read(context, target)
         except ProviderError as error:
-            code, kind = ExitCode.FAILED, error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
+            code = ExitCode.FAILED
+            kind = error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
             if as_json:
                 print_json(record | {"ok": False, "error": {"type": kind, "message": str(error)}}, indent=None)
             else:
@@ -332,7 +337,8 @@ async def _try_search(
         research_id="command-line", operation="search/command-line", provider=provider or "corpus", text=query
     )
     if corpus is not None:
-        cluster, stores = context.settings.uses_cluster, context.stores
+        cluster = context.settings.uses_cluster
+        stores = context.stores
         name, folder = find_corpus(corpus, await stores.corpus_folders(), cluster=cluster)
         if folder is not None:
             await index_corpus(context, name, folder, quiet=as_json)

@@ -115,7 +115,8 @@ class Commands(Typer):
 
         def register(function: CommandFunction) -> CommandFunction:
             parameters = dict(inspect.signature(function).parameters)
-            options, context = parameters.pop("options", None), parameters.pop("context", None)
+            options = parameters.pop("options", None)
+            context = parameters.pop("context", None)
             shared = {} if options is None else dict(inspect.signature(options.annotation).parameters)
             shared = {field: parameter for field, parameter in shared.items() if field not in without}
             if context is not None and options is None:

@@ -62,7 +62,8 @@ class RequestedRun:
 
 async def read_request(context: CommandContext, options: RunOptions) -> RequestedRun:
     """Build the request: `--set` over options over the file. Raises `CommandError`."""
-    settings, folder = context.settings, None
+    settings = context.settings
+    folder = None
     from_file = {} if options.request_file is None else _read_request_file(options.request_file)
     values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
@@ -141,7 +142,9 @@ async def preflight(
     The workers that will execute the run resolve it: those of other commands with other settings (any, unless this
     command `works`), else those of this command. Returns true for others. Raises `CommandError` for a refused run.
     """
-    request, settings, stored = requested.request, context.settings, run.resolved
+    request = requested.request
+    settings = context.settings
+    stored = run.resolved
     others = await _other_workers(context, works=works)
     if not others and options.model is not None and not settings.uses_cluster and not settings.model_configured:
         remedy = f"name one with --model-url URL, or set {ENDPOINT_VARIABLES}"
@@ -200,7 +203,8 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
 
     Raises `CommandError` if they belong to another `research run`, because they end with it.
     """
-    client, own = await context.client_if_running(), context.settings.mark()
+    client = await context.client_if_running()
+    own = context.settings.mark()
     identities = [] if client is None else await client.polled_by(RECORDS_QUEUE, activities=True)
     marks = {identity: identity.rpartition("/")[2] for identity in identities if not is_gone(identity)}
     others = [identity for identity, mark in marks.items() if not works or mark.removesuffix(RUN_MARK) != own]

@@ -48,7 +48,8 @@ async def report(
         raise CommandError("--json needs --include-metadata; `--format json` prints report.json")
     run = await context.find(run_id)
     documents = await load_documents(context, run)
-    data, fidelity = documents.get(form), fidelity_in(documents)
+    data = documents.get(form)
+    fidelity = fidelity_in(documents)
     if data is None:
         raise CommandError(f"this run has no report as {form}: use --format md", ExitCode.FAILED)
     if out is not None:
@@ -138,7 +139,8 @@ async def decisions(context: CommandContext, run_id: RunId = "last", *, as_json:
 
 async def load_documents(context: CommandContext, run: RunInfo) -> dict[str, bytes]:
     """Load the forms of a report, or a marked draft. Raises `CommandError` with the remedy."""
-    research_id, result = run.research_id, await run.result()
+    research_id = run.research_id
+    result = await run.result()
     documents = {} if result is None else await context.report_documents(result)
     if documents:
         return documents

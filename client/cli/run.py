@@ -224,11 +224,13 @@ def require_refreshable(run: RunInfo, *, scheduled: bool) -> None:
 
 async def _begin(context: CommandContext, options: RunOptions, *, follow: bool = True) -> int:
     """Start, join or resume the run of the options, and `follow` it to its report."""
-    requested, run = await read_request(context, options), RunInfo(new_id())
+    requested = await read_request(context, options)
+    run = RunInfo(new_id())
     if options.research_id is not None:
         run = await context.load_run(options.research_id)
     await check_request(run, requested.request)
-    command, stored_result = RunCommand(context, requested, run, options), run.state and run.state.work.result
+    command = RunCommand(context, requested, run, options)
+    stored_result = run.state and run.state.work.result
     if stored_result and stored_result.outcome is Outcome.COMPLETED and not options.dry_run:
         return await command.print_stored(stored_result)
     return await (command.execute() if follow else command.start())
@@ -260,7 +262,8 @@ def require_resumable(run: RunInfo, result: ResearchResult | None, *, changed: b
 
 async def request_again(run: RunInfo, options: RunOptions, **overrides: Any) -> RequestedRun:
     """Build the request that continues a run: its question, another model, `--set`. Raises `CommandError`."""
-    stored, values = run.resolved, options.values()
+    stored = run.resolved
+    values = options.values()
     base = {"query": await run.question(), **overrides}
     if stored is not None:
         base |= {"strategy": stored.strategy, "tenant": stored.tenant, "priority": stored.priority}
@@ -282,7 +285,9 @@ class RunCommand:
 
     async def execute(self, *, report_now: bool = False) -> int:
         """Start the run, show it until it is over or detached from, write its report; return the exit code."""
-        context, options, home = self.context, self.options, self.context.settings.home
+        context = self.context
+        options = self.options
+        home = self.context.settings.home
         others = await preflight(context, self.requested, options, self.run)
         if options.dry_run:
             return ExitCode.COMPLETED
@@ -301,7 +306,8 @@ class RunCommand:
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""
-        options, research_id = self.options, self.run.research_id
+        options = self.options
+        research_id = self.run.research_id
         await preflight(self.context, self.requested, options, self.run, works=False)
         if options.dry_run:
             return ExitCode.COMPLETED
@@ -327,18 +333,22 @@ class RunCommand:
 
     async def _start(self, client: ResearchClient) -> tuple[ResearchHandle, str]:
         """Start, join or resume the run; return its handle and which it was. Raises `CommandError`."""
-        request, research_id = self.requested.request, self.run.research_id
+        request = self.requested.request
+        research_id = self.run.research_id
         if self.run.resolved is None:
-            handle, how = await client.start(request, research_id, reuse=True), "started"
+            handle = await client.start(request, research_id, reuse=True)
+            how = "started"
         else:
-            handle, how = await client.resume(request, research_id), "resumed"
+            handle = await client.resume(request, research_id)
+            how = "resumed"
         if handle.attached:
             await check_request(replace(self.run, handle=handle), request)
         return handle, "joined" if handle.attached else how
 
     async def _update_index(self) -> None:
         """Register the folder of the run and update its index; a cluster's workers do that themselves."""
-        name, quiet = self.requested.request.corpus, self.options.quiet
+        name = self.requested.request.corpus
+        quiet = self.options.quiet
         if name is not None and not self.context.settings.uses_cluster:
             snapshot = await index_corpus(self.context, name, self.requested.folder, quiet=quiet)
             if not quiet:
@@ -346,7 +356,9 @@ class RunCommand:
 
     async def _follow(self, client: ResearchClient, *, report_now: bool) -> ResearchResult | None:
         """Start the run and show it until it is over; None after Ctrl-C."""
-        context, options, cluster = self.context, self.options, self.context.settings.uses_cluster
+        context = self.context
+        options = self.options
+        cluster = self.context.settings.uses_cluster
         research_id = self.run.research_id
         async with first_interrupt() as interrupt:
             handle, how = await self._start(client)
@@ -357,7 +369,8 @@ class RunCommand:
             if report_now:
                 await handle.stop_and_report()
             key = "Ctrl-C detaches" if cluster else "Ctrl-C cancels, the state is saved"
-            hint, address = HINT.format(key=key, id=research_id), context.web_address(research_id)
+            hint = HINT.format(key=key, id=research_id)
+            address = context.web_address(research_id)
             sink = sink_for(address, hint, quiet=options.quiet, as_json=options.as_json)
             ask = asker(handle, quiet=options.quiet or options.as_json)
             return await follow_run(handle, sink, interrupt, None if cluster else context.recover, ask)
@@ -414,7 +427,8 @@ class RunCommand:
 
     async def _write_report(self, result: ResearchResult) -> int:
         """Write the files of the report, print its summary; return the exit code."""
-        options, research_id = self.options, self.run.research_id
+        options = self.options
+        research_id = self.run.research_id
         folder = options.out or default_folder(self.requested.request.query, research_id)
         resumable = result.resumable and (await self.context.load_run(research_id)).state is not None
         resume = self._resume_command if resumable else ""
@@ -434,7 +448,8 @@ async def _local_workers(context: CommandContext, client: ResearchClient, end: E
 
     `end` ends the process if its event loop stalls or one of the pools ends.
     """
-    settings, pools = context.settings, tuple(POOLS)
+    settings = context.settings
+    pools = tuple(POOLS)
     path = log_path(settings)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with path.open("a", encoding="utf-8") as log:

@@ -81,7 +81,8 @@ async def worker(
     research worker --log-format json --host 0.0.0.0 --health-port 8080 --metrics-port 9090
     """
     pools = choose_pools(pool)
-    settings, log_format = options.settings(), options.log_format
+    settings = options.settings()
+    log_format = options.log_format
     if not settings.uses_cluster and describe_server(settings.home) is None:
         raise CommandError(NO_SERVER, ExitCode.FAILED)
     configure_logging(log_format, logging.INFO, secrets=settings.secrets())
@@ -108,7 +109,8 @@ async def serve(
 
     research start "…" --corpus manual       (in another terminal)
     """
-    settings, log_format = options.settings(), options.log_format
+    settings = options.settings()
+    log_format = options.log_format
     ensure_folder(settings.home, SET_HOME)
     if log_format == "console":
         print_progress(f"starting server and workers on {settings.home}; {settings.model_reason}")

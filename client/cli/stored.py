@@ -49,8 +49,11 @@ async def delete(
     if (run_id is None) == (older_than is None):
         raise CommandError("name one run, or --older-than DAYS")
     # Without a client, histories cannot be removed, and it is unknown which runs will still use the documents.
-    client, stores, settings = await context.client_of_runs(), context.stores, context.settings
-    temporal, sole = None if client is None else client.temporal, has_sole_sessions(settings.content_url)
+    client = await context.client_of_runs()
+    stores = context.stores
+    settings = context.settings
+    temporal = None if client is None else client.temporal
+    sole = has_sole_sessions(settings.content_url)
     async with open_shared_state(settings) as shared:
         retention = Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
         if run_id is not None:
@@ -58,7 +61,8 @@ async def delete(
             if run.running:
                 remedy = f"cancel it with `research cancel {run.research_id}`"
                 raise CommandError(f"the run {run.research_id} is not over: {remedy}")
-            runs, description = [run.research_id], f"the run {run.research_id}"
+            runs = [run.research_id]
+            description = f"the run {run.research_id}"
         else:
             runs = await retention.older_than(timedelta(days=older_than or 0.0))
             description = f"{plural(len(runs), 'run')} older than {older_than:g} days"
@@ -123,7 +127,9 @@ async def restore(
 async def verify(context: CommandContext) -> int:
     """Read every record and its text again, and compare them with their hashes. Exit code 1 on any difference."""
     await _expire(context)
-    damaged, archive, records = 0, context.stores.archive, await context.stores.archive.read()
+    damaged = 0
+    archive = context.stores.archive
+    records = await context.stores.archive.read()
     own = {digest: record for digest, record in records.items() if record is None or archive.is_own(record)}
     for digest, record in own.items():
         if problem := await _problem(context, record):
@@ -136,8 +142,11 @@ async def verify(context: CommandContext) -> int:
 
 async def _expire(context: CommandContext) -> None:
     """Remove what has expired, and say so: the sweep of a worker may be hours away."""
-    client, stores, settings = await context.client_of_runs(), context.stores, context.settings
-    temporal, sole = None if client is None else client.temporal, has_sole_sessions(settings.content_url)
+    client = await context.client_of_runs()
+    stores = context.stores
+    settings = context.settings
+    temporal = None if client is None else client.temporal
+    sole = has_sole_sessions(settings.content_url)
     async with open_shared_state(settings) as shared:
         retention = Retention(stores.sessions, stores.content, shared.calls, temporal, stores.archive, sole=sole)
         expired, remaining = await retention.expire_archive()
@@ -150,7 +159,8 @@ async def _expire(context: CommandContext) -> None:
 async def _find(context: CommandContext, text_hash: str) -> ArchiveRecord:
     """Return the record of a hash or of its unique beginning. Raises `CommandError`."""
     await _expire(context)
-    records, beginning = await context.stores.archive.read(), text_hash.strip().lower().removeprefix("sha256:")
+    records = await context.stores.archive.read()
+    beginning = text_hash.strip().lower().removeprefix("sha256:")
     matches = [digest for digest in records if beginning and digest[7:].startswith(beginning)]
     if len(matches) != 1:
         problem = "fits several records: give more of it" if matches else "is not archived: see `research archive list`"

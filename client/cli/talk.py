@@ -164,7 +164,8 @@ async def cancel(context: CommandContext, run_id: RunId = "last") -> None:
     """
     await context.client_of_runs()
     run = await context.find(run_id)
-    research_id, handle = run.research_id, run.open
+    research_id = run.research_id
+    handle = run.open
     if handle is None:
         print_result(f"{research_id} has already finished")
         return
@@ -262,7 +263,9 @@ def plan_as_text(plan: PlanAnswer, research_id: str) -> str:
 
 def parse_plan(text: str) -> dict[str, Any]:
     """Return the revision made in an edited text; parts without their label stay unchanged. Raises `CommandError`."""
-    part, brief, parts = "sub_queries", [], dict[str, list[str]](sub_queries=[])
+    part = "sub_queries"
+    brief = []
+    parts = dict[str, list[str]](sub_queries=[])
     for line in map(str.strip, text.splitlines()):
         item = line.lstrip("-").strip()
         if line.startswith("-") and item:
@@ -382,7 +385,8 @@ async def read_line(prompt: str) -> str | None:
     """Read a stripped line from standard input; None at its end. Cancellable, unlike reading in a thread."""
     sys.stderr.write(prompt)
     sys.stderr.flush()
-    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
     loop.add_reader(sys.stdin.fileno(), ready.set)
     try:
         await ready.wait()

@@ -34,7 +34,8 @@ HINT: Final = 'Ctrl-C detaches · research stop {id} (report now) · research st
 SHOW_CURSOR: Final = "\x1b[?25h"
 SERVER_STATUSES: Final = {"terminated": "failed", "canceled": "cancelled"}
 """Server statuses that have a different name here."""
-INTERRUPTED, UNKNOWN = "interrupted", "unknown"
+INTERRUPTED: Final = "interrupted"
+UNKNOWN: Final = "unknown"
 LISTING_SECONDS: Final = 1.0
 """Timeout for a run's answer about its place in the queue; without a worker there is no answer."""
 T = TypeVar("T")
@@ -134,7 +135,8 @@ async def run_until(
     interrupt: asyncio.Event, work: Awaitable[T], cancel: Callable[[], Awaitable[None]] | None = None
 ) -> T | None:
     """Return the result of an awaitable; None if `interrupt` detached from it, or `cancel` did not end it in time."""
-    working, interrupted = asyncio.ensure_future(work), asyncio.ensure_future(interrupt.wait())
+    working = asyncio.ensure_future(work)
+    interrupted = asyncio.ensure_future(interrupt.wait())
     try:
         await asyncio.wait({working, interrupted}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done() and cancel is not None:
@@ -150,7 +152,8 @@ async def run_until(
 @asynccontextmanager
 async def first_interrupt() -> AsyncIterator[asyncio.Event]:
     """Yield an event that the first Ctrl-C or SIGTERM sets; the second one ends the process."""
-    interrupted, loop = asyncio.Event(), asyncio.get_running_loop()
+    interrupted = asyncio.Event()
+    loop = asyncio.get_running_loop()
 
     def interrupt() -> None:
         if interrupted.is_set():
@@ -193,7 +196,8 @@ async def find_status(context: CommandContext, run: RunInfo) -> tuple[ResearchSt
             why = str(error)
     if run.state is None and (result := await run.result()) is not None:
         return bare_status(result, await run.question() or ""), ""
-    state, sessions = run.stored_state(), await context.stores.sessions.list()
+    state = run.stored_state()
+    sessions = await context.stores.sessions.list()
     saved_at = next(session.saved_at for session in sessions if session.research_id == run.research_id)
     run_status = build_status(state, datetime.fromisoformat(saved_at).timestamp())
     if state.work.result is not None or context.server_away:
@@ -260,7 +264,8 @@ async def _rows(context: CommandContext, text: str, limit: int) -> tuple[list[Ru
         found.append(RunRow(session.research_id, status, when, session.query))
     found += on_server.values()
     found.sort(key=lambda each: datetime.fromisoformat(_when(each)), reverse=True)
-    shown, position = list[RunRow](), 0
+    shown: list[RunRow] = []
+    position = 0
     while len(shown) < limit and position < len(found):
         batch = found[position : position + limit - len(shown)]
         position += len(batch)
@@ -282,7 +287,9 @@ async def _row(context: CommandContext, run: RunRow | ServerRun, text: str) -> R
 
 async def _unstored_row(context: CommandContext, run: ServerRun, text: str) -> RunRow | None:
     """Return the row of a run that is only on the server (queued, just started or refused), if its question fits."""
-    status, reason, question = SERVER_STATUSES.get(run.status, run.status), "", run.question
+    status = SERVER_STATUSES.get(run.status, run.status)
+    reason = ""
+    question = run.question
     try:
         handle = (await context.running_client()).handle(run.research_id)
         if text not in question.casefold() or not question:
@@ -291,12 +298,14 @@ async def _unstored_row(context: CommandContext, run: ServerRun, text: str) -> R
             return None
         if run.status != RUNNING:
             result = await handle.result()
-            status, reason = result.outcome.value, "; ".join(reasons_of(result))
+            status = result.outcome.value
+            reason = "; ".join(reasons_of(result))
         else:
             async with asyncio.timeout(LISTING_SECONDS):
                 run_status = await handle.status()
             if run_status.queue_place is not None:
-                status, reason = RunStatus.QUEUED.value, f"place {run_status.queue_place} of {run_status.queue_length}"
+                status = RunStatus.QUEUED.value
+                reason = f"place {run_status.queue_place} of {run_status.queue_length}"
     except TimeoutError:
         reason = "no worker answers: whether it is queued is unknown"
     except ClientError as error:  # one unreadable run must not hide the others

@@ -78,7 +78,8 @@ def compose_bundle(
         quotes_only=quotes_only,
         files={path: hashlib.sha256(data).hexdigest() for path, data in ordered},
     )
-    buffer, manifest_json = io.BytesIO(), manifest.model_dump_json(indent=1).encode() + b"\n"
+    buffer = io.BytesIO()
+    manifest_json = manifest.model_dump_json(indent=1).encode() + b"\n"
     signed = [(SIGNATURE, key.sign(manifest_json))] if key is not None else []
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in [(MANIFEST, manifest_json), *signed, *ordered]:

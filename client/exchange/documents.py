@@ -147,8 +147,10 @@ def to_docx(report: Report) -> bytes:
     content = ReportDocument.of(report)
     document = Document()
     properties = document.core_properties
-    properties.title, properties.comments = content.title[:PROPERTY_CHARACTERS], ""
-    properties.author, properties.language = "durable-research", content.language
+    properties.title = content.title[:PROPERTY_CHARACTERS]
+    properties.comments = ""
+    properties.author = "durable-research"
+    properties.language = content.language
     for language in document.styles.element.iter(qn("w:lang")):
         language.set(qn("w:val"), content.language)
     with suppress(ValueError):  # a report of another program may have no time
@@ -163,7 +165,8 @@ class _WordWriter:
     """Adds blocks to a Word document."""
 
     def __init__(self, document: WordDocument, content: ReportDocument) -> None:
-        self._document, self._content = document, content
+        self._document = document
+        self._content = content
         self._anchors = 0
 
     def add(self, blocks: Blocks, *, depth: int = 0, level: int = 0, quoted: bool = False) -> None:
@@ -225,9 +228,11 @@ class _WordWriter:
         for run, anchor in self._content.pieces(parts):
             word_run = WordRun(OxmlElement("w:r"), added)
             word_run.text = run.text
-            word_run.bold, word_run.italic = run.bold or bold or None, run.italic or None
+            word_run.bold = run.bold or bold or None
+            word_run.italic = run.italic or None
             if run.code:
-                word_run.font.name, word_run.font.size = "Courier New", Pt(9.5)
+                word_run.font.name = "Courier New"
+                word_run.font.size = Pt(9.5)
             outer = added._p  # noqa: SLF001  python-docx has no calls that make links and bookmarks
             if run.link:
                 outer = OxmlElement("w:hyperlink")

@@ -69,7 +69,8 @@ class Row(NamedTuple):
 
 def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
     """Return everything known about a run, one row per fact."""
-    started, counts = status.engine != "", status.counts
+    started = status.engine != ""
+    counts = status.counts
     documents = counts.documents_searched
     searched = f" ({plural(documents, 'document')})" if status.corpus and documents is not None else ""
     corpus = f"corpus {status.corpus}{searched}" if status.corpus else ""
@@ -295,7 +296,9 @@ class _Watcher:
     """Passes answers of the run to a sink; a failed query becomes a notice, because the next may succeed."""
 
     def __init__(self, handle: ResearchHandle, sink: Sink, ask: Ask | None) -> None:
-        self._handle, self._sink, self._ask = handle, sink, ask
+        self._handle = handle
+        self._sink = sink
+        self._ask = ask
         self._waiting: tuple[WaitKind, int, int] | None = None
         self._asking: asyncio.Task[None] | None = None
         self._status: ResearchStatus | None = None
@@ -324,7 +327,8 @@ class _Watcher:
     async def stop_asking(self) -> None:
         """Withdraw an open question."""
         if self._asking is not None:
-            asking, self._asking = self._asking, None
+            asking = self._asking
+            self._asking = None
             asking.cancel()
             self._sink.resume()
             with contextlib.suppress(asyncio.CancelledError, ClientError):
@@ -349,7 +353,8 @@ class _Watcher:
 
     async def _news_of_agents(self, status: ResearchStatus) -> list[Event]:
         """Return the tool calls of running agents, and of those that ended since the last poll."""
-        at_work, news = dict[str, int](), list[Event]()
+        at_work: dict[str, int] = {}
+        news: list[Event] = []
         for _, agent in (pair for top in status.agents for pair in top.walk()):
             is_working = agent.status is AgentStatus.RUNNING
             if is_working or agent.workflow_id in self._agents:

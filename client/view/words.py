@@ -91,7 +91,8 @@ def queue_text(status: ResearchStatus) -> str:
 
 def usage_text(status: ResearchStatus) -> str:
     """Return model calls, tokens and cost so far, with the cost cap."""
-    usage, cap = status.usage, status.limits.max_cost_usd if status.limits else None
+    usage = status.usage
+    cap = status.limits.max_cost_usd if status.limits else None
     if status.engine == EngineKind.EXTRACTIVE and not usage.model_calls:
         known_cost = usage.known_cost_usd
         return f"cost {known_cost:.2f} USD (no model)" if known_cost else "no model, no cost"
@@ -170,7 +171,8 @@ def providers_text(providers: Sequence[ProviderChoice]) -> str:
 
 def ending_text(result: ResearchResult) -> str:
     """Return the end of a run in one line: `completed in 11 s · 4 sources cited · 14 passages quoted · no gaps`."""
-    counts, seconds = result.counts, result.usage.active_seconds
+    counts = result.counts
+    seconds = result.usage.active_seconds
     time = f" in {f'{seconds:.0f} s' if seconds < 120 else duration(seconds)}" if seconds else ""
     parts = [result.outcome.value.replace("_", " ") + time]
     if result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
