@@ -202,7 +202,8 @@ def word_keys(word: str, language: str) -> tuple[str, ...]:
 
 def meaning_words(text: str, language: str) -> list[str]:
     """Return the words that name a question's subject; capitals in a mixed-case text are names (`WITHOUT ROWID`)."""
-    empty, names_stand_out = language_data(language).empty, not text.isupper()
+    empty = language_data(language).empty
+    names_stand_out = not text.isupper()
     return [
         word
         for word in words(text)
@@ -221,7 +222,8 @@ def key_weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
 
     A word that no document has counts less where there are few: a folder of notes may say the same in other words.
     """
-    weights, absent_share = {}, min(1.0, max(MIN_ABSENT_SHARE, documents / FEW_DOCUMENTS))
+    weights = {}
+    absent_share = min(1.0, max(MIN_ABSENT_SHARE, documents / FEW_DOCUMENTS))
     for key, count in counts.items():
         is_seam = is_unspaced(key) and (not count or ENDINGS.fullmatch(key) is not None)
         share = SEAM_WEIGHT if is_seam else 1.0 if count else absent_share
@@ -276,7 +278,8 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     ends = [match.end() for match in EAST_ASIAN_STOP.finditer(text)]
     if not ends:
         return _spaced_sentence_spans(text)
-    spans, start = list[tuple[int, int]](), 0
+    spans: list[tuple[int, int]] = []
+    start = 0
     for end in (*ends, len(text)):
         piece = text[start:end]
         found = _spaced_sentence_spans(piece) if SPACED_STOP.search(piece) else [(0, len(piece))]

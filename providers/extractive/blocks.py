@@ -157,9 +157,11 @@ class _Cutter:
     waiting: PassageBlock | None = None
 
     def cut(self) -> list[PassageBlock]:
-        fence, offset = -1, 0
+        fence = -1
+        offset = 0
         for line in self.text.splitlines(keepends=True):
-            start, plain = offset, line.rstrip()
+            start = offset
+            plain = line.rstrip()
             offset += len(line)
             match = LINE.match(plain)
             if fence >= 0:
@@ -181,7 +183,8 @@ class _Cutter:
                 self._row(start, plain)
             elif match and match["item"]:
                 self._close()
-                self.kind, self.run = Kind.ITEM, [(start, plain)]
+                self.kind = Kind.ITEM
+                self.run = [(start, plain)]
             else:
                 self.run.append((start, plain))
         self._close()
@@ -215,7 +218,8 @@ class _Cutter:
         if self.label or not self.headings or level <= self.headings[-1][0]:
             self._release()
         self.headings = [heading for heading in self.headings if heading[0] < level]
-        self.label, self.lead = "", None
+        self.label = ""
+        self.lead = None
         is_shown = 0 < len(title) <= MAX_MERGED_LENGTH
         self.waiting = PassageBlock(Kind.ENTRY, start, start + len(title), self._path()) if is_shown else None
         self.headings.append((level, title))
@@ -239,8 +243,10 @@ class _Cutter:
 
     def _close(self) -> None:
         """End the block being read: a paragraph, an item, lines, or a line that labels what follows."""
-        run, kind = self.run, self.kind
-        self.run, self.kind = [], Kind.PROSE
+        run = self.run
+        kind = self.kind
+        self.run = []
+        self.kind = Kind.PROSE
         if not run:
             return
         start, end = run[0][0], run[-1][0] + len(run[-1][1])
@@ -260,7 +266,8 @@ class _Cutter:
     def _wait(self, start: int, line: str) -> None:
         """Take a line of its own as the label of the next block, unless that is such a line as well."""
         self._release_label()
-        self.label, self.lead = "", None
+        self.label = ""
+        self.lead = None
         self.waiting = PassageBlock(Kind.LINE, start, start + len(line), self._path())
         self.label = line.strip()
 
@@ -329,7 +336,8 @@ def _section_ends(blocks: tuple[PassageBlock, ...]) -> list[int]:
     """Return for each block the index of the first one after it that is not below the same headings and label."""
     limits = [0] * len(blocks)
     for index in range(len(blocks) - 1, -1, -1):
-        path, limit = blocks[index].path, index + 1
+        path = blocks[index].path
+        limit = index + 1
         while limit < len(blocks) and blocks[limit].path[: len(path)] == path:
             limit = limits[limit]
         limits[index] = limit

@@ -39,7 +39,8 @@ ITEM: Final = re.compile(r"\s*(?:[-*+•]|(\d{1,3})[.)])\s+")
 
 def analyze(task: AnalyzeInput, documents: Mapping[str, str]) -> AnalyzerAnswer:
     """Quote the passages for each sub-query whose coverage reaches the floor."""
-    findings, gaps = list[ProposedFinding](), list[ProposedGap]()
+    findings: list[ProposedFinding] = []
+    gaps: list[ProposedGap] = []
     source_words = SourceWords.of(task, documents)
     for number, query in enumerate(task.queries, start=1):
         ranking = Ranking(task, source_words, query.text)
@@ -110,7 +111,8 @@ def quote_notes(task: UpdateInput, documents: Mapping[str, str]) -> ReporterAnsw
     """
     texts = {source.id: documents.get(source.text.hash, "") for source in task.sources if source.text}
     passages = {item.id: (item, texts.get(item.source_id, "")[item.start : item.end]) for item in task.evidence}
-    operations, room = list[Operation](), task.most_characters
+    operations: list[Operation] = []
+    room = task.most_characters
     for finding in () if task.issues else task.findings:
         item, text = next((passages[key] for key in finding.evidence_ids if key in passages), (None, ""))
         if item is None or not text.strip():
@@ -161,7 +163,8 @@ def _caption(passage: Passage, text: str) -> str:
 
 def _quote(text: str, marker: str) -> list[str]:
     """Return a passage as a Markdown block quote that shows it literally and ends with its marker."""
-    lines, fenced = [], False
+    lines = []
+    fenced = False
     rows = text.lstrip().startswith("|") and "\n" in text.strip()
     for line in text.strip("\n").split("\n"):
         plain = line.rstrip()

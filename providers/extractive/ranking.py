@@ -39,7 +39,8 @@ CHARACTER_COST: Final = 0.00006
 SHORT_KEYS: Final = 12  # content words up to which a passage is a duplicate only if another one has every word of it
 NEIGHBOUR_CHARACTERS: Final = 300  # of a line with its neighbours, in which lines answer or explain each other
 FULL_STOPS: Final = ".!。！"
-LINES_BEFORE, LINES_AFTER = 1, 2  # of a long paragraph, or around a line of its own
+LINES_BEFORE: Final = 1  # of a long paragraph, or around a line of its own
+LINES_AFTER: Final = 2
 MAX_SENTENCES: Final = 4
 PASSAGE_CHARACTERS: Final = 1600  # a paragraph up to this length is one passage
 MAX_ANNOUNCED_LENGTH: Final = 900
@@ -86,7 +87,8 @@ class Question:
 
     def closeness(self, numbered_keys: Sequence[tuple[int, str]]) -> float:
         """Return the share of neighbouring question words that are at most three words apart in a passage."""
-        latest, near = dict[str, int](), set[int]()
+        latest: dict[str, int] = {}
+        near: set[int] = set()
         for position, key in numbered_keys:
             latest[key] = position
             for pair, neighbour in self._neighbours.get(key, ()):
@@ -126,9 +128,11 @@ class SourceWords:
             if source.text is not None and source.text.hash in documents
         }
         tokens = {key: _tokens(text, task.language) for key, text in texts.items()}
-        counts, total = task.term_documents, task.documents_searched
+        counts = task.term_documents
+        total = task.documents_searched
         if not total:
-            counts, total = Counter(key for columns in tokens.values() for key in set(columns[1])), len(tokens)
+            counts = Counter(key for columns in tokens.values() for key in set(columns[1]))
+            total = len(tokens)
         return cls(texts, tokens, counts, total)
 
 
@@ -136,8 +140,10 @@ class Ranking:
     """Passages of the sources of one task, ranked against one question."""
 
     def __init__(self, task: AnalyzeInput | WriteInput, source_words: SourceWords, query: str) -> None:
-        self._language, self._exclude = task.language, task.exclude
-        self.texts, tokens = source_words.texts, source_words.tokens
+        self._language = task.language
+        self._exclude = task.exclude
+        self.texts = source_words.texts
+        tokens = source_words.tokens
         self._sources = {source.id: source for source in task.sources if source.id in self.texts}
         self.question = Question.of(query, self._language, source_words.counts, source_words.total)
         weights = self.question.weights
@@ -220,7 +226,8 @@ class Ranking:
         return self._context_cache[lines]
 
     def _blocks(self, source: SourceExtract) -> Iterable[PassageBlock]:
-        text, hints = self.texts[source.id], source.sections
+        text = self.texts[source.id]
+        hints = source.sections
         candidates = candidates_of(text, [start for start, _, _ in self._occurrences[source.id]])
         if len(text) <= MAX_WHOLE_CHARACTERS or not hints:
             return candidates
@@ -228,7 +235,9 @@ class Ranking:
 
     def _cut(self, passage: Passage, block: PassageBlock) -> Passage:
         """Cut a long paragraph to its best sentences, and add the context that they need."""
-        text, start, end = self.texts[passage.source.id], passage.start, passage.end
+        text = self.texts[passage.source.id]
+        start = passage.start
+        end = passage.end
         if end - start > PASSAGE_CHARACTERS and block.kind in (Kind.PROSE, Kind.ITEM):
             spans = [(start + first, start + last) for first, last in sentence_spans(text[start:end])]
             if len(spans) > 1:
@@ -242,7 +251,8 @@ class Ranking:
         return self.measure(passage.source, start, end, block)
 
     def _best_window(self, passage: Passage, block: PassageBlock, spans: list[tuple[int, int]]) -> tuple[int, int]:
-        text, data = self.texts[passage.source.id], language_data(self._language)
+        text = self.texts[passage.source.id]
+        data = language_data(self._language)
         windows = [
             (first, last)
             for first in range(len(spans))
@@ -296,7 +306,8 @@ class Ranking:
         start, end = passage.start, passage.end
 
         def fits(index: int) -> bool:
-            block, outer = blocks[index], (min(start, blocks[index].start), max(end, blocks[index].end))
+            block = blocks[index]
+            outer = (min(start, blocks[index].start), max(end, blocks[index].end))
             is_free = not any(outer[0] < taken_end and taken_start < outer[1] for taken_start, taken_end in taken)
             return is_free and block.headings == blocks[first].headings and outer[1] - outer[0] <= NEIGHBOUR_CHARACTERS
 
@@ -369,7 +380,8 @@ def _with_announced(text: str, end: int) -> int:
     if text[end - 1] != ":":
         return end
     blocks = blocks_of(text)
-    index, last = bisect_right(blocks, end - 1, key=lambda block: block.start), end
+    index = bisect_right(blocks, end - 1, key=lambda block: block.start)
+    last = end
     kind = blocks[index].kind if index < len(blocks) else Kind.PROSE
     while index < len(blocks) and blocks[index].kind is kind is not Kind.PROSE:
         # The rule below a table header separates nothing.

@@ -24,7 +24,8 @@ QUERY_CHARACTERS: Final = 400
 MIN_QUERY_CHARACTERS: Final = 10  # the gate after planning requires them of all but the question itself
 GUIDED: Final = "guidance"  # facet of a query requested by a person or the operator
 SUBJECT_WORDS: Final = 8
-FEW_WORDS, MANY_WORDS = 4, 14  # content words up to which a question is simple, and above which it is complex
+FEW_WORDS: Final = 4  # content words up to which a question is simple
+MANY_WORDS: Final = 14  # content words above which a question is complex
 LONG_SENTENCE: Final = 32  # average words per sentence above which a text is hard to read
 
 
@@ -81,11 +82,13 @@ def clarify(task: roles.ClarifyInput) -> roles.ClarifierAnswer:
     """Ask only if the question has no content words, or if the request requires a clarification."""
     words = meaning_words(task.query, task.language)
     subject = " ".join(words[:SUBJECT_WORDS]) or task.query.strip()[:100]
-    reason, question = "the question names a subject", ""
+    reason = "the question names a subject"
+    question = ""
     if task.rounds:
         reason = "the person has answered"
     elif not words and not task.context:
-        reason, question = "no subject", f"What do you want to know about “{subject}”?"
+        reason = "no subject"
+        question = f"What do you want to know about “{subject}”?"
     elif task.required:
         reason = "the request requires a clarification"
         question = f"The research is about “{subject}”: is there anything that must be in it?"
@@ -152,7 +155,8 @@ def review(task: ReviewInput, documents: Mapping[str, str]) -> ReviewerAnswer:
     sentences = [part[start:end] for part in paragraphs for start, end in sentence_spans(part)]
     sentences = [sentence for sentence in sentences if len(sentence.split()) > 3 and not sentence.startswith("#")]
     cited = sum("[ev-" in sentence for sentence in sentences)
-    asked, answered = len(task.sub_queries), len(task.sub_queries) - len(task.unanswered)
+    asked = len(task.sub_queries)
+    answered = len(task.sub_queries) - len(task.unanswered)
     mean = sum(len(sentence.split()) for sentence in sentences) / (len(sentences) or 1)
     support = cited / (len(sentences) or 1)
     return ReviewerAnswer(
@@ -303,7 +307,8 @@ def propose_searches(task: recursive.LibrarianInput) -> recursive.LibrarianAnswe
 
 def plan_tree(task: recursive.TreeInput) -> recursive.TreeAnswer:
     """Propose a leaf for each source, or for the first ones if there is no room for all."""
-    detail, task_type = task.goal[:DETAIL_CHARACTERS], TaskType.EXTRACT_KEY_FACTS
+    detail = task.goal[:DETAIL_CHARACTERS]
+    task_type = TaskType.EXTRACT_KEY_FACTS
     sources = task.vetted[: task.most_leaves]
     return recursive.TreeAnswer(
         leaves=[recursive.ProposedLeaf(source=source.id, task_type=task_type, task_detail=detail) for source in sources]

@@ -17,20 +17,29 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP = 4, 38, 22  # linux/prctl.h
+PR_SET_DUMPABLE: Final = 4  # these three: linux/prctl.h
+PR_SET_NO_NEW_PRIVS: Final = 38
+PR_SET_SECCOMP: Final = 22
 SECCOMP_MODE_FILTER: Final = 2
 CAPABILITY_VERSION: Final = 0x20080522  # linux/capability.h
 
 # --- files: Landlock (linux/landlock.h) ------------------------------------------------------------------------------
-CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # the numbers of these calls on every architecture
-CREATE_RULESET_VERSION, RULE_PATH_BENEATH = 1, 1
-WRITE_FILE, READ_FILE, READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
+CREATE_RULESET: Final = 444  # this and the next two: numbers of calls, the same on every architecture
+ADD_RULE: Final = 445
+RESTRICT_SELF: Final = 446
+CREATE_RULESET_VERSION: Final = 1
+RULE_PATH_BENEATH: Final = 1
+WRITE_FILE: Final = 1 << 1
+READ_FILE: Final = 1 << 2
+READ_DIRECTORY: Final = 1 << 3
 CHANGE_FOLDER: Final = 1 << 4 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 14
 """Rights to remove folders and files, to make folders and files, and to truncate."""
 FILE_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 """Number of rights over files by version of Landlock; later versions have no more of them."""
-NETWORK_VERSION, NETWORK_RIGHTS = 4, 0b11  # to bind and to connect TCP sockets
-SCOPE_VERSION, SCOPES = 6, 0b11  # abstract sockets and signals stay within the process
+NETWORK_VERSION: Final = 4
+NETWORK_RIGHTS: Final = 0b11  # to bind and to connect TCP sockets
+SCOPE_VERSION: Final = 6
+SCOPES: Final = 0b11  # abstract sockets and signals stay within the process
 SYSTEM_FOLDERS: Final = (
     *("/usr", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime", "/etc/mime.types", "/etc/fonts", "/dev/urandom"),
     *("/dev/random", "/dev/zero", "/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/sys/devices/system/cpu"),
@@ -38,10 +47,18 @@ SYSTEM_FOLDERS: Final = (
 """Libraries, fonts, time zones and figures of the machine; no file of a user and no other process."""
 
 # --- system calls: seccomp (linux/filter.h, linux/seccomp.h) ---------------------------------------------------------
-LOAD_WORD, JUMP_EQUAL, JUMP_SET, RETURN = 0x20, 0x15, 0x45, 0x06
-ALLOW, KILL_PROCESS, FAIL = 0x7FFF0000, 0x80000000, 0x00050000
-NUMBER_OFFSET, ARCHITECTURE_OFFSET, FIRST_ARGUMENT_OFFSET = 0, 4, 16  # of the low word, on little-endian machines
-EPERM, ENOSYS = 1, 38
+LOAD_WORD: Final = 0x20
+JUMP_EQUAL: Final = 0x15
+JUMP_SET: Final = 0x45
+RETURN: Final = 0x06
+ALLOW: Final = 0x7FFF0000
+KILL_PROCESS: Final = 0x80000000
+FAIL: Final = 0x00050000
+NUMBER_OFFSET: Final = 0  # of the low word, on little-endian machines
+ARCHITECTURE_OFFSET: Final = 4
+FIRST_ARGUMENT_OFFSET: Final = 16
+EPERM: Final = 1
+ENOSYS: Final = 38
 CLONE_THREAD: Final = 0x00010000
 X32_BIT: Final = 0x40000000
 
@@ -223,7 +240,8 @@ def confine(import_path: Iterable[str], temporary: str) -> None:
 def _drop_capabilities() -> None:
     """Give up what root may do beyond other users, such as setting the clock or reading the files of others."""
     if platform.machine() in MACHINES:
-        header, nothing = struct.pack("=Ii", CAPABILITY_VERSION, 0), bytes(24)
+        header = struct.pack("=Ii", CAPABILITY_VERSION, 0)
+        nothing = bytes(24)
         _libc.syscall(MACHINES[platform.machine()][1]["capset"], header, nothing)
 
 

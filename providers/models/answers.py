@@ -61,7 +61,8 @@ def reply_of(message: Any, requested_model: str) -> ChatReply:
     usage, warnings = read_usage(message.get("usage"))
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
     called = (block for block in blocks if block.get("type") == "tool_use" and block.get("name") == ANSWER_TOOL)
-    model, stop_reason = message.get("model"), message.get("stop_reason")
+    model = message.get("model")
+    stop_reason = message.get("stop_reason")
     return ChatReply(
         text="\n".join(text for text in texts if isinstance(text, str)),
         tool_input=next((block.get("input") for block in called), None),
@@ -85,7 +86,8 @@ def read_usage(usage: Any) -> tuple[Usage, list[str]]:
     counts = {name: count for name, count in fields.items() if is_count(count)}
     unusable = [name for name in fields if name not in counts]
     warnings = [f"the endpoint gave no usable number of tokens for {', '.join(unusable)}"] if unusable else []
-    read, written = counts.get("cache_read", 0), counts.get("cache_write", 0)
+    read = counts.get("cache_read", 0)
+    written = counts.get("cache_write", 0)
     spent = Usage(
         model_calls=1,
         input_tokens=counts.get("input", 0) + read + written,
@@ -196,7 +198,8 @@ def _from_text(role: Role, text: str, *, may_close: bool) -> tuple[RoleAnswer, l
 
 def _objects(text: str, *, may_close: bool) -> Iterator[tuple[Any, list[str]]]:
     """Yield the JSON objects of a text in order, with warnings about how each was read; the last may be repaired."""
-    decoder, position = json.JSONDecoder(strict=False, parse_int=_integer), 0  # models write bare line breaks
+    decoder = json.JSONDecoder(strict=False, parse_int=_integer)  # models write bare line breaks
+    position = 0
     for _ in range(20):  # more objects than any answer needs
         start = OBJECT_START.search(text, position)
         if start is None:
@@ -250,7 +253,8 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
 # --- the journal of paid calls ---------------------------------------------------------------------------------------
 def request_fingerprint(task: EngineTask) -> str:
     """Return the SHA-256, in hexadecimal, of all that determines the answer: equal requests are paid only once."""
-    role, request = task.role, task.input
+    role = task.role
+    request = task.input
     parts: dict[str, Any] = {
         "role": [role.name, schema_text(role.answer, request.fields_left_out), role.plain_text, role.output_tokens],
         "prompt": [task.system, task.whole.prompt, request.repair],

@@ -105,7 +105,8 @@ class AnthropicChat:
         An endpoint that hangs times out sooner than one that writes: anything that arrives, even a ping, ends a
         silence.
         """
-        seconds, allowed = request.timeout_seconds, self._silence_seconds
+        seconds = request.timeout_seconds
+        allowed = self._silence_seconds
         silence = min(request.silence_seconds if allowed is None else allowed, seconds)
         # Plain text unless it is marked for the cache: not every endpoint reads blocks here.
         system: list[TextBlockParam] = [{"type": "text", "text": request.system, "cache_control": EPHEMERAL}]

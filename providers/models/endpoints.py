@@ -159,8 +159,10 @@ def weakened(capabilities: EndpointCapabilities, request: ChatRequest, kind: str
 # --- prices -----------------------------------------------------------------------------------------------------------
 MILLION: Final = 1_000_000
 PROVIDERS: Final = ("anthropic", "openai")  # other names are not looked up: any server may call anything `qwen3`
-CACHE_READ_FACTOR, CACHE_WRITE_FACTOR = 0.1, 1.25
-"""Factors on the configured input price (five-minute cache; the provider's page on prompt caching)."""
+CACHE_READ_FACTOR: Final = 0.1
+"""Factor on the configured input price of tokens read from the cache (the provider's page on prompt caching)."""
+CACHE_WRITE_FACTOR: Final = 1.25
+"""Factor on the configured input price of tokens written to the cache, for five minutes (the same page)."""
 DATE: Final = re.compile(r"(?:[-@]\d{8}|-latest)$")
 
 
@@ -183,7 +185,8 @@ class PriceTable:
         if own is None:
             prices = _library_prices(model, usage)
             return None if prices is None else sum(prices)
-        read, write = usage.cached_tokens, usage.cache_write_tokens
+        read = usage.cached_tokens
+        write = usage.cache_write_tokens
         weighed = usage.input_tokens - read - write + read * CACHE_READ_FACTOR + write * CACHE_WRITE_FACTOR
         return (weighed * own.input + usage.output_tokens * own.output) / MILLION
 

@@ -73,7 +73,8 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     `InvalidCall` of kind context_too_long, with need, room and remedy, if even the least content does not fit, and
     `ReservationTooSmall` if it would fit but needs more tokens than are reserved.
     """
-    capabilities, tools = candidate.capabilities, tool_definitions(task)
+    capabilities = candidate.capabilities
+    tools = tool_definitions(task)
     plain = task.role.plain_text or bool(tools)
     mode = ChatMode.TEXT if plain else capabilities.mode
     if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
@@ -83,7 +84,8 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
     surroundings = task.system + schema + ending + (json.dumps(tools) if tools else "")
     rendered, levels, used, (room, output) = _fit(task, candidate, surroundings, repair)
-    warnings, needed = list[str](), task.role.output_tokens + capabilities.reasoning_tokens
+    warnings: list[str] = []
+    needed = task.role.output_tokens + capabilities.reasoning_tokens
     reserved = task.input.reserved_output_tokens
     if task.input.shorten and reserved is not None and reserved < output:
         ending = BREVITY.format(words=reserved // 2) + ending
@@ -129,7 +131,9 @@ def _fit(
     Returns the prompt, the levels of shortened items, the total tokens, and the room for them and for the answer. A
     first call reserves room for the reasons of a repair, so that the repair shows the same content.
     """
-    whole, factor, overhead = task.whole, candidate.capabilities.token_factor, estimated_tokens(surroundings + repair)
+    whole = task.whole
+    factor = candidate.capabilities.token_factor
+    overhead = estimated_tokens(surroundings + repair)
 
     def tokens_of(rendered: RenderedPrompt) -> int:
         messages = messages_for(candidate.key, rendered.messages)
@@ -137,7 +141,9 @@ def _fit(
         return int(factor * (overhead + BREVITY_TOKENS + estimated_tokens(content)))
 
     spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair)) if whole.items else 0.0
-    rendered, used, (room, output) = whole, tokens_of(whole), _room_to_use(task, candidate, MAX_OUTPUT_SHARE)
+    rendered = whole
+    used = tokens_of(whole)
+    room, output = _room_to_use(task, candidate, MAX_OUTPUT_SHARE)
     levels: dict[str, Level] = {}
     if used + spare > room:
         room, output = _room_to_use(task, candidate, REDUCED_OUTPUT_SHARE)
@@ -209,7 +215,8 @@ def _does_not_fit(task: EngineTask, candidate: ModelCandidate, needed: int) -> E
 
 def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> InvalidCall:
     """Return the error for a prompt that does not fit: need, room and remedy."""
-    (room, _), settings = room_for(task, candidate, REDUCED_OUTPUT_SHARE), task.input.tokens
+    room, _ = room_for(task, candidate, REDUCED_OUTPUT_SHARE)
+    settings = task.input.tokens
     margin = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
     advice = f", or {remedy}" if (remedy := remedy_for(task)) else ""
     return InvalidCall(

@@ -148,7 +148,8 @@ class LanguageModelEngine:
             read = partial(turn_of, candidate.key) if task.role.tools else partial(answer_of, task.role)
             content, notes = await asyncio.to_thread(read, reply)
         except AnswerUnusable as error:
-            error.usage, error.model = usage, reply.model
+            error.usage = usage
+            error.model = reply.model
             raise
         skipped = [
             f"model {failed.label} did not answer ({type(error).__name__}): {candidate.label} did"

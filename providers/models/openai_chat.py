@@ -347,7 +347,9 @@ class CompletionBuilder:
 
     def _add_piece(self, piece: Mapping[str, Any]) -> None:
         """Add a piece of a tool call. A new id is a new call, even at the index of another one."""
-        index, identity, function = piece.get("index"), piece.get("id") or "", piece.get("function") or {}
+        index = piece.get("index")
+        identity = piece.get("id") or ""
+        function = piece.get("function") or {}
         call = self._by_index.get(index)
         if call is None or (identity and call.id and identity != call.id):
             call = self._by_index[index] = _ToolCall()

@@ -37,7 +37,8 @@ class SummarizingEngine:
             answers.append(await self._engine.answer(task))
             return checked_summary(task, answers[0])
 
-        tokens, key = task.input.tokens, summary_key(task.input.text.hash, task.input.level)
+        tokens = task.input.tokens
+        key = summary_key(task.input.text.hash, task.input.level)
         if tokens.summarization_cache_enabled:
             request = f"{task.prompt_version} {tokens.summarization_provider} {tokens.summarization_providers} {key}"
             summary = (await self._cache.get_or_make(SUMMARY, task.input.tenant, request, make, _Texts())).value
@@ -66,7 +67,8 @@ def checked_summary(task: EngineTask, answer: EngineAnswer) -> str:
     Raises `InvalidOutput` if it is empty or too long, or has the canary or a citation that its text does not have.
     """
     request: Any = task.input
-    summary, original = str(getattr(answer.content, "summary", "")).strip(), task.documents[request.text.hash]
+    summary = str(getattr(answer.content, "summary", "")).strip()
+    original = task.documents[request.text.hash]
     problem = ""
     if contains_canary(summary, request.canary):
         problem = STEERED

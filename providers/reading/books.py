@@ -35,7 +35,8 @@ def read_book(raw: bytes, limit: int) -> HtmlContent:
         root = next(_named(_parsed(archive.read(CONTAINER)), "rootfile"), None)
         package_name = unquote(root.get("full-path", "")) if root is not None else ""
         package = _parsed(archive.read(package_name))
-        pages, length = list[HtmlContent](), 0
+        pages: list[HtmlContent] = []
+        length = 0
         for name in _chapters(package, dirname(package_name)):
             if name in names and length <= limit:
                 pages.append(read_html(decode(archive.read(name), charset=None), is_xml=True))

@@ -258,7 +258,8 @@ class _Writer:
 
     def write(self, markdown: str) -> None:
         """Write all lines."""
-        lines, quoted = iter(markdown.split("\n")), 0
+        lines = iter(markdown.split("\n"))
+        quoted = 0
         for line in lines:
             marks = QUOTED_LINE.match(line)
             text = line[marks.end() :] if marks else line
@@ -303,7 +304,8 @@ class _Writer:
         """Write a row, and the rule of a table after its first one."""
         if not any(cells):
             return
-        is_head, blocks = not self._in_table, len(self.blocks)
+        is_head = not self._in_table
+        blocks = len(self.blocks)
         self._add(f"| {' | '.join(cell.replace('|', BAR) for cell in cells)} |", close=self._in_table)
         self._in_table = len(self.blocks) > blocks
         if is_head and self._in_table:
@@ -335,14 +337,17 @@ class _Writer:
 
     def _close(self) -> None:
         """Write the open paragraph or item."""
-        lines, bullet = [one_line(self._plain(line)) for line in self._open], self._bullet
-        self._open, self._bullet = [], ""
+        lines = [one_line(self._plain(line)) for line in self._open]
+        bullet = self._bullet
+        self._open = []
+        self._bullet = ""
         texts = [MARKUP.sub(r"\\\1", line) for line in lines if line]
         if bullet:
             texts = ["\n".join(texts)] if texts else []
         for number, text in enumerate(texts):  # each line is a block, so that one line of many can be found
             self._add(text, prefix=bullet, close=number > 0 or (self._after_item if bullet else self._after_term))
-            self._after_item, self._after_term = bool(bullet), False
+            self._after_item = bool(bullet)
+            self._after_term = False
 
     def _plain(self, text: str) -> str:
         return MARKS.sub("", plain_inline(text) if self._escaped else text)
@@ -361,7 +366,8 @@ class _Writer:
 
     def _code(self, lines: Iterator[str], fence: str) -> None:
         """Write a fenced block, taking its lines from `lines`."""
-        mark, indent = fence.strip(), len(fence) - len(fence.lstrip())
+        mark = fence.strip()
+        indent = len(fence) - len(fence.lstrip())
         block = takewhile(lambda line: line.lstrip("> ").rstrip() != mark, lines)
         code = "\n".join(line[indent:] if line[:indent].isspace() else line for line in block)
         self._write_code(MARKS.sub("", code))

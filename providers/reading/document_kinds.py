@@ -35,7 +35,10 @@ class DocumentKind(StrEnum):
     RTF = "application/rtf"
 
 
-HTML, TEXT, JSON, PDF = DocumentKind.HTML, DocumentKind.TEXT, DocumentKind.JSON, DocumentKind.PDF
+HTML: Final = DocumentKind.HTML
+TEXT: Final = DocumentKind.TEXT
+JSON: Final = DocumentKind.JSON
+PDF: Final = DocumentKind.PDF
 OPEN_DOCUMENTS: Final = frozenset((DocumentKind.ODT, DocumentKind.ODS, DocumentKind.ODP))
 ARCHIVES: Final = OPEN_DOCUMENTS | {DocumentKind.EPUB, DocumentKind.DOCX, DocumentKind.XLSX, DocumentKind.PPTX}
 

@@ -83,7 +83,8 @@ def _keep_lines(state: StateCore) -> None:
         is_paragraph = opening.type == "paragraph_open" and (not items or CLAUSE.search(token.content) is not None)
         if breaks and is_paragraph and not is_wrapped(token.content.split("\n")):
             for child in breaks:
-                child.type, child.tag = "hardbreak", "br"
+                child.type = "hardbreak"
+                child.tag = "br"
 
 
 def _lines_as_they_are(state: StateCore) -> None:
@@ -91,7 +92,8 @@ def _lines_as_they_are(state: StateCore) -> None:
     for token in state.tokens:
         if token.type != "inline":
             continue
-        token.children, before = [], ""
+        token.children = []
+        before = ""
         for number, line in enumerate(token.content.split("\n")):
             if number:
                 is_hard = before.endswith("  ")  # as in Markdown
@@ -147,7 +149,8 @@ def read_page(body: bytes, declared: str | None, charset: str | None, url: str) 
 
 def web_addresses(links: list[str], url: str) -> list[str]:
     """Return the first web addresses to which a page links, each once, without the page itself."""
-    page, addresses = canonical_url(url), dict[str, None]()
+    page = canonical_url(url)
+    addresses: dict[str, None] = {}
     for link in links:
         with suppress(ValueError):
             address = canonical_url(urljoin(url, link.strip()))
@@ -202,9 +205,11 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
         return _read_html(text, kind, limit)
     if kind in {DocumentKind.MARKDOWN, TEXT}:
         # The library's Markdown reader loses words of lists and joins their paragraphs; its HTML reader does not.
-        text, parser = clean(text), PLAIN_TEXT if kind is TEXT else MARKDOWN
+        text = clean(text)
+        parser = PLAIN_TEXT if kind is TEXT else MARKDOWN
         text = _with_headings(text) if kind is TEXT else text
-        most_characters, length = RENDERED * limit, len(text)
+        most_characters = RENDERED * limit
+        length = len(text)
         if length > most_characters:  # at a line end, except within a line longer than half of it
             text = text[: text.rfind("\n", most_characters // 2, most_characters) + 1 or most_characters]
         head = FRONT_MATTER.match(text) if kind is DocumentKind.MARKDOWN else None

@@ -167,7 +167,8 @@ def read_html(markup: str, *, is_xml: bool = False) -> HtmlContent:
         return HtmlContent("", DocumentFacts())
     if sum(1 for _ in root.iter()) > MAX_TAGS:
         raise SourceUnreadable("too_large", Message("skip_elements", count=MAX_TAGS))
-    facts, body = _facts(root), root.find("body")
+    facts = _facts(root)
+    body = root.find("body")
     if body is None:
         return HtmlContent("", facts)
     writer = _Writer(_opened(body))
@@ -208,9 +209,11 @@ def _letter_of_entity(match: re.Match[bytes]) -> bytes:
 
 def check_size(markup: str) -> None:
     """Refuse tags with so many attributes that they hang the parser. Raises `SourceUnreadable` too_large."""
-    position, asked = 0, 0
+    position = 0
+    asked = 0
     while (match := TAG.search(markup, position)) is not None:
-        position, size = match.end(), match.end() - match.start()
+        position = match.end()
+        size = match.end() - match.start()
         if size <= MAX_ATTRIBUTES or len(ATTRIBUTE.findall(QUOTED.sub("=", match.group()))) <= MAX_ATTRIBUTES:
             continue
         asked += 1
@@ -264,10 +267,12 @@ class _Writer:
             raise SourceUnreadable("too_large", Message("skip_nested_deeper", count=MAX_DEPTH))
         if element.tag == "a" and 0 < len(address := element.get("href", "")) <= MAX_LINK_LENGTH:
             self._links.append((len(self._parts), address))
-        words, linked = self._text(element.text), 0
+        words = self._text(element.text)
+        linked = 0
         for child in element:
             child_words, child_linked = self._child(child, depth + 1)
-            words, linked = words + child_words + self._text(child.tail), linked + child_linked
+            words = words + child_words + self._text(child.tail)
+            linked += child_linked
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
     def _main_part(self) -> tuple[int, int, Element | None]:
@@ -282,7 +287,8 @@ class _Writer:
 
         Links of such parts are none, and where a part has no sentence, its labels are none, either.
         """
-        main, counts = self._main_part()[2], Counter[str]()
+        main = self._main_part()[2]
+        counts = Counter[str]()
         _keep_visible(body, self._opened)
         total = count_words(_text_of(body))
         parts = [(part, _text_of(element), _text_of_links(element)) for part, element in self._dropped]
@@ -292,7 +298,8 @@ class _Writer:
             etree.strip_elements(body, COUNTED, with_tail=False)
             parts.append((BESIDE, _text_of(body), _text_of_links(body)))
         for part, text, links in parts:
-            words, linked = count_words(text), count_words(links)
+            words = count_words(text)
+            linked = count_words(links)
             unlinked = words - linked if has_sentence(text) else 0
             counts[part] += unlinked
             total -= words - unlinked
@@ -306,7 +313,8 @@ class _Writer:
         if tag == "input":
             return 0, self._check_box(element)
         names = f"{element.get('class', '')} {element.get('id', '')}".lower().split()
-        role, may_be_dropped = element.get("role"), tag not in CONTENT
+        role = element.get("role")
+        may_be_dropped = tag not in CONTENT
         is_button = tag == "button" and not _is_content_button(element)
         if tag in DROPPED or is_button or (may_be_dropped and role in NAVIGATION_ROLES):
             if tag not in UNCOUNTED:
@@ -318,7 +326,10 @@ class _Writer:
             or (tag == "caption" and element.getparent().tag == "table")
         ):
             return 0, 0  # a caption is already written above its table
-        start, characters, titles, dropped = len(self._parts), self._characters, self._titles, len(self._dropped)
+        start = len(self._parts)
+        characters = self._characters
+        titles = self._titles
+        dropped = len(self._dropped)
         self._titles += tag in HEADINGS
         words, linked = self._element(element, depth, names)
         mostly_links = linked >= max(1, MOSTLY_LINKS * words)
@@ -392,7 +403,8 @@ class _Writer:
         numbers = self._lists[-1]
         written = item.get("value") or ""
         number = int(written) if NUMBER.fullmatch(written) else numbers.next
-        is_sequel, numbers.next = number == numbers.following, number + numbers.step
+        is_sequel = number == numbers.following
+        numbers.next = number + numbers.step
         numbers.following = number + 1
         if numbers.form:
             return f"{written_number(number, numbers.form)}. "
@@ -504,7 +516,8 @@ def is_hidden(element: Element, opened: frozenset[str] = frozenset()) -> bool:
 
     They can if browsers find the text, if its id is among those that a button opens, or if it is the page of a tab.
     """
-    stated, hidden = element.get("style"), element.get("hidden")
+    stated = element.get("style")
+    hidden = element.get("hidden")
     if stated is None and hidden is None:  # nearly all elements
         return False
     style = (stated or "").lower().replace("!important", "")

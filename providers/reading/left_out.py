@@ -73,9 +73,11 @@ def left_out(raw: bytes, kind: DocumentKind, text: str) -> str:
 
 def words_left_out(text: str, visible: int, counts: Counter[str]) -> str:
     """Return a warning as `left_out` does; `visible`: words of the original, among them those of `counts`."""
-    stored, named = count_words(text), sum(counts.values())
+    stored = count_words(text)
+    named = sum(counts.values())
     other = max(0, visible - named - stored)
-    missing, total = named + other, max(stored, visible - named) + named
+    missing = named + other
+    total = max(stored, visible - named) + named
     counts = counts + Counter({OTHER: other})
     if missing <= (1 - MIN_SHARE) * total:
         return ""
@@ -95,7 +97,9 @@ def _uncalculated(raw: bytes) -> int:
     """Return the number of cells of a sheet that have a formula and no saved value."""
     if not FORMULA.search(raw):
         return 0
-    count, formula, value = 0, False, False
+    count = 0
+    formula = False
+    value = False
     for _, element in etree.iterparse(
         BytesIO(raw), resolve_entities=False, no_network=True, recover=True, huge_tree=True
     ):

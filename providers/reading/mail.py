@@ -144,7 +144,9 @@ def _decoded_mail(part: MailMessage, message: MailMessage) -> MailMessage:
 
 def _unfolded(text: str, glue: str) -> str:
     """Join the lines of paragraphs that a program broke: those that end with a space, and have as many quote marks."""
-    lines, broken, level = list[str](), False, 0
+    lines: list[str] = []
+    broken = False
+    level = 0
     for line in text.split("\n"):
         marks = QUOTE_MARKS.match(line)
         depth = marks[0].count(">") if marks else 0
@@ -153,7 +155,8 @@ def _unfolded(text: str, glue: str) -> str:
             lines[-1] = lines[-1].removesuffix(" ") + glue + words
         else:
             lines.append(line if depth else words)
-        broken, level = words.endswith(" ") and words != SIGNATURE_MARK, depth
+        broken = words.endswith(" ") and words != SIGNATURE_MARK
+        level = depth
     return "\n".join(lines)
 
 

@@ -72,7 +72,8 @@ def _slides(show: Any) -> Iterator[Block]:
 def _choose_alternatives(tree: Any) -> None:
     """Put the first choice in the place of alternatives; the fallback is the same for older programs, or a picture."""
     for alternatives in list(tree.iter(f"{COMPATIBLE}AlternateContent")):
-        choice, parent = alternatives.find(f"{COMPATIBLE}Choice"), alternatives.getparent()
+        choice = alternatives.find(f"{COMPATIBLE}Choice")
+        parent = alternatives.getparent()
         if choice is not None and parent is not None:
             for element in list(choice):
                 alternatives.addprevious(element)
@@ -97,7 +98,8 @@ def _paragraphs(frame: Any) -> Iterator[Block]:
     """Yield the paragraphs of a text; those that have numbers with them."""
     reached: dict[int, tuple[str, int]] = {}
     for paragraph in frame.paragraphs:
-        text, level = "".join(_words(paragraph._p)), paragraph.level  # noqa: SLF001  no public name
+        text = "".join(_words(paragraph._p))  # noqa: SLF001  no public name
+        level = paragraph.level
         numbered = next(iter(paragraph._p.xpath("./a:pPr/a:buAutoNum")), None)  # noqa: SLF001
         for deeper in [each for each in reached if each > level or (each == level and numbered is None)]:
             del reached[deeper]
@@ -106,7 +108,8 @@ def _paragraphs(frame: Any) -> Iterator[Block]:
         if numbered is None:
             yield Item(text, level - 1) if level else Paragraph(text)
             continue
-        written, form = numbered.get("startAt", ""), numbered.get("type", "")
+        written = numbered.get("startAt", "")
+        form = numbered.get("type", "")
         known, number = reached.get(level, ("", 0))
         number = number + 1 if known == f"{form} {written}" else int(written) if written.isdecimal() else 1
         reached[level] = f"{form} {written}", number
@@ -209,7 +212,8 @@ def _signs(number_format: str) -> str:
 def _moment(value: datetime, number_format: str) -> str:
     """Write the parts of a moment that the format has: a date, a month, a year, a time, or a date and a time."""
     signs = _signs(number_format)
-    has_date, has_time = not {"y", "d"}.isdisjoint(signs) or "mmm" in signs, not {"h", "s"}.isdisjoint(signs)
+    has_date = not {"y", "d"}.isdisjoint(signs) or "mmm" in signs
+    has_time = not {"h", "s"}.isdisjoint(signs)
     clock = value.time().isoformat("auto" if value.second else "minutes")
     if has_time and not has_date:
         return clock
@@ -222,8 +226,10 @@ def _moment(value: datetime, number_format: str) -> str:
 
 def _duration(value: timedelta, number_format: str) -> str:
     """Write hours beyond 24 as hours, 37:30, or as the minutes or seconds that the format counts."""
-    seconds, signs = round(value.total_seconds()), number_format.lower()
-    sign, seconds = "-" if seconds < 0 else "", abs(seconds)
+    seconds = round(value.total_seconds())
+    signs = number_format.lower()
+    sign = "-" if seconds < 0 else ""
+    seconds = abs(seconds)
     minutes, rest = divmod(seconds, 60)
     if "h" not in signs:
         if "s" not in signs:
@@ -247,8 +253,11 @@ def _number(value: float, number_format: str) -> str:
     if not places:
         words = "".join(texts).strip(" @")
         return words if any(map(str.isalnum, words)) else _plain(number)
-    before, inner, after = texts[: places[0]], tokens[places[0] : places[-1] + 1], texts[places[-1] + 1 :]
-    sign, number = "-" if number < 0 else "", abs(number) * (100 if "%" in texts else 1)
+    before = texts[: places[0]]
+    inner = tokens[places[0] : places[-1] + 1]
+    after = texts[places[-1] + 1 :]
+    sign = "-" if number < 0 else ""
+    number = abs(number) * (100 if "%" in texts else 1)
     return f"{sign}{''.join(before).lstrip()}{_digits(number, inner)}{''.join(after).rstrip()}"
 
 
@@ -289,7 +298,8 @@ def _digits(number: Decimal, tokens: list[tuple[bool, str]]) -> str:
 
 def _filled(digits: str, tokens: list[tuple[bool, str]]) -> str:
     """Put digits into the places of a format, from the right; those that are left stand before them."""
-    rest, written = list(digits), ""
+    rest = list(digits)
+    written = ""
     for is_place, text in reversed(tokens):
         if not is_place:
             written = text + written

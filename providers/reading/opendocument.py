@@ -53,7 +53,8 @@ SKIPPED: Final = frozenset(
 )
 SIGNS: Final = {_name("text:tab"): "\t", _name("text:line-break"): "\n"}
 SPACE, HEADING, PARAGRAPH, LIST = (_name(f"text:{name}") for name in ("s", "h", "p", "list"))
-TABLE, ROW = _name("table:table"), _name("table:table-row")
+TABLE: Final = _name("table:table")
+ROW: Final = _name("table:table-row")
 OBJECT, SLIDE, FRAME, NOTES = (_name(f"draw:{name}") for name in ("object", "page", "frame", "notes"))
 BODIES: Final = tuple(_name(f"office:{name}") for name in ("text", "spreadsheet", "presentation"))
 HEADING_LEVEL: Final = 2
@@ -135,7 +136,8 @@ class _Reader:
             for style in root.iter(_name("text:outline-style")):
                 self._headings = _levels(style)
             for style in root.iter(_name("style:style")):
-                name, properties = style.get(_name("style:name"), ""), style.find(_name("style:text-properties"))
+                name = style.get(_name("style:name"), "")
+                properties = style.find(_name("style:text-properties"))
                 if properties is None or style.get(_name("style:family")) != "text":
                     continue
                 if properties.get(_name("text:display")) == "none":
@@ -267,7 +269,8 @@ class _Reader:
         """Yield the text within a paragraph; note the text boxes on the way."""
         yield _spaced(parent.text)
         for element in parent:
-            tag, style = element.tag, element.get(_name("text:style-name"), "")
+            tag = element.tag
+            style = element.get(_name("text:style-name"), "")
             if tag in SIGNS:
                 yield SIGNS[tag]
             elif tag == SPACE:

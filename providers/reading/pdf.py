@@ -157,7 +157,8 @@ def differing(words: list[Word], other: str, hidden: Counter[str]) -> tuple[Coun
     text = " ".join(word.text for word in words)
     if len(words) < MIN_WORDS or not other.strip() or NO_SPACES.search(text):
         return Counter(), Counter()
-    ours, theirs = compared_words(text), compared_words(other) - compared_words(" ".join(hidden.elements()))
+    ours = compared_words(text)
+    theirs = compared_words(other) - compared_words(" ".join(hidden.elements()))
     common = sum((ours & theirs).values())
     if common >= (1 - DIFFERENCE) * max(sum(ours.values()), sum(theirs.values())):
         return Counter(), Counter()

@@ -80,7 +80,8 @@ class RunningHeads:
         gone = set[int]()
         for line in _edges(lines):
             text = text_of(line)
-            skeleton, numbers = NUMBER.sub("#", text), [int(number) for number in NUMBER.findall(text)]
+            skeleton = NUMBER.sub("#", text)
+            numbers = [int(number) for number in NUMBER.findall(text)]
             last, before = self._seen.get(skeleton, (page, numbers))
             is_small = max(word.height for word in line) <= HEAD_HEIGHT * usual
             is_same = numbers == before
@@ -129,9 +130,12 @@ class Hyphens:
         return whole.replace("\n", " ") if is_one else whole
 
     def _whole(self, match: re.Match[str]) -> str:
-        left, right, further = match[1], match[2], match[3]
+        left = match[1]
+        right = match[2]
+        further = match[3]
         with_hyphen = f"{left}-{right}{further}"
-        joined, written = f"{left}{right}".lower(), f"{left}-{right}".lower()
+        joined = f"{left}{right}".lower()
+        written = f"{left}-{right}".lower()
         known = _known_words(self._language)
         if self._counts[written] > self._counts[joined] or len(left) == 1:  # "x-ray"
             return with_hyphen

@@ -42,7 +42,8 @@ ACCENTED: Final = re.compile(f"[{''.join(ACCENTS)}][^\\W\\d_]")
 DOTLESS: Final = {"ı": "i", "ȷ": "j"}
 TYPED_FIELDS: Final = frozenset(("text", "textfield", "combobox", "listbox"))
 BUTTONS: Final = frozenset(("checkbox", "radiobutton", "radio"))
-CHECKED, UNCHECKED = "☑", "☐"
+CHECKED: Final = "☑"
+UNCHECKED: Final = "☐"
 
 
 @dataclass(slots=True)
@@ -174,7 +175,8 @@ class _Shown:
         size = int(width * SCALE), int(height * SCALE)
 
         def shown(x: float, y: float) -> tuple[float, float]:
-            left, top = c_int(), c_int()
+            left = c_int()
+            top = c_int()
             pdfium.FPDF_PageToDevice(page, 0, 0, *size, turns, x, y, byref(left), byref(top))
             return left.value / SCALE, top.value / SCALE
 
@@ -194,16 +196,22 @@ class _Shown:
 
     def box(self, text: Any, start: int, end: int) -> Box | None:
         """Return the box around the first and the last character of a word."""
-        bounds, reference = self._bounds, self._reference
+        bounds = self._bounds
+        reference = self._reference
         if not self._find(text, start, reference):
             return None
-        left, top, right, bottom = bounds.left, bounds.top, bounds.right, bounds.bottom
+        left = bounds.left
+        top = bounds.top
+        right = bounds.right
+        bottom = bounds.bottom
         height = top - bottom
         if self._find(text, end - 1, reference):
             self.is_uneven = not RAISED_HEIGHT * height < bounds.top - bounds.bottom < height / RAISED_HEIGHT
             left, right = min(left, bounds.left), max(right, bounds.right)
-            top, bottom = max(top, bounds.top), min(bottom, bounds.bottom)
-        (x, y), (other_x, other_y) = self._point(left, top), self._point(right, bottom)
+            top = max(top, bounds.top)
+            bottom = min(bottom, bounds.bottom)
+        x, y = self._point(left, top)
+        other_x, other_y = self._point(right, bottom)
         return min(x, other_x), min(y, other_y), max(x, other_x), max(y, other_y)
 
     def with_raised(self, text: Any, word: str, start: int) -> str:
@@ -232,7 +240,8 @@ class _Shown:
         whole = ""
         place = 0
         while place < len(word):
-            letter, following = word[place], word[place + 1 : place + 2]
+            letter = word[place]
+            following = word[place + 1 : place + 2]
             is_over = bool(following) and spans[place][0] < sum(spans[place + 1]) / 2 < spans[place][1]
             composed = unicodedata.normalize("NFC", DOTLESS.get(following, following) + ACCENTS.get(letter, letter))
             if letter in ACCENTS and is_over and len(composed) == 1:
@@ -248,10 +257,14 @@ class _Shown:
 
         A mark over a letter is where its ink is.
         """
-        x, y, right, top = c_double(), c_double(), c_double(), c_double()
+        x = c_double()
+        y = c_double()
+        right = c_double()
+        top = c_double()
         if unicodedata.category(letter) == "Mn":
             pdfium.FPDFText_GetCharBox(text, place, byref(x), byref(right), byref(y), byref(top))
-            first, second = self._point(x.value, y.value)[0], self._point(right.value, top.value)[0]
+            first = self._point(x.value, y.value)[0]
+            second = self._point(right.value, top.value)[0]
             return min(first, second), max(first, second)
         box = self.box(text, place, place + 1)
         pdfium.FPDFText_GetCharOrigin(text, place, byref(x), byref(y))
@@ -270,7 +283,8 @@ def _spoken(
         if not any(RIGHT_TO_LEFT.search(word.text) for word in line):
             yield from line
             continue
-        top, bottom = min(word.box[1] for word in line), max(word.box[3] for word in line)
+        top = min(word.box[1] for word in line)
+        bottom = max(word.box[3] for word in line)
         height = max(word.height for word in line)
         glyphs = [
             Glyph(characters[place], *sides, word.order)

@@ -71,7 +71,8 @@ class WebReader:
         Raises `SourceUnreadable` as `Egress.fetch`, domains, robots and extraction do, and too_little_text;
         `Unavailable`, `RateLimited`.
         """
-        way, visited = list[str](), set[str]()
+        way: list[str] = []
+        visited: set[str] = set()
         async with AsyncExitStack() as visits:
 
             async def permit(target: httpx2.URL) -> None:

@@ -38,7 +38,8 @@ ITEM: Final = re.compile(r"(?:(?P<mark>\d{1,9}[.)])|[\u2022\u00b7\u25aa\u25e6\u2
 CELL_END: Final = "|"
 FONTS: Final = "\\fonttbl"
 BRACE: Final = re.compile("[{}]")
-FONT, CHARSET = re.compile(r"\\f\d{1,6}"), re.compile(r"\\fcharset\d{1,3}")
+FONT: Final = re.compile(r"\\f\d{1,6}")
+CHARSET: Final = re.compile(r"\\fcharset\d{1,3}")
 
 
 def read_rich_text(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
@@ -100,7 +101,8 @@ def _with_short_fonts(source: str) -> str:
     start = source.find(FONTS)
     if start < 0:
         return source
-    depth, end = 1, len(source)
+    depth = 1
+    end = len(source)
     for brace in BRACE.finditer(source, start):
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:

@@ -50,10 +50,17 @@ SIGNS: Final = {
     qn("w:tab"): "\t", qn("w:ptab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-",
 }  # fmt: skip
 """Elements that stand for one character. The hyphen that does not break is a hyphen to who searches for it."""
-TEXT, FORMULA = qn("w:t"), next(iter(_names("m:oMath")))
+TEXT: Final = qn("w:t")
+FORMULA: Final = next(iter(_names("m:oMath")))
 DIAGRAM: Final = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
-PARAGRAPH, TABLE, ROW, CELL = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
-RUN, BOX, SYMBOL, ALTERNATIVES = qn("w:r"), qn("w:txbxContent"), qn("w:sym"), next(iter(_names("mc:AlternateContent")))
+PARAGRAPH: Final = qn("w:p")
+TABLE: Final = qn("w:tbl")
+ROW: Final = qn("w:tr")
+CELL: Final = qn("w:tc")
+RUN: Final = qn("w:r")
+BOX: Final = qn("w:txbxContent")
+SYMBOL: Final = qn("w:sym")
+ALTERNATIVES: Final = next(iter(_names("mc:AlternateContent")))
 VALUE: Final = qn("w:val")
 LARGE_INITIAL: Final = "./w:framePr[@w:dropCap='drop' or @w:dropCap='margin']"
 PRIVATE_USE: Final = range(0xE000, 0xF900)
@@ -120,7 +127,8 @@ class _Reader:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks: page headers, the text, page footers; equal headers of several sections once."""
-        headers, footers = dict[str, None](), dict[str, None]()
+        headers: dict[str, None] = {}
+        footers: dict[str, None] = {}
         for section in self._document.sections:
             kinds = ["{}"]
             if section.different_first_page_header_footer:
@@ -155,15 +163,18 @@ class _Reader:
         text = self._unfinished + "".join(_words(paragraph, boxes, self._hidden))
         self._unfinished = ""
         if properties is not None and (_find(properties, "./w:rPr/w:del") or _find(properties, LARGE_INITIAL)):
-            self._unfinished, text = text, ""
+            self._unfinished = text
+            text = ""
         text = text.strip()
         named = None if properties is None else properties.find(qn("w:pStyle"))
         name = named.get(VALUE) if named is not None else next(iter(self._default), "")
         style = self._styles.get(name, _Style())
         text = "" if style.is_hidden else text
-        heading, number = style.heading, style.number
+        heading = style.heading
+        number = style.number
         if properties is not None:
-            outline, own = properties.find(qn("w:outlineLvl")), properties.find(qn("w:numPr"))
+            outline = properties.find(qn("w:outlineLvl"))
+            own = properties.find(qn("w:numPr"))
             heading = _heading_level(outline) if outline is not None else heading
             number = own if own is not None else number
         if text:
@@ -302,10 +313,13 @@ def _styles(root: Element) -> dict[str, _Style]:
     elements = {style.get(qn("w:styleId")): style for style in written}
     styles: dict[str, _Style] = {}
     for name, style in elements.items():
-        found, current, vanish = _Style(), style, None
+        found = _Style()
+        current = style
+        vanish = None
         for _ in range(MAX_STYLES):
             vanish = next(iter(_find(current, "./w:rPr/w:vanish")), None) if vanish is None else vanish
-            outline, number = _find(current, "./w:pPr/w:outlineLvl"), _find(current, "./w:pPr/w:numPr")
+            outline = _find(current, "./w:pPr/w:outlineLvl")
+            number = _find(current, "./w:pPr/w:numPr")
             found.heading = found.heading or (_heading_level(outline[0]) if outline else 0)
             title = (_find(current, "string(./w:name/@w:val)") or "").lower()
             if not found.heading and (title == "title" or title.startswith("heading ")):
@@ -339,7 +353,8 @@ class _Numbering:
             name = number.get(qn("w:numId"), "")
             self._by_number[name] = _find(number, "string(./w:abstractNumId/@w:val)")
             for override in _find(number, "./w:lvlOverride"):
-                start, level = _find(override, "string(./w:startOverride/@w:val)"), override.get(qn("w:ilvl"), "0")
+                start = _find(override, "string(./w:startOverride/@w:val)")
+                level = override.get(qn("w:ilvl"), "0")
                 if start.isdecimal() and level.isdecimal():
                     self._restarts.setdefault(name, {})[int(level)] = int(start)
                 for own in _find(override, "./w:lvl"):
@@ -347,7 +362,8 @@ class _Numbering:
 
     def next(self, number: Element) -> tuple[int, str]:
         """Return the level of the next paragraph of a list, and what stands before it: `-`, `3.`, `2.1`, or nothing."""
-        name, written = _find(number, "string(./w:numId/@w:val)"), _find(number, "string(./w:ilvl/@w:val)")
+        name = _find(number, "string(./w:numId/@w:val)")
+        written = _find(number, "string(./w:ilvl/@w:val)")
         level = min(int(written), MAX_LEVELS - 1) if written.isdecimal() else 0
         shared = self._lists.get(self._by_number.get(name, ""))
         if shared is None or name == "0":

@@ -61,7 +61,8 @@ class AnthropicSearch(WebSearch):
             "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
         }
         answer = await self.fetch("POST", f"{self.address}/v1/messages", json=body)
-        model, usage = text_at(answer, "model") or self.values["RESEARCH_MODEL"], answer.get("usage")
+        model = text_at(answer, "model") or self.values["RESEARCH_MODEL"]
+        usage = answer.get("usage")
         try:
             response = self.respond(request, self._results(answer), _result)
         except ProviderError as error:

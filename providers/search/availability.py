@@ -34,10 +34,14 @@ def provider_choices(
     others = [one.name for one in web if one.problem(values) is None]
     choices = []
     for provider in providers:
-        variables, problem = values, provider.problem(values)
-        available, reason = problem is None, problem or _credentials(provider, values)
+        variables = values
+        problem = provider.problem(values)
+        available = problem is None
+        reason = problem or _credentials(provider, values)
         if provider.name == BY_MODEL:
-            variables, available, reason = model or {}, model is not None and not others, MODEL_MISSING
+            variables = model or {}
+            available = model is not None and not others
+            reason = MODEL_MISSING
             if model is not None:
                 reason = "the model's endpoint searches the web"
                 if others:

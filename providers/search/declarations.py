@@ -106,7 +106,8 @@ class SearchDeclaration:
         missing = [variable for variable in self.required_variables if not values.get(variable)]
         if missing:
             return Message("provider_unset", variables=" and ".join(missing))
-        key, address = values.get(self.key_variable), values.get(self.address_variable) or self.address
+        key = values.get(self.key_variable)
+        address = values.get(self.address_variable) or self.address
         if not address.startswith(("https://", "http://")):
             return Message("provider_scheme", variable=self.address_variable)
         try:

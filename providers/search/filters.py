@@ -52,7 +52,8 @@ def filters_of(request: SearchRequest) -> Filters:
 
 def unmet(request: SearchRequest, provider: SearchDeclaration) -> list[str]:
     """List the parts of a request that the provider cannot fulfil, one line each. Every provider has web pages."""
-    source_type, days = request.source_type, request.published_from or request.published_to
+    source_type = request.source_type
+    days = request.published_from or request.published_to
     lines = []
     if source_type is not SourceType.WEB and source_type not in provider.source_types:
         lines.append(f"has no {source_type.value} search of its own")

@@ -68,7 +68,9 @@ def hits_of(request: SearchRequest, provider: str, results: Iterable[RawResult |
     Drops results without a usable address, duplicates, and results outside the domains and days of the request, even if
     the service was given these.
     """
-    filters, hits, seen = filters_of(request), list[SearchHit](), set[str]()
+    filters = filters_of(request)
+    hits: list[SearchHit] = []
+    seen: set[str] = set()
     for rank, result in enumerate(results, start=1):
         if len(hits) >= hit_limit(request):
             break

@@ -67,7 +67,8 @@ class BraveSearch(WebSearch):
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make one search request."""
-        domains, days = filters.domains, filters.days
+        domains = filters.domains
+        days = filters.days
         site = f" site:{domains.allow[0]}" if len(domains.allow) == 1 else ""
         language = self.declaration.language_code(filters.language)
         kind = "news" if request.source_type is SourceType.NEWS else "web"
@@ -93,7 +94,8 @@ class SearxngSearch(WebSearch):
 
     async def find(self, request: SearchRequest, filters: Filters) -> SearchResponse:
         """Make one search request."""
-        allowed, academic = filters.domains.allow, request.source_type is SourceType.ACADEMIC
+        allowed = filters.domains.allow
+        academic = request.source_type is SourceType.ACADEMIC
         site = f" site:{allowed[0]}" if len(allowed) == 1 and not academic else ""
         time_range_name = time_range(filters.days)
         parameters: dict[str, str | int] = {

@@ -69,8 +69,10 @@ class SemanticScholarSearch(WebSearch):
 
 
 def _result(paper: dict[str, Any]) -> RawResult:
-    day, year = text_at(paper, "publicationDate"), paper.get("year")
-    doi, preprint = text_at(paper, "externalIds", "DOI"), text_at(paper, "externalIds", "ArXiv")
+    day = text_at(paper, "publicationDate")
+    year = paper.get("year")
+    doi = text_at(paper, "externalIds", "DOI")
+    preprint = text_at(paper, "externalIds", "ArXiv")
     url = text_at(paper, "openAccessPdf", "url")
     if not url and preprint:
         url = f"https://arxiv.org/abs/{quote(preprint, errors='replace')}"

@@ -83,7 +83,9 @@ class WebSearch(ABC):
     async def fetch(self, method: str, url: str, **sent: Any) -> dict[str, Any]:
         """Send exactly one request; return the JSON object of an answer with status 200. Raises as `search` does."""
         timeout = httpx2.Timeout(self.answer_seconds, connect=min(CONNECT_SECONDS, self.answer_seconds))
-        body, response, failure = bytearray(), None, ""
+        body = bytearray()
+        response = None
+        failure = ""
         try:
             # Timeouts of the transport measure silence; a body that trickles needs a limit on the whole.
             async with (
@@ -143,7 +145,8 @@ class WebSearch(ABC):
 
     def error(self, status: int, headers: Iterable[tuple[str, str]], explanation: bytes) -> ProviderError:
         """Return the error for a status; the explanation is read but never passed on."""
-        service, wait = self.declaration, retry_after_seconds(list(headers))
+        service = self.declaration
+        wait = retry_after_seconds(list(headers))
         reason = explanation[:4_000].decode("utf-8", "replace").lower()
         kind = classify(status)
         # 432 and 433: Tavily's plan, or its pay-as-you-go limit, is used up.

@@ -54,7 +54,8 @@ class ReservedRoom:
 
     def _fill(self) -> None:
         """Allocate the blocks of the file, or leave it as it was. Raises `StorageFull`."""
-        reserved, descriptor = self._reserved(), -1
+        reserved = self._reserved()
+        descriptor = -1
         try:
             descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             if hasattr(os, "posix_fallocate"):

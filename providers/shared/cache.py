@@ -79,7 +79,8 @@ class Cache:
         Of callers with the same request, one makes the value while the others wait; if it fails, the next one tries.
         """
         digest = hashlib.sha256(request.encode("utf-8", "surrogatepass")).hexdigest()
-        key, lease = f"cache/{quote_part(tenant)}/{kind.name}/{digest}", LEASE + secrets.token_hex(8).encode()
+        key = f"cache/{quote_part(tenant)}/{kind.name}/{digest}"
+        lease = LEASE + secrets.token_hex(8).encode()
         pause = FIRST_POLL_SECONDS
         while True:
             stored = await self._get(key)

@@ -88,7 +88,8 @@ class Limiter:
 
         A `RateLimited` or `Unavailable` raised in the block makes all workers wait; an answer ends the pause.
         """
-        key, limits = f"limits/{quote_part(service)}", self._limits.get(service, ServiceLimits())
+        key = f"limits/{quote_part(service)}"
+        limits = self._limits.get(service, ServiceLimits())
         earlier_state = await self._take(key, service, limits.spacing(tokens))
         try:
             yield
@@ -161,7 +162,8 @@ class Politeness:
     @asynccontextmanager
     async def visit(self, host: str, delay_seconds: float = 0.0) -> AsyncIterator[None]:
         """Allow one request to a host, after the site's crawl delay. Raises `RateLimited` if the request must wait."""
-        key, lease = f"politeness/{quote_part(host.lower())}", secrets.token_hex(6)
+        key = f"politeness/{quote_part(host.lower())}"
+        lease = secrets.token_hex(6)
         wait = await self._hosts.update(key, lambda state, now: start_request(state, now, lease, delay_seconds))
         if wait:
             raise RateLimited("two requests to the site are under way", retry_after=wait)

@@ -116,10 +116,14 @@ def _state(research_id: str, data: bytes) -> str:
     name = research_id + SUFFIX
     try:
         document = json.loads(data.decode("utf-8"))
-        head, state = StoredSession.model_validate(document["head"]), document["state"]
-        version, is_own = state["schema_version"], head.research_id == research_id
+        head = StoredSession.model_validate(document["head"])
+        state = document["state"]
+        version = state["schema_version"]
+        is_own = head.research_id == research_id
     except (ValueError, KeyError, TypeError):
-        is_own, state, version = False, None, None
+        is_own = False
+        state = None
+        version = None
     if not is_own:
         raise ContentCorrupt(f"the session file {name} is damaged")
     if version != SCHEMA_VERSION:

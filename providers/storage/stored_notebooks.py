@@ -164,7 +164,8 @@ class Notebooks:
 
     async def _complete_writing(self, request: roles.FindingsInput) -> dict[str, Any]:
         """Return the findings, evidence and sources of the stored analyses."""
-        evidence, findings = dict[str, Evidence](), dict[str, Finding]()
+        evidence: dict[str, Evidence] = {}
+        findings: dict[str, Finding] = {}
         sources: dict[str, roles.SourceExtract] = {}
         for entry in await self.read_all(request.entries, AnalysisEntry):
             evidence.update({item.id: item for item in entry.evidence})
@@ -229,8 +230,10 @@ class Notebooks:
 
     async def with_entry_texts(self, state: dict[str, Any]) -> dict[str, Any]:
         """Restore in a state as JSON what `strip_entry_texts` has removed."""
-        sources, findings = dict(state.get("sources", {})), list(state.get("findings", []))
-        evidence, aliases = dict(state.get("evidence", {})), dict[str, str]()
+        sources = dict(state.get("sources", {}))
+        findings = list(state.get("findings", []))
+        evidence = dict(state.get("evidence", {}))
+        aliases: dict[str, str] = {}
         read = await self._by_hash((source.get("entry") for source in sources.values()), SourceEntry)
         analyses = await self._by_hash((finding.get("entry") for finding in findings), AnalysisEntry)
         for key, source in sources.items():

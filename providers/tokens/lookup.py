@@ -87,7 +87,8 @@ def _best(
         coverage = max(question.coverage(candidate.inside, candidate.above) for question in questions)
         if coverage >= MIN_COVERAGE:
             passage = candidate.passage
-            heading, asked = candidate.heading, max(len(candidate.heading & one.weights.keys()) for one in questions)
+            heading = candidate.heading
+            asked = max(len(candidate.heading & one.weights.keys()) for one in questions)
             score = coverage + (HEADING_WEIGHT * asked / len(heading) if heading else 0.0)
             scored.append((score - CHARACTER_COST * (passage.end - passage.start), passage))
     scored.sort(key=lambda item: (-round(item[0], 6), item[1].source_id, item[1].start))

@@ -31,7 +31,8 @@ def shortened(text: str, level: Level, question: str) -> str:
         return ""
     if level is Level.TRUNCATED:
         return _beginning(text)
-    remaining, chosen = RATIOS[level] * len(text), list[tuple[int, int]]()
+    remaining = RATIOS[level] * len(text)
+    chosen: list[tuple[int, int]] = []
     for start, end in _ranked(text, question):
         if remaining <= 0:
             break
@@ -61,7 +62,8 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
 @lru_cache(maxsize=128)  # for the levels of the texts of a call
 def _ranked(text: str, question: str) -> list[tuple[int, int]]:
     """Return the sentences of a text: first those with words of the question that are rare in it, then by position."""
-    pieces, stems = list(_sentences(text)), question_stems(question)
+    pieces = list(_sentences(text))
+    stems = question_stems(question)
     terms = {piece: {stem for stem in stems if stem in text[slice(*piece)].casefold()} for piece in pieces}
     rarity = {stem: math.log(1 + len(pieces) / (1 + sum(stem in group for group in terms.values()))) for stem in stems}
     return sorted(pieces, key=lambda piece: (-sum(rarity[stem] for stem in sorted(terms[piece])), piece[0]))
@@ -69,7 +71,8 @@ def _ranked(text: str, question: str) -> list[tuple[int, int]]:
 
 def _joined(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """Join parts of a text in order, with a mark where words between them are missing."""
-    joined, last = "", 0
+    joined = ""
+    last = 0
     for start, end in sorted(spans):
         gap = text[last:start] if joined else ""
         joined += (GAP if gap.strip() else gap) + text[start:end]

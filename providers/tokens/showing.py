@@ -116,7 +116,8 @@ class ShownSource:
 
     def excerpt(self) -> str:
         """Return the shown parts; a line with the headings above marks each omission."""
-        parts, last = list[str](), 0
+        parts: list[str] = []
+        last = 0
         for start, end in self.spans:
             if self.text[last:start].strip():
                 parts.append(f"\n{self._omission(start)}\n" if parts or start else "")
@@ -191,7 +192,9 @@ def _named(text: str, section: Section) -> Section:
 
 
 def _headed(text: str) -> Iterator[Section]:
-    path, fence, start = list[tuple[int, str]](), "", 0
+    path: list[tuple[int, str]] = []
+    fence = ""
+    start = 0
     for match in HEADING_OR_FENCE.finditer(text):
         marks = match["fence"]
         if marks:
@@ -313,11 +316,13 @@ def _unit_parts(text: str, unit: SectionUnit) -> Iterator[SectionUnit]:
         pieces = cut_pieces(text, unit.start, unit.end, PART_CHARACTERS)
         yield from (SectionUnit(start, end, unit.blocks) for start, end in pieces)
         return
-    start, group = unit.start, list[PassageBlock]()
+    start = unit.start
+    group: list[PassageBlock] = []
     for block in unit.blocks:
         if group and block.end - start > PART_CHARACTERS:
             yield from _unit_parts(text, SectionUnit(start, group[-1].end, tuple(group), _lead(group, start)))
-            start, group = group[-1].end, []
+            start = group[-1].end
+            group = []
         group.append(block)
     rest = SectionUnit(start, unit.end, tuple(group), _lead(group, start))
     if start > unit.start:

@@ -174,11 +174,13 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
 
 def _closest(claim: Quantity, source: Quantity) -> Comparison:
     best = Comparison.NONE
-    claimed, stated = claim.values, source.values
+    claimed = claim.values
+    stated = source.values
     ambiguous = AMBIGUOUS.match(claim.raw)
     if ambiguous and source.raw.startswith(ambiguous[0]):
         # Written alike, they are read alike: 28,000 kg is not 28.000 t.
-        claimed, stated = claimed[: (len(claimed) + 1) // 2], stated[: (len(stated) + 1) // 2]
+        claimed = claimed[: (len(claimed) + 1) // 2]
+        stated = stated[: (len(stated) + 1) // 2]
     for claim_value, source_value in product(claimed, stated):
         if math.isclose(claim_value, source_value, rel_tol=1e-9, abs_tol=1e-12):
             return Comparison.EXACT
@@ -233,13 +235,16 @@ def _dates(text: str) -> Iterator[Quantity]:
         if FIRST_YEAR <= int(year) <= LAST_YEAR and 1 <= int(month) <= 12:
             yield Quantity(match[0], *match.span(), unit="date", forms=(match[0],))
     for match in NUMERIC_DATE.finditer(text):
-        first, second, year = int(match[1]), int(match[2]), match[3]
+        first = int(match[1])
+        second = int(match[2])
+        year = match[3]
         forms = [f"{year}-{month:02}-{day:02}" for day, month in ((first, second), (second, first))
                  if 1 <= month <= 12 and 1 <= day <= 31]  # fmt: skip
         if forms:
             yield Quantity(match[0], *match.span(), unit="date", forms=tuple(forms))
     for match in WRITTEN_DATE.finditer(text):
-        day, year = int(match["before"] or match["after"] or 0), match["year"]
+        day = int(match["before"] or match["after"] or 0)
+        year = match["year"]
         if (day or year) and day <= 31:
             form = f"{year or '-'}-{MONTHS[match['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
             yield Quantity(match[0], *match.span(), unit="date", forms=(form,))
@@ -287,7 +292,8 @@ def read_number(text: str) -> tuple[tuple[float, ...], float, int]:
     zeros = len(plain) - len(plain.rstrip("0"))
     if not separators:
         return (whole,), 0.5 * 10.0 ** min(zeros, 300), digits
-    last, tail = separators[-1], len(GROUPS.split(text)[-1])
+    last = separators[-1]
+    tail = len(GROUPS.split(text)[-1])
     fraction = float(f"{plain[:-tail]}.{plain[-tail:]}") if len(plain) < 300 else math.inf
     grouped = tail == 3 and all(len(group) == 3 for group in GROUPS.split(text)[1:])
     if last in ".,":
@@ -305,7 +311,8 @@ def _finish(
     """Return a number with the scale, unit, currency and comparator around it; and where to continue."""
     next_index = first + 1
     while next_index < len(tokens) and (scale := SCALES.get(tokens[next_index].word)):
-        values, half_step = tuple(value * scale for value in values), half_step * scale
+        values = tuple(value * scale for value in values)
+        half_step *= scale
         next_index += 1
     if next_index > first + 1 and next_index + 1 < len(tokens) and tokens[next_index].word in ("de", "di"):
         of_unit = _unit_after(text, tokens, next_index + 1)  # `6 millones de euros`
@@ -317,7 +324,8 @@ def _finish(
         unit, factors = UNITS[symbol]
         suffix = MONEY_SUFFIXES.get(tokens[next_index].word) if next_index < len(tokens) else None
         if suffix and tokens[next_index].start == tokens[next_index - 1].end:
-            values, half_step = tuple(value * suffix for value in values), half_step * suffix
+            values = tuple(value * suffix for value in values)
+            half_step *= suffix
             next_index += 1
     else:
         unit, factors, next_index = _unit_after(text, tokens, next_index)

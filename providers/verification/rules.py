@@ -159,7 +159,8 @@ def find_differences(
     The arguments are those of `check`. Each difference may be without meaning: it is a question for a person or a
     model. Of a claim in another language than its passages only the quantities are compared.
     """
-    statement, evidence = Statement(without_lead_in(claim), language), _Evidence.of(passages, about, language)
+    statement = Statement(without_lead_in(claim), language)
+    evidence = _Evidence.of(passages, about, language)
     closest = evidence.closest(statement)
     if detect_language(" ".join(passages)) != detect_language(claim):
         return list(_wrong_quantities(statement, evidence, closest, numbering))
@@ -256,7 +257,8 @@ class Statement:
         return [key for _, key in sorted(keys)][:MAX_PARTS]
 
     def _word(self, match: re.Match[str]) -> _Word:
-        text, folded = match[0], match[0].casefold().replace("’", "'").removesuffix("'s")
+        text = match[0]
+        folded = match[0].casefold().replace("’", "'").removesuffix("'s")
         modifier = "not" if folded.endswith("n't") else MODIFIERS.get(folded, "")
         content = not modifier and folded not in language_data("en").stop and not text.isdecimal() and len(text) > 1
         preceding = self.text[: match.start()].rstrip(" \"'“”‘’(*_`")
@@ -299,7 +301,8 @@ class _Evidence:
 
 
 def _align(claim: Statement, sentence: Statement) -> _Alignment:
-    claim_keys, sentence_keys = claim.keys(sentence.quantities), sentence.keys(sentence.quantities)
+    claim_keys = claim.keys(sentence.quantities)
+    sentence_keys = sentence.keys(sentence.quantities)
     matcher = SequenceMatcher(None, sentence_keys, claim_keys, autojunk=False)
     blocks = [block for block in matcher.get_matching_blocks() if block.size]
     matched = Counter(key for block in blocks for key in claim_keys[block.b : block.b + block.size])
@@ -309,7 +312,8 @@ def _align(claim: Statement, sentence: Statement) -> _Alignment:
     # A modifier just before or after the stretch governs it: "It is not true that …".
     covered = sentence_keys[max(0, blocks[0].a - 1) : blocks[-1].a + blocks[-1].size + 1]
     for modifier in dict.fromkeys(MODIFIERS.values()):
-        claim_count, sentence_count = claim_keys.count(f"({modifier})"), covered.count(f"({modifier})")
+        claim_count = claim_keys.count(f"({modifier})")
+        sentence_count = covered.count(f"({modifier})")
         if claim_count % 2 != sentence_count % 2 if modifier == "not" else claim_count != sentence_count:
             return _Alignment(share, Message("reason_modifier", word=modifier))
     gaps = (sentence_keys[block.a + block.size : next_block.a] for block, next_block in pairwise(blocks))

@@ -76,7 +76,8 @@ def check_url(text: str, allow_hosts: AbstractSet[HostPort] = frozenset()) -> ht
     except (httpx2.InvalidURL, ValueError) as error:
         raise refused("url", "the address is malformed") from error
     try:
-        host, written = canonical_host(url.raw_host.decode("ascii")), canonical_host(written_host)
+        host = canonical_host(url.raw_host.decode("ascii"))
+        written = canonical_host(written_host)
     except ValueError as error:
         raise refused("host", "the host is malformed") from error
     if (written.isascii() and written != host) or url.scheme != scheme or (url.port or DEFAULT_PORTS[scheme]) != port:

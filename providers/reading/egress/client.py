@@ -225,7 +225,8 @@ class Egress:
                     location = _redirection(response.status, headers, is_document=policy.is_document)
                     if location is None:
                         return await _document(target, response, headers, policy)
-            target, conditions = self._next(target, location), {}  # validators are only for the first address
+            target = self._next(target, location)
+            conditions = {}  # validators are only for the first address
         raise refused("redirect", f"more than {MAX_REDIRECTS} redirects")
 
     def _next(self, current: httpx2.URL, location: str) -> httpx2.URL:
@@ -255,7 +256,8 @@ def _redirection(status: int, headers: httpx2.Headers, *, is_document: bool) -> 
         if len(targets) != 1 or not targets[0]:
             raise SourceUnreadable("malformed", "a redirect to nowhere")
         return targets[0]
-    message, wait = f"the server answered {status}", retry_after_seconds(headers.multi_items())
+    message = f"the server answered {status}"
+    wait = retry_after_seconds(headers.multi_items())
     kind = classify(status)
     if kind is StatusKind.BUSY:
         raise RateLimited("the server asks to wait", retry_after=wait)
@@ -293,7 +295,8 @@ async def _read_body(response: httpcore2.Response, headers: httpx2.Headers, poli
     if len(codings) > 1 or not COMPRESSIONS.issuperset(codings):
         raise SourceUnreadable("wrong_type", "the content is compressed in a way that was not requested")
     unpacker = zlib.decompressobj(GZIP_OR_ZLIB) if codings else None
-    body, received = bytearray(), 0
+    body = bytearray()
+    received = 0
     async for data in response.aiter_stream():
         received += len(data)
         body += data if unpacker is None else unpacker.decompress(data, policy.max_bytes + 1 - len(body))

@@ -88,7 +88,10 @@ def check_state(state: os.stat_result) -> None:
 
 def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundFile], list[SkippedFile]]:
     """Return all files of a folder in the order of their paths, and those that cannot be documents with reasons."""
-    files, skipped, root, pending = list[FoundFile](), list[SkippedFile](), root.resolve(), [""]
+    files: list[FoundFile] = []
+    skipped: list[SkippedFile] = []
+    root = root.resolve()
+    pending = [""]
 
     def skip(path: str, error: OSError | SourceUnreadable) -> None:
         reason = unreadable(error) if isinstance(error, OSError) else error

@@ -193,7 +193,8 @@ class IndexReader:
 
     def digest(self) -> str:
         """Return one hash of the state of a corpus, over path and content of every document."""
-        query, total = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path", sha256()
+        query = "SELECT path, document ->> 'raw_hash' FROM files WHERE document NOT NULL ORDER BY path"
+        total = sha256()
         for path, raw_hash in self._database.execute(query):
             total.update(f"{path}\0{raw_hash}\n".encode())
         return "sha256:" + total.hexdigest()
@@ -350,7 +351,8 @@ def read_for_index(raw: bytes, name: str, language: str) -> IndexedFile:
     document = extract(raw, name)
     refuse_key(document.text)  # a key in another encoding
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
-    sections, chunks = sections_of(document), list[tuple[int, int, int, str]]()
+    sections = sections_of(document)
+    chunks: list[tuple[int, int, int, str]] = []
     for number, start, stop in chunks_of(document, sections):
         text = f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}"
         keys = " ".join(key for word in words(text) for key in word_keys(word, language))
@@ -369,7 +371,9 @@ def read_for_index(raw: bytes, name: str, language: str) -> IndexedFile:
 
 def sections_of(document: Extraction) -> list[tuple[int, int, str]]:
     """Return start, end and heading path of the sections of a document."""
-    sections, path, start = list[tuple[int, int, str]](), list[tuple[int, str]](), 0
+    sections: list[tuple[int, int, str]] = []
+    path: list[tuple[int, str]] = []
+    start = 0
     for block in document.blocks:
         if block.level:
             begin = block.start - block.level - 1  # the `#` marks and a space
@@ -386,7 +390,8 @@ def chunks_of(document: Extraction, sections: list[tuple[int, int, str]]) -> lis
 
     A heading is one only if no block follows it in its section.
     """
-    chunks, number = list[tuple[int, int, int]](), 0
+    chunks: list[tuple[int, int, int]] = []
+    number = 0
     for block, following in zip_longest(document.blocks, document.blocks[1:]):
         while block.start >= sections[number][1]:
             number += 1

@@ -196,7 +196,8 @@ class CorpusLibrary:
     async def read(self, url: str) -> ExtractedDocument:
         """Read a document, with the indexed text if the file is unchanged. Raises as the Protocol does."""
         name, address = split_url(url)
-        path, definition = address_path(address), self.definition(name)
+        path = address_path(address)
+        definition = self.definition(name)
         if not definition.selects(path):
             raise SourceUnreadable("not_found", "the corpus has no such document")
         root = definition.path.resolve()
@@ -319,7 +320,8 @@ class PublishedLibrary(CorpusLibrary):
 
     async def _publish(self, definition: CorpusDefinition, index: Path) -> CorpusSnapshot:
         """Publish an index unless it is published already, then the record that names it. Raises `StorageFull`."""
-        name, files = definition.name, self._files(definition.name)
+        name = definition.name
+        files = self._files(definition.name)
         async with file_lock(index.with_suffix(".publishing")):
             published = await self._find(name)
             with TemporaryDirectory(dir=index.parent, prefix=".publishing-") as folder:

@@ -63,7 +63,8 @@ def representative_titles(documents: Sequence[DocumentTitle], limit: int) -> lis
     counts = Counter(key for keys in titles.values() for key in keys)
     # A word of nearly every title, such as the product's name, tells nothing apart.
     common = {key for key, count in counts.items() if count > len(titles) / 2}
-    chosen, covered = list[str](), set(common)
+    chosen: list[str] = []
+    covered = set(common)
     remaining = dict(titles)
     while remaining and len(chosen) < limit:
         best = max(

@@ -88,7 +88,8 @@ def _hit(
     best = ranked[0]
     entry = index.document(best.path)
     assert entry is not None
-    (document, text), first = entry, best.chunks[0]
+    document, text = entry
+    first = best.chunks[0]
     facts = document.facts
     best_sections = [section for section in ranked[:MAX_SECTIONS] if section.score >= SECTION_FLOOR * best.score]
     hints = [
@@ -120,12 +121,14 @@ def _snippet(passage: str, weights: Mapping[str, float], language: str) -> str:
 
     A long sentence is shown from a little before its first word of the question.
     """
-    best, start = -1.0, 0
+    best = -1.0
+    start = 0
     for line in re.finditer(r"[^\n]+", passage):
         for first, last in sentence_spans(line[0]):
             keys = {key for word in words(line[0][first:last]) for key in word_keys(word, language)} & weights.keys()
             if (weight := sum(weights[key] for key in keys)) > best:
-                best, start = weight, line.start() + first
+                best = weight
+                start = line.start() + first
     shown = " ".join(passage[start:].split())
     if len(shown) > SNIPPET_CHARACTERS:
         asked = (match.start() for match in re.finditer(r"\S+", shown)

@@ -122,7 +122,8 @@ class RedisSharedStore:
     async def remove(self, prefix: str) -> int:
         """Remove every key that starts with the prefix; return their number."""
         literal = SPECIAL.sub(rb"\\\g<0>", key_bytes(prefix))
-        cursor, removed = b"0", 0
+        cursor = b"0"
+        removed = 0
         async with _translated():
             while True:
                 scan = ("SCAN", cursor, "MATCH", PREFIX + literal + b"*", "COUNT", REMOVAL_BATCH)

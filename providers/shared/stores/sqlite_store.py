@@ -78,9 +78,11 @@ class SqliteSharedStore:
         statement: str = UPDATE
         values: tuple[object, ...] = (new, ttl_seconds, key_data, old)
         if new is None:
-            statement, values = DELETE, (key_data, old)
+            statement = DELETE
+            values = (key_data, old)
         elif old is None:
-            statement, values = INSERT, (key_data, new, ttl_seconds)
+            statement = INSERT
+            values = (key_data, new, ttl_seconds)
 
         def swap(connection: sqlite3.Connection) -> bool:
             if time.monotonic() >= self._prune_at:
