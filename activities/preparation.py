@@ -206,11 +206,12 @@ def resolve_again(
     full = ResearchRequest.model_validate(merged)
     attributes = stored.search_attributes
     resolved = resolve(stored.research_id, full, configuration, corpus or stored.corpus, search_attributes=attributes)
-    preserved: dict[str, Any] = {name: getattr(stored, name) for name in ("follow_up", "canary", "tokens")}
-    preserved["requested"] = requested
+    resolved = resolved.with_fields(
+        follow_up=stored.follow_up, canary=stored.canary, tokens=stored.tokens, requested=requested
+    )
     if resolved.depth is stored.depth:
-        preserved |= {"limits": presets.effective_limits(stored.limits, request.limits), "choices": stored.choices}
-    resolved = resolved.model_copy(update=preserved)
+        limits = presets.effective_limits(stored.limits, request.limits)
+        resolved = resolved.with_fields(limits=limits, choices=stored.choices)
     return with_estimate(resolved, configuration)
 
 
@@ -256,8 +257,9 @@ def _limits(
     def of_request(base: EffectiveLimits) -> EffectiveLimits:
         effective = presets.effective_limits(base, request.limits)
         minimum = len(request.protected_sources)
-        raised = {name: max(getattr(effective, name), minimum) for name in ("max_sources", "max_new_sources")}
-        return effective.model_copy(update=raised if minimum else {})
+        return effective.with_fields(
+            max_sources=max(effective.max_sources, minimum), max_new_sources=max(effective.max_new_sources, minimum)
+        )
 
     if request.mode in strategy.modes:
         return of_request(strategy.modes[request.mode]), {}

@@ -340,10 +340,10 @@ class Translation:
         self._step = str(data.get("step"))
         turn = self._turn or AgentOutput(response=_message(""), current_agent_name=agent)
         if event.type == "tool.called":
-            self._turn = turn.model_copy(update={"tool_calls": [*turn.tool_calls, _selection(data)], **stamp})
+            self._turn = turn.with_fields(tool_calls=[*turn.tool_calls, _selection(data)], **stamp)
             return pending
         text = str(data.get("text") or event.text)
-        self._turn = turn.model_copy(update={"response": _message(text), **stamp})
+        self._turn = turn.with_fields(response=_message(text), **stamp)
         return [*pending, AgentStream(delta=text, response=text, current_agent_name=agent, **stamp)]
 
     def _answer(self, event: Event) -> AnyAgentEvent:

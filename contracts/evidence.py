@@ -83,6 +83,22 @@ class ReportDraft(Contract):
     words_by_section: dict[str, int] = {}
     """For a live report: word count under each heading, in outline order."""
 
+    def without_longer_figures(self) -> Self:
+        """Return a copy without the longer fields that follow from the text, to make histories smaller."""
+        return self.with_fields(title="", summary="", sections=[], evidence_ids=[], words_by_section={})
+
+    def with_history_of(self, draft: Self, revision: int) -> Self:
+        """Return a copy with this revision, and with the fields of another draft that do not follow from its text."""
+        return self.with_fields(
+            unresolved_markers=draft.unresolved_markers,
+            foreign_urls=draft.foreign_urls,
+            iteration=draft.iteration,
+            kind=draft.kind,
+            direct=draft.direct,
+            empty=draft.empty,
+            revision=revision,
+        )
+
 
 ASKED_BY_PERSON: Final = "steer"
 """Origin of gaps that people open during a run."""

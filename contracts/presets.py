@@ -1,7 +1,6 @@
 """Presets by strategy × depth: the meaning of `null` in a request (printed in `docs/configuration.md`)."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from contracts.request import Approve, Checks, Clarify, Depth, Gates, Limits, Mode, Verify
 from contracts.resolved import EffectiveLimits, ResolvedResearch
@@ -62,10 +61,11 @@ def highest_limits(possible: Iterable[EffectiveLimits]) -> EffectiveLimits:
 def effective_gates(own: Gates, asked: Gates, engine: EngineKind) -> Gates:
     """Return the strategy's gates overridden by the request's, with an author of reflections."""
     think = ThinkMode.AUTO if engine is EngineKind.MODEL else ThinkMode.RULES
-    presets: dict[str, Any] = {"think": think, "clarify": Clarify.OFF, "approve": Approve.NONE}
-    for gates in (own, asked):
-        presets |= gates.model_dump(include={"think", "clarify", "approve"}, exclude_none=True)
-    return asked.model_copy(update=presets)
+    return asked.with_fields(
+        think=asked.think or own.think or think,
+        clarify=asked.clarify or own.clarify or Clarify.OFF,
+        approve=asked.approve or own.approve or Approve.NONE,
+    )
 
 
 def effective_verify(asked: Verify | None, engine: EngineKind) -> Verify:

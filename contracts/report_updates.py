@@ -16,8 +16,6 @@ from contracts.roles import FindingsInput, RoleAnswer, RoleSpec
 from contracts.tokens import TokenShare
 from contracts.vocabulary import ReportKind, Tier
 
-LONGER_FIGURES: Final = {"title": "", "summary": "", "sections": [], "evidence_ids": [], "words_by_section": {}}
-"""Draft fields that follow from the text, blanked to keep histories small."""
 MAX_OPERATIONS: Final = 12
 """Per update."""
 SHOWN_SECTION_CHARACTERS: Final = 3_000
@@ -128,7 +126,7 @@ class DraftStep(CompactModel):
     """A text that differs from the previous one by at most the limit."""
 
     draft: ReportDraft
-    """Without its evidence; of several steps, only the last has the other `LONGER_FIGURES`."""
+    """Without its evidence; of several steps, only the last has its longer figures."""
     inserted: int = 0
     removed: int = 0
     cited: list[str] = []

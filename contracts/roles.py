@@ -24,7 +24,7 @@ from contracts.evidence import (
 )
 from contracts.gaps import SettledGap
 from contracts.lenient import Paragraph, Sentence, UnfitAnswer, clamp, distinct, member_or, one_line, take_first
-from contracts.outcome import CallAccount, GateIssue, Guidance
+from contracts.outcome import CallAccount, GateIssue, Guidance, Usage
 from contracts.plan import MAX_QUESTIONS, PlanNode, QuestionRound
 from contracts.request import Turn
 from contracts.resolved import CorpusSnapshot, ResolvedResearch
@@ -116,6 +116,12 @@ class RoleInput(CompactModel):
     def fields_left_out(self) -> tuple[str, ...]:
         """Return the names of the answer's fields that this call does not ask for, at any depth of its schema."""
         return ()
+
+    def with_reservation(self, size: Usage, *, shorten: bool) -> Self:
+        """Return a copy with the tokens that the budget has for this call."""
+        return self.with_fields(
+            reserved_input_tokens=size.input_tokens, reserved_output_tokens=size.output_tokens, shorten=shorten
+        )
 
     def subject(self) -> str:
         """Return the subject of the call for the web UI; empty if the role's name is enough."""

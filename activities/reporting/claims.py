@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from activities.reporting.tree import Block, Blocks, CitationMark, Run, Sentence, WrittenText, sentences
 from contracts.addresses import long_hash
-from contracts.checking import ClaimPlace, Correction
+from contracts.checking import ClaimPlace, Correction, CorrectionAction, VerificationSummary
 from contracts.evidence import Verdict
 from contracts.outlines import STATE_HEADING
 from contracts.texts import shorten, shorten_start
@@ -363,21 +363,22 @@ def split_off_by(corrections: Iterable[Correction]) -> frozenset[str]:
     return frozenset(words for correction in corrections for words in correction.split_off)
 
 
-def count_verdicts(judged: Collection[CountedClaim], removed: int = 0) -> dict[str, Any]:
-    """Return the figures of a `VerificationSummary`; `removed` is the number of removed statements."""
+def count_verdicts(summary: VerificationSummary, judged: Collection[CountedClaim]) -> VerificationSummary:
+    """Return a summary with the figures of these claims; its counts of corrections stay."""
+    removed = summary.correction_counts.get(CorrectionAction.REMOVE, 0)
     verdicts = Counter(claim.verdict for claim in judged)
     undecided = verdicts[Verdict.UNVERIFIED] + verdicts[Verdict.NOT_ENOUGH_INFORMATION]
     decided = max(1, len(judged) - undecided)
-    return {
-        "claims": len(judged),
-        "uncited_claims": sum(not claim.citations for claim in judged),
-        "verdict_counts": dict(sorted(verdicts.items())),
-        "method_counts": dict(sorted(Counter(claim.method for claim in judged).items())),
-        "unsupported_share": round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
-        "contradicted_share": round(verdicts[Verdict.CONTRADICTED] / decided, 4),
-        "effective_citations": sum(claim.citations for claim in judged if claim.verdict == Verdict.SUPPORTED),
-        "warning": not is_well_supported(judged) or (removed > 0 and not any(claim.citations for claim in judged)),
-    }
+    return summary.with_fields(
+        claims=len(judged),
+        uncited_claims=sum(not claim.citations for claim in judged),
+        verdict_counts=dict(sorted(verdicts.items())),
+        method_counts=dict(sorted(Counter(claim.method for claim in judged).items())),
+        unsupported_share=round(verdicts[Verdict.UNSUPPORTED] / decided, 4),
+        contradicted_share=round(verdicts[Verdict.CONTRADICTED] / decided, 4),
+        effective_citations=sum(claim.citations for claim in judged if claim.verdict == Verdict.SUPPORTED),
+        warning=not is_well_supported(judged) or (removed > 0 and not any(claim.citations for claim in judged)),
+    )
 
 
 def is_well_supported(judged: Iterable[CountedClaim]) -> bool:

@@ -36,7 +36,7 @@ from activities.reporting.tree import (
 )
 from contracts.addresses import digest
 from contracts.base import Contract
-from contracts.checking import Correction, CorrectionAction, ShownPassage, VerificationSummary
+from contracts.checking import Correction, ShownPassage, VerificationSummary
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Finding, Source, Verdict
 from contracts.outcome import Citation, Ending
 from contracts.report import ReportEvidence, ReportFidelity, run_fidelity
@@ -229,7 +229,6 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     known = {verdict.claim_id: verdict for verdict in material.verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, known, passages, registry, state)
-    removed = state.evidence.verification.summary.correction_counts.get(CorrectionAction.REMOVE, 0)
     parts = split_off_by(material.corrections)
     counted = (
         CountedClaim(
@@ -241,8 +240,8 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
         )
         for item in judged
     )
-    figures = count_verdicts(list(counted), removed)
-    checked = state.evidence.verification.summary.model_copy(update=figures | {"mode": resolved.verify.value})
+    summary = state.evidence.verification.summary.with_fields(mode=resolved.verify.value)
+    checked = count_verdicts(summary, list(counted))
     messages = ReportMessages.of(state.accounts.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead
         numbered, judged = _with_signs(numbered, judged, messages)

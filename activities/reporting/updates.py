@@ -26,7 +26,6 @@ from contracts import activities
 from contracts.addresses import digest
 from contracts.evidence import DocumentRef, ReportDraft
 from contracts.report_updates import (
-    LONGER_FIGURES,
     SHOWN_SECTION_CHARACTERS,
     AppliedUpdate,
     AppliedUpdates,
@@ -614,7 +613,7 @@ def _describe_step(base: ReportDraft, before: LiveText, after: LiveText) -> tupl
 
 def _without_figures(step: DraftStep) -> DraftStep:
     """Return an intermediate step, without the longer figures of its text."""
-    return step.with_fields(draft=step.draft.model_copy(update=LONGER_FIGURES))
+    return step.with_fields(draft=step.draft.without_longer_figures())
 
 
 def measure_reports(before: LiveText, after: LiveText) -> tuple[int, int]:

@@ -40,7 +40,7 @@ from contracts.roles import (
 )
 from contracts.sentences import Message
 from contracts.strategies import declared_roles
-from contracts.tokens import RATIOS, ArchiveRecord, ContentEntry, ItemFidelity, Level
+from contracts.tokens import RATIOS, ArchiveRecord, CallFidelity, ContentEntry, ItemFidelity, Level
 from contracts.tool_turns import ToolTurnInput, check_tools
 from contracts.vocabulary import EngineKind
 from providers.errors import (
@@ -128,15 +128,15 @@ class RoleActivities:
                 used=fidelity.used,
                 items=list(answer.items),
             )
-            changes = {"entry": await self.notebooks.write(entry), **await self._archive(task, answer)}
-            fidelity = fidelity.model_copy(update=changes)
+            fidelity = fidelity.with_fields(entry=await self.notebooks.write(entry))
+            fidelity = await self._archive(task, answer, fidelity)
         return result.with_fields(account=result.account.with_fields(content=fidelity))
 
-    async def _archive(self, task: EngineTask, answer: EngineAnswer) -> dict[str, Any]:
-        """Archive the items shown below the level `compressed`; return the fields of `CallFidelity` about it."""
+    async def _archive(self, task: EngineTask, answer: EngineAnswer, fidelity: CallFidelity) -> CallFidelity:
+        """Archive the items shown below the level `compressed`; return the fidelity with what the archive has."""
         hidden = [item for item in answer.items if RATIOS[item.current_level] < RATIOS[Level.COMPRESSED]]
         if self.archive is None or not hidden or not task.input.tokens.content_archive_enabled:
-            return {}
+            return fidelity
         try:
             async with asyncio.timeout(ARCHIVE_SECONDS):
                 records = [await self._record(task, item) for item in hidden]
@@ -144,8 +144,8 @@ class RoleActivities:
         except (ProviderError, TimeoutError) as error:
             log.warning("archive.not_written", error=type(error).__name__)
             reason = str(error) or "the folder of tokens.research_archive_dir does not answer"
-            return {"archive_problem": Message("content_not_archived", reason=reason)}
-        return {"archived": list(dict.fromkeys(record.content_hash for record in records))}
+            return fidelity.with_fields(archive_problem=Message("content_not_archived", reason=reason))
+        return fidelity.with_fields(archived=list(dict.fromkeys(record.content_hash for record in records)))
 
     async def _record(self, task: EngineTask, item: ItemFidelity) -> ArchiveRecord:
         """Make the record of an item from the stored text of its source, else from its part of the full prompt."""

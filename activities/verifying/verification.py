@@ -22,7 +22,6 @@ from activities.verifying.corrections import best_answers, correct, find_doubtfu
 from activities.verifying.material import Material, conclude, draw_controls, extract_claims, is_judged, select_open
 from contracts import activities, checking, messages
 from contracts.base import CompactModel
-from contracts.checking import CorrectionAction
 from contracts.evidence import DocumentRef, ReportDraft, VerdictsEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
@@ -129,16 +128,14 @@ class VerifyingActivities:
                 )
                 for claim, verdict in zip(claims, verdicts, strict=True)
             ]
+            summary = checking.VerificationSummary(
+                mode=request.mode, not_reached=request.unreached, correction_counts=dict(sorted(counts.items()))
+            )
             return messages.FinalizedVerification(
                 claims_entry="" if claims_entry == request.claims_entry else claims_entry,
                 verdicts_entry=await self.notebooks.write(VerdictsEntry(items=verdicts)),
                 corrections_entry=await self._store(checking.CorrectionsEntry(items=corrections)),
-                summary=checking.VerificationSummary(
-                    mode=request.mode,
-                    not_reached=request.unreached,
-                    correction_counts=dict(sorted(counts.items())),
-                    **count_verdicts(judged, counts[CorrectionAction.REMOVE]),
-                ),
+                summary=count_verdicts(summary, judged),
                 verdicts=[verdict.verdict for verdict in verdicts],
                 draft=draft,
                 doubtful_entry=await self._store(doubtful),

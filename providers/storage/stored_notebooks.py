@@ -45,9 +45,6 @@ CACHED_ENTRIES: Final = 2_000  # per process; most have a few kilobytes
 READS_AT_ONCE: Final = 16
 MAX_SECTIONS: Final = 6
 SHOWN_DIGITS: Final = 19  # characters of a hash in messages: `sha256:` and twelve digits
-EXTRACT_DETAILS: Final = ("url", "title", "publisher", "published_at", "snippet", "text", "links")
-JUDGED_DETAILS: Final = ("snippet", "published_at", "doi")
-"""Fields of a hit by which a web page is judged."""
 SOURCE_DEFAULTS: Final = {name: field.get_default() for name, field in Source.model_fields.items()}
 REMEDY: Final = "what the run has read or found out before cannot be used any more; start it again from the beginning"
 
@@ -124,11 +121,18 @@ class Notebooks:
         if extract.entry is None:
             return extract
         entry = await self.read(extract.entry, SourceEntry)
-        update: dict[str, Any] = {name: getattr(entry, name) for name in EXTRACT_DETAILS}
-        update["id"] = entry.source_id
-        update["quality"] = entry.quality if extract.quality is Quality.UNKNOWN else extract.quality
-        update["sections"] = await self._sections(entry, extract.hit_entries)
-        return extract.model_copy(update=update)
+        return extract.with_fields(
+            id=entry.source_id,
+            url=entry.url,
+            title=entry.title,
+            publisher=entry.publisher,
+            published_at=entry.published_at,
+            snippet=entry.snippet,
+            text=entry.text,
+            links=entry.links,
+            quality=entry.quality if extract.quality is Quality.UNKNOWN else extract.quality,
+            sections=await self._sections(entry, extract.hit_entries),
+        )
 
     async def _sections(self, entry: SourceEntry, hit_entries: list[str]) -> list[SectionHint]:
         """Return the sections in which searches found something, if they searched this very text."""
@@ -194,12 +198,12 @@ class Notebooks:
         if hit is None:
             raise ContentCorrupt(f"the notebook knows no hit of this address: {REMEDY}")
         resolved = await self.read(entries[0].resolved_entry, ResolvedResearch)
-        update: dict[str, Any] = {"title": hit.title, "tenant": resolved.tenant}
+        request = request.with_fields(title=hit.title, tenant=resolved.tenant)
         # The quality of a corpus is declared; a web page is judged, and limited to the request's domains.
         if not request.url.startswith(CORPUS_SCHEME):
-            update |= {name: getattr(hit, name) for name in JUDGED_DETAILS}
-            update |= reading_conditions(resolved, entries[0].questions, entries[0].date)
-        return request.model_copy(update=update), hit
+            conditions = reading_conditions(resolved, entries[0].questions, entries[0].date)
+            request = request.with_fields(snippet=hit.snippet, published_at=hit.published_at, doi=hit.doi, **conditions)
+        return request, hit
 
     async def complete_state(self, state: ResearchState) -> ResearchState:
         """Complete a state from its entries, for a report, an audit or a person; unread hits are sources, too."""

@@ -11,21 +11,13 @@ from contracts.evidence import Finding
 from tests.architecture.repository import PACKAGES, ROOT, python_files, relative, syntax
 
 BY_NAMES_OF_FIELDS = {
-    "activities/preparation.py": 4,
-    "activities/reporting/inputs.py": 1,
-    "activities/reporting/updates.py": 1,
-    "activities/roles/run_role.py": 1,
-    "client/agent_events.py": 2,
+    "activities/preparation.py": 2,
     "contracts/base.py": 1,
     "contracts/evidence.py": 1,
     "contracts/notebooks.py": 1,
-    "contracts/presets.py": 2,
-    "providers/storage/stored_notebooks.py": 4,
-    "workflows/phases/checking.py": 3,
-    "workflows/phases/drafts.py": 3,
-    "workflows/run/agents.py": 1,
-    "workflows/run/inbox.py": 1,
-    "workflows/run/research_run.py": 2,
+    "contracts/presets.py": 1,
+    "providers/storage/stored_notebooks.py": 2,
+    "workflows/run/research_run.py": 1,
 }
 """Places that still take the names of fields from data; none may be added."""
 WRONG = """

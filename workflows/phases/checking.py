@@ -31,7 +31,7 @@ from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.texts import plural
 from contracts.vocabulary import EngineKind, JudgeMode
-from workflows.phases.drafts import NON_TEXT_FIELDS, call_records, has_live_report, revise_sections, run_ids, take_draft
+from workflows.phases.drafts import call_records, has_live_report, revise_sections, run_ids, take_draft
 from workflows.phases.role_inputs import write_input
 from workflows.run.calls import is_cancelled, reason_of
 from workflows.run.host import run_parallel
@@ -317,23 +317,23 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
     spec = activities.FINALIZE_VERIFICATION
     summary = "put the verdicts together"
     concluded = await call_records(run, spec, request, "conclude", summary)
-    update = {
-        "claims_entry": concluded.claims_entry or request.claims_entry,
-        "verdicts_entry": concluded.verdicts_entry,
-        "corrections_entry": concluded.corrections_entry,
-    }
-    for entry in update.values():
+    claims_entry = concluded.claims_entry or request.claims_entry
+    for entry in (claims_entry, concluded.verdicts_entry, concluded.corrections_entry):
         state.evidence.note_entry(entry)
     if concluded.draft is not None and state.evidence.draft is not None:
         # The activity returns only the figures that follow from the text.
-        history = {name: getattr(state.evidence.draft, name) for name in NON_TEXT_FIELDS}
-        update_of_draft = history | {"revision": state.evidence.draft.revision + 1}
-        await take_draft(run, concluded.draft.model_copy(update=update_of_draft))
+        before = state.evidence.draft
+        await take_draft(run, concluded.draft.with_history_of(before, before.revision + 1))
         for action, count in concluded.summary.correction_counts.items():
             run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)
     # A review beside it may have changed the state.
-    state.evidence.verification = state.evidence.verification.model_copy(update=update | {"summary": concluded.summary})
-    return concluded.model_copy(update=update)
+    state.evidence.verification = state.evidence.verification.with_fields(
+        claims_entry=claims_entry,
+        verdicts_entry=concluded.verdicts_entry,
+        corrections_entry=concluded.corrections_entry,
+        summary=concluded.summary,
+    )
+    return concluded.with_fields(claims_entry=claims_entry)
 
 
 async def _correct(run: ResearchRun, concluded: FinalizedVerification) -> ExtractedClaims:

@@ -17,7 +17,6 @@ from contracts.base import CompactModel
 from contracts.evidence import Finding, ReportDraft
 from contracts.outcome import GateIssue
 from contracts.report_updates import (
-    LONGER_FIGURES,
     MAX_REVISIONS,
     REPORTER,
     AppliedUpdates,
@@ -45,8 +44,6 @@ T = TypeVar("T")
 
 MAX_REVISION_NOTES: Final = 12
 """Findings offered to each section of a revision."""
-NON_TEXT_FIELDS: Final = ("unresolved_markers", "foreign_urls", "iteration", "kind", "direct", "empty")
-"""Fields of a draft that do not follow from its text."""
 
 
 def has_live_report(run: ResearchRun) -> bool:
@@ -62,7 +59,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
     if draft is None or not has_live_report(run):
         run.state.evidence.draft = draft
         return
-    request = SplitRequest(**_live_report(run, run.state.evidence.draft), after=draft.model_copy(update=LONGER_FIGURES))
+    request = SplitRequest(**_live_report(run, run.state.evidence.draft), after=draft.without_longer_figures())
     try:
         result = await call_records(run, activities.SPLIT_DRAFT, request, "split", "divide a change of the report")
     except ActivityError as error:
@@ -73,8 +70,7 @@ async def take_draft(run: ResearchRun, draft: ReportDraft | None) -> None:
     for step in result.steps:
         take_step(run, step)
     if run.state.evidence.draft is not None:
-        figures = {name: getattr(draft, name) for name in (*NON_TEXT_FIELDS, "revision")}
-        run.state.evidence.draft = run.state.evidence.draft.model_copy(update=figures)
+        run.state.evidence.draft = run.state.evidence.draft.with_history_of(draft, draft.revision)
     if result.unreached:
         run.degrade(Message("update_too_long"))
 
@@ -236,10 +232,10 @@ async def follow_outline(run: ResearchRun) -> None:
 
 
 def _live_report(run: ResearchRun, base: ReportDraft | None) -> dict[str, Any]:
-    """Return the fields of a `LiveReportRequest` based on this text, without `LONGER_FIGURES`."""
+    """Return the fields of a `LiveReportRequest` based on this text, without its longer figures."""
     return {
         **run_ids(run),
-        "base": base and base.model_copy(update=LONGER_FIGURES),
+        "base": base and base.without_longer_figures(),
         "title": shorten(" ".join(run.resolved.query.split()), 120),
         "outline": current_outline(run),
         "most_characters": run.resolved.limits.max_update_characters,

@@ -91,7 +91,7 @@ class Agents:
         run.note("agents.branching", f"starting {plural(len(todo), 'agent')}{waits}", **data)
         for agent in todo:
             run.count_calls(caller, self._find(agent).task.strategy)
-            self._update(agent, status=AgentStatus.QUEUED)
+            self._replace(self._find(agent).with_fields(status=AgentStatus.QUEUED))
         turns = asyncio.Semaphore(at_once)
         self._branches |= {agent: branch for branch, agent in enumerate(todo)}
         work = {agent: asyncio.ensure_future(self._run_task(agent, turns)) for agent in todo}
@@ -128,12 +128,15 @@ class Agents:
                 task.cancel()
                 waits = self._find(agent).status is AgentStatus.QUEUED
                 why = Message("agent_turn_not_come") if waits else Message("agent_unanswered")
-                stub = _stub(self._find(agent), reason, why)
-                self._update(agent, status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text())
+                record = self._find(agent)
+                stub = _stub(record, reason, why)
+                self._replace(record.with_fields(status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text()))
                 self._note("agent.finished", agent, stub.problem)
             elif agent in pending:
                 self._merge(agent, task.result().with_fields(stop_reason=reason))
-                self._mark_unfinished(self._update(agent, status=AgentStatus.CUT_OFF).task)
+                record = self._find(agent).with_fields(status=AgentStatus.CUT_OFF)
+                self._replace(record)
+                self._mark_unfinished(record.task)
             else:
                 self._merge(agent, task.result())
 
@@ -154,13 +157,13 @@ class Agents:
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
             number = run.reservations.open(_reservation(share), TokenShare.ANALYSIS)
             suffix = f"/again-{record.starts + 1}" if record.starts else ""
-            record = self._update(
-                agent,
+            record = self._find(agent).with_fields(
                 status=AgentStatus.RUNNING,
                 starts=record.starts + 1,
                 workflow_id=f"{run.resolved.research_id}/{agent}{suffix}",
                 started_at=run.now_text(),
             )
+            self._replace(record)
             self._mark_unfinished(record.task)
             request = agent_request(run.state, record, run.host.now().timestamp(), left)
             self._note("agent.started", agent, record.task.text)
@@ -210,7 +213,7 @@ class Agents:
         run.state.accounts.call_sizes = sizes | merged
         status = AgentStatus.FAILED if result.is_stub else AgentStatus.DONE
         result = result.with_fields(packed="", call_sizes={})
-        self._update(agent, status=status, result=result, ended_at=run.now_text())
+        self._replace(self._find(agent).with_fields(status=status, result=result, ended_at=run.now_text()))
         run.state.work.note_defects(result.defects)
         if result.problem:
             note = Message("of_agent", agent=agent, note=result.problem)
@@ -236,11 +239,11 @@ class Agents:
             known = {"known_queries": len(state.evidence.query_ledger), "known_sources": len(state.evidence.sources)}
             state.work.agents = [*state.work.agents, AgentRecord(task=task, **known)]
 
-    def _update(self, agent: str, **update: object) -> AgentRecord:
+    def _replace(self, changed: AgentRecord) -> None:
+        """Put a changed record in the place of the one of the same agent."""
         state = self._run.state
-        changed = self._find(agent).model_copy(update=update)
+        agent = changed.task.id
         state.work.agents = [changed if record.task.id == agent else record for record in state.work.agents]
-        return changed
 
     def _share_out(self, todo: list[str], at_once: int) -> int:
         """Fix the shares of agents without reserving them; new agents divide the rest of the budget.
@@ -274,7 +277,7 @@ class Agents:
             usd = None if reader is None else size.max_usd(run.price(reader))
             count = agents_at_once(left, size, usd, len(fresh))
         for agent, share in zip(fresh, divide_shares(left, count), strict=False):
-            self._update(agent, share=share)
+            self._replace(self._find(agent).with_fields(share=share))
         return at_once if count == len(fresh) else min(at_once, count)
 
     def _mark_unfinished(self, task: AgentTask) -> None:

@@ -202,12 +202,19 @@ def read_revision(state: ResearchState, pending: Sequence[Reply], revision: Any,
         return Reply(guidance=parsed.guidance.strip())
     if not plan.outline and (named := sorted(OUTLINE_PARTS & parsed.model_fields_set)):
         raise Unacceptable(f"revision.{named[0]}: the plan of this run has none; leave it out")
-    update = parsed.model_dump(include={"brief", *OUTLINE_PARTS}, exclude_none=True) | {"version": plan.version + 1}
+    revised = plan.with_fields(
+        version=plan.version + 1,
+        brief=plan.brief if parsed.brief is None else parsed.brief,
+        outline=plan.outline if parsed.outline is None else parsed.outline,
+        questions=plan.questions if parsed.questions is None else parsed.questions,
+        assumptions=plan.assumptions if parsed.assumptions is None else parsed.assumptions,
+        objections=[],
+        to_judge=declaration(resolved.strategy).judges_edits,
+    )
     if parsed.sub_queries is not None:
         nodes = _replace_parts(plan, parsed.sub_queries, resolved.limits)
-        update["nodes"] = with_searched(plan, nodes) if is_late else nodes
-    update |= {"objections": [], "to_judge": declaration(resolved.strategy).judges_edits}
-    return Reply(plan=plan.model_copy(update=update))
+        revised = revised.with_fields(nodes=with_searched(plan, nodes) if is_late else nodes)
+    return Reply(plan=revised)
 
 
 def read_reply(state: ResearchState, pending: Sequence[Reply], text: Any) -> Reply:

@@ -375,9 +375,7 @@ class ResearchRun(RunContext):
         number, granted = await self._reserve(role, request, measured, least_output)
         left = granted.reservation
         if granted.is_limited:
-            sizes = {"input": granted.size.input_tokens, "output": granted.size.output_tokens}
-            reserved = {f"reserved_{name}_tokens": tokens for name, tokens in sizes.items()}
-            request = request.model_copy(update={**reserved, "shorten": granted.shortens})
+            request = request.with_reservation(granted.size, shorten=granted.shortens)
         try:
             output = await self._execute(role, request)
             left = left.unexplained_by(output.account.usage)

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.evidence import SearchHit
+from contracts.evidence import DocumentRef, ReportDraft, SearchHit
 from contracts.messages import SearchResponse
 from contracts.outcome import CallAccount, Usage
 from contracts.roles import AnalyzerResult
 from contracts.state import ResearchState
 from contracts.state_changes import NOTHING, apply_change, change_between, json_digest, pack_json, unpack_json
+from contracts.vocabulary import ReportKind
 from tests.fakes import states
 
 SCALARS = st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5)
@@ -75,3 +76,35 @@ def test_an_unknown_cost_is_no_default() -> None:
     output = AnalyzerResult(account=CallAccount(usage=usage))
     assert '"usage":{"model_calls":1,"input_tokens":10,"cached_tokens":5,"cost_usd":null}' in output.compact_json()
     assert AnalyzerResult.model_validate_json(output.compact_json()).account.usage.cached_share == 0.5
+
+
+def test_a_draft_takes_all_from_another_that_does_not_follow_from_the_text() -> None:
+    """A draft without its longer figures, with another's history, has its own text and each other field of the other."""
+    document = DocumentRef(hash="sha256:" + "a" * 64, size=9)
+    earlier = ReportDraft(
+        document=document,
+        unresolved_markers=["ev-1"],
+        foreign_urls=["https://example.org/"],
+        iteration=3,
+        kind=ReportKind.PASSAGES,
+        direct=True,
+        empty=True,
+    )
+    draft = ReportDraft(
+        document=document,
+        title="Title",
+        summary="Summary.",
+        sections=["One"],
+        word_count=7,
+        characters=9,
+        has_headings=True,
+        evidence_ids=["ev-2"],
+        words_by_section={"One": 7},
+    )
+    short = draft.without_longer_figures()
+    assert short == ReportDraft(document=document, word_count=7, characters=9, has_headings=True)
+    unlike = {name for name in ReportDraft.model_fields if getattr(draft, name) != getattr(earlier, name)}
+    assert unlike == ReportDraft.model_fields.keys() - {"document", "revision"}
+    figures = draft.model_dump(include={"title", "summary", "sections", "word_count", "characters", "has_headings"})
+    figures |= {"evidence_ids": ["ev-2"], "words_by_section": {"One": 7}, "revision": 4}
+    assert draft.with_history_of(earlier, 4).model_dump() == earlier.model_dump() | figures

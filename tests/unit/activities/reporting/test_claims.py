@@ -12,7 +12,7 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, judge, show_passage
 from activities.reporting.references import DraftMarks, KnownAddresses, number_citations
 from activities.reporting.tree import WrittenText, parse, sentences, write
-from contracts.checking import VerificationSummary
+from contracts.checking import CorrectionAction, VerificationSummary
 from contracts.evidence import CheckMethod, Evidence, Verdict
 from tests.drawn import draws
 from tests.unit.activities.reporting.sample import SAMPLE, rendered
@@ -324,12 +324,11 @@ def test_a_report_is_supported_or_not(answer: str, rest: str, borne_out: bool) -
     judged = [CountedClaim(verdict, CheckMethod.RULES, 1, "Summary") for verdict in map(LETTERS.__getitem__, answer)]
     judged += [CountedClaim(verdict, CheckMethod.RULES, 1, "More") for verdict in map(LETTERS.__getitem__, rest)]
     judged += [CountedClaim(Verdict.UNVERIFIED, CheckMethod.NONE, 0, "Summary")] * 20
-    figures = VerificationSummary.model_validate(count_verdicts(judged))
+    figures = count_verdicts(VerificationSummary(), judged)
     assert figures.warning is not borne_out
     assert figures.shortfall == ((answer + rest).count("u") + (answer + rest).count("c"), len(answer + rest))
-    assert VerificationSummary.model_validate(count_verdicts(judged, removed=2)).warning is (
-        not borne_out or not answer
-    )
+    removed = VerificationSummary(correction_counts={CorrectionAction.REMOVE: 2})
+    assert count_verdicts(removed, judged).warning is (not borne_out or not answer)
 
 
 def test_a_part_that_was_split_off_fails_no_answer() -> None:
@@ -337,6 +336,6 @@ def test_a_part_that_was_split_off_fails_no_answer() -> None:
     for split_off, borne_out in ((True, True), (False, False)):
         judged = [CountedClaim(Verdict.SUPPORTED, CheckMethod.MODEL, 1, "Summary")] * 5
         judged += [CountedClaim(Verdict.UNSUPPORTED, CheckMethod.MODEL, 1, "Summary", split_off)]
-        assert count_verdicts(judged)["warning"] is not borne_out
+        assert count_verdicts(VerificationSummary(), judged).warning is not borne_out
         contradicted = CountedClaim(Verdict.CONTRADICTED, CheckMethod.MODEL, 1, "Summary", split_off)
-        assert count_verdicts([*judged, contradicted])["warning"]
+        assert count_verdicts(VerificationSummary(), [*judged, contradicted]).warning
