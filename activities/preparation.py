@@ -391,6 +391,8 @@ def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguratio
     if resolved.engine is not EngineKind.MODEL and not resolved.web:
         return None
     limits = resolved.limits
+    # What a model chooses later must not exceed what was shown.
+    caps = presets.highest_limits([limits, *resolved.choices.values()])
     likely = likely_run(resolved)
     least = run_without_gaps(resolved)
     (usd, unpriced), (least_usd, _) = (run.usd(resolved.models, configuration.call_usd) for run in (likely, least))
@@ -409,10 +411,10 @@ def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguratio
         least_usd=round(least_usd + search_usd * least.searches, 4),
         source=likely_source(resolved),
         unpriced=unpriced,
-        cap_usd=limits.max_cost_usd,
-        cap_calls=limits.max_model_calls,
-        cap_tokens=limits.max_tokens,
-        cap_minutes=round(limits.deadline_seconds / 60, 1),
+        cap_usd=caps.max_cost_usd,
+        cap_calls=caps.max_model_calls,
+        cap_tokens=caps.max_tokens,
+        cap_minutes=round(caps.deadline_seconds / 60, 1),
     )
 
 

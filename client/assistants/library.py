@@ -15,6 +15,7 @@ from client.cli.output import CommandError, quote
 from contracts.messages import SearchRequest
 from contracts.names import CORPUS_PROVIDER, CORPUS_SCHEME
 from contracts.state import ResearchState
+from contracts.texts import plural
 from contracts.vocabulary import SourceStatus
 from providers.errors import ContentCorrupt, ContentMissing, ProviderError
 from providers.storage.sessions import SAFE_ID
@@ -88,7 +89,7 @@ class DocumentLibrary:
         title, url, text, metadata = await self._read(context, name)
         pages = pages_of(text, FETCHED_BYTES)
         if not 1 <= number <= len(pages):
-            raise CommandError(f"{quote(name)} has {len(pages)} pages: there is no page {number}")
+            raise CommandError(f"{quote(name)} has {plural(len(pages), 'page')}: there is no page {number}")
         if len(pages) > 1:
             metadata |= {"page": str(number), "pages": str(len(pages))}
         if number < len(pages):

@@ -30,6 +30,7 @@ from contracts.report import VERDICT_SIGNS
 from contracts.request import Depth
 from contracts.resolved import ResolvedResearch
 from contracts.strategies import list_selectable
+from contracts.texts import plural
 from workers.settings.loading import Settings
 
 Part = Literal["report", "sources", "verdicts"]
@@ -268,7 +269,9 @@ async def read_page(desk: Desk, research_id: str, part: Part, number: int, size:
         content = "\n".join(_source_lines(report) if part == "sources" else _verdict_lines(report)) or "none"
     pages = [content] if size is None else pages_of(content, size)
     if number > len(pages):
-        raise CommandError(f"the {part} of {run.research_id} has {len(pages)} pages: there is no page {number}")
+        raise CommandError(
+            f"the {part} of {run.research_id} has {plural(len(pages), 'page')}: there is no page {number}"
+        )
     more = f'page {number + 1} of part "{part}"' if number < len(pages) else ""
     others = [f'part "{name}"' for name in ("report", "sources", "verdicts") if name != part] if report else []
     return ReportPage(

@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final, Literal
 
 import structlog
@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 from client.assistants.answers import Fetched, Found, MessageReply, Page, Reaction, Started, State
 from client.assistants.library import SCHEME, DocumentLibrary
 from client.assistants.runs import Desk, Part, follow_up, observe, read_page, start_run
-from client.cli.output import CommandError, explain
+from client.cli.output import CommandError, explain, quote
 from client.cli.talk import running_handle
 from client.client_errors import ClientError
 from client.handle import ResearchHandle
@@ -66,7 +66,9 @@ class AssistantServer(MCPServer[Any]):
         super().__init__("research", "Deep research", instructions=instructions, version=product_version())
         self._desk = desk
         self._library = DocumentLibrary()
-        for tool, annotations in _tools(desk, self._library).items():
+        tools = _tools(desk, self._library)
+        self._arguments = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
+        for tool, annotations in tools.items():
             description = (inspect.getdoc(tool) or "").replace("{cost}", cost)
             self.add_tool(tool, description=description, annotations=annotations)
         self.resource(f"{SCHEME}{{research_id}}/report.md", mime_type="text/markdown")(self.report)
@@ -76,6 +78,7 @@ class AssistantServer(MCPServer[Any]):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool; a failure is a result with one line: the problem, then the remedy."""
         try:
+            self._require_known(name, arguments)
             return await super().call_tool(name, arguments, context)
         except UnexpectedToolError as error:
             message = _explain(error.__cause__, name)
@@ -83,6 +86,13 @@ class AssistantServer(MCPServer[Any]):
             cause = error.__cause__
             message = "; ".join(error_lines(cause)) if isinstance(cause, ValidationError) else str(error)
         return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
+
+    def _require_known(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Raise `ToolError` for an argument that the tool does not have: a misspelt cap must not be taken for none."""
+        known = self._arguments.get(name)
+        unknown = [] if known is None else [quote(argument) for argument in arguments if argument not in known]
+        if unknown:
+            raise ToolError(f"{name} has no argument {join_alternatives(unknown[:3])}: it has {', '.join(known or ())}")
 
     async def list_resources(self) -> list[Resource]:
         """List the reports of the newest finished runs."""

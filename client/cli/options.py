@@ -47,7 +47,7 @@ ConfigFile = Annotated[Path | None, Option("--config", metavar="FILE", help="a r
 AsJson = Annotated[bool, Option("--json", help="one JSON document on standard output, progress on standard error")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="no progress, only the result")]
 ModelName = Annotated[str | None, Option(metavar="NAME", help="the model for every role", callback=_require_name)]
-ModelUrl = Annotated[str | None, Option(metavar="URL", help="an endpoint that speaks the Messages API")]
+ModelUrl = Annotated[str | None, Option(metavar="URL", help="an endpoint of the Messages API or chat completions")]
 Corpus = Annotated[str | None, Option(metavar="DIR|NAME", help="a folder of documents, or a configured corpus")]
 
 

@@ -160,9 +160,10 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def print_bytes(data: bytes) -> None:
-    """Print bytes unchanged for a file or another program, and as safe text on a terminal."""
+    """Print bytes unchanged for a file or another program; on a terminal as safe text that ends its last line."""
     if sys.stdout.isatty():
-        data = visible(data.decode("utf-8", "replace")).encode("utf-8", "replace")
+        text = visible(data.decode("utf-8", "replace"))
+        data = (text if text.endswith("\n") else f"{text}\n").encode("utf-8", "replace")
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
 

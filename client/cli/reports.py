@@ -29,6 +29,8 @@ VERDICT_LABELS: Final = {"unverified": "not checked", "not_enough_information": 
 SLUG_CHARACTERS: Final = 48
 MAX_SUMMARY_LINES: Final = 20
 LINE_CHARACTERS: Final = 100
+LEAD: Final = re.compile(r"[ >]*(?:(?:[-*+]|\d{1,9}[.)]) )?")
+"""Where a line of Markdown has its own text: after signs of quotes and of a list item."""
 
 
 def default_folder(question: str, research_id: str) -> Path:
@@ -136,10 +138,26 @@ def first_section(report: Mapping[str, Any]) -> list[str]:
     """Return the first section of a `report.json` as at most 20 lines of text, then the sources that it cites."""
     _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
     section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()] if heading else []
-    lines = [piece for line in section for piece in wrap(line, LINE_CHARACTERS, break_long_words=False) or [""]]
-    lines = lines if len(lines) <= MAX_SUMMARY_LINES else [*lines[:MAX_SUMMARY_LINES], "…", ""]
+    lines = [piece for line in section for piece in wrapped(line)]
+    lines = lines if len(lines) <= MAX_SUMMARY_LINES else [*lines[:MAX_SUMMARY_LINES], "…"]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}
     titles = {source["id"]: printable(source["title"]) for source in report["sources"]}
     cited = [item for item in report["citations"] if item["number"] in numbers]
     sources = [f"[{item['number']}] {titles.get(item['source_id'], item['source_id'])}" for item in cited]
-    return [*lines, *sources, *([""] if sources else [])]
+    text = "\n".join(lines).rstrip().splitlines()
+    return [*text, *(["", *sources] if sources else []), ""]
+
+
+def wrapped(line: str) -> list[str]:
+    """Return a line of text in pieces of at most 100 characters; a quote stays one, a list item is indented."""
+    start = LEAD.match(line)
+    lead = start[0] if start else ""
+    pieces = wrap(
+        line[len(lead) :],
+        LINE_CHARACTERS,
+        initial_indent=lead,
+        subsequent_indent=re.sub("[^ >]", " ", lead),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return pieces or [line.rstrip()]

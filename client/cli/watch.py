@@ -239,9 +239,11 @@ async def list_runs(
         return
     if not shown:
         print_hint("no run matches" if has_runs else 'there is no run yet: research run "…" --corpus ./folder')
+    statuses = [row.status.replace("_", " ") for row in shown]
     width = max((len(row.research_id) for row in shown), default=0)
-    for row in shown:
-        line = Text(f"{row.research_id:<{width}}  {row.status.replace('_', ' '):<12} {local_time(row.when)}  ")
+    status_width = max(map(len, statuses), default=0)
+    for row, status in zip(shown, statuses, strict=True):
+        line = Text(f"{row.research_id:<{width}}  {status:<{status_width}}  {local_time(row.when)}  ")
         line.append(f"{printable(row.reason)}  " if row.reason else "", "yellow").append(printable(row.query))
         print_result(line, cut=True)
 

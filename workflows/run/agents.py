@@ -170,7 +170,7 @@ class Agents:
             call = self._calls[agent] = asyncio.ensure_future(run.host.run_agent(request, record.workflow_id))
             call.add_done_callback(lambda ended: self._settle(record, ended, number))
             seconds = request.deadline_at - run.host.now().timestamp() + grace_seconds(run.state.level)
-            await self._wait(call.done, seconds, f"until {agent} is not waited for any longer")
+            await self._wait(call.done, seconds, f"deadline of {agent}")
             if not call.done():
                 call.cancel()
                 why = Message("agent_late", seconds=f"{seconds:.0f}")

@@ -97,6 +97,10 @@ async def test_bad_input_is_one_line_with_a_remedy(configured: Path) -> None:
         for document in ("../x", "corpus:manual/../../etc/passwd", "research://../sources/src-1", "file:///etc/passwd"):
             assert len(await failure(client, "fetch", id=document)) < 200
         assert "unknown" in (await failure(client, "no_such_tool")).lower()
+        misspelt = await failure(client, "start_research", question="How?", corpus="manual", max_cost=0.5)
+        assert misspelt.startswith("start_research has no argument 'max_cost': it has question, corpus, ")
+        assert "max_cost_usd" in misspelt
+        assert len(await failure(client, "search", query="How?", **{"x" * 3_000_000: 1})) < 200
         with pytest.raises(MCPError, match="no run"):
             await client.read_resource("research://nope/report.md")
 

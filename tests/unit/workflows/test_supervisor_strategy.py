@@ -372,7 +372,7 @@ def test_a_reflection_may_only_tighten(
     answer = SupervisorAnswer(action=reflection) if reflection else None
     pause = decide(states.state(), gate(phase, *issues), answer, can_change=can_change)
     assert pause.action is action
-    assert can_change or pause.rationale.startswith("nothing_to_change")
+    assert can_change or pause.rationale.startswith("nothing to change: ")
 
 
 @pytest.mark.parametrize(

@@ -619,7 +619,7 @@ def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer 
             action = Action.ITERATE
             rationale = plural(len(pending), "follow-up query")
     elif retry_is_due or not gate.valid:
-        obstacle = "nothing_to_change" if is_strict else "the gate is advisory"
+        obstacle = "nothing to change" if is_strict else "the gate is advisory"
         rationale = f"{'the one retry is used' if is_retried else obstacle}: {reasons}"
     rationale = shorten(rationale, 500)
     return Pause(phase=gate.phase, action=action, rationale=rationale, score=gate.quality_score, issues=repeated_for)

@@ -14,7 +14,7 @@ from client.cli import output
 from client.cli.context import new_id, resolve_id
 from client.cli.options import check_id
 from client.cli.output import CommandError, ExitCode, run_guarded
-from client.cli.reports import default_folder, write_atomically, write_report
+from client.cli.reports import LINE_CHARACTERS, default_folder, first_section, write_atomically, write_report
 from client.view.words import event_lines, pasteable
 from contracts.outcome import Event
 from contracts.vocabulary import Outcome, StopReason
@@ -54,6 +54,39 @@ def test_printed_commands_can_be_pasted(monkeypatch: pytest.MonkeyPatch, tmp_pat
     assert shown == [f"waiting: {program} approve r", "read: research plan of 1990"]
     monkeypatch.setenv("PATH", str(program.parent))
     assert pasteable(line) == line
+
+
+def test_text_on_a_terminal_ends_its_last_line_and_stays_as_it_is_in_a_file(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompt of the shell begins a line of its own; a file has the bytes that were hashed."""
+    output.print_bytes(b"no end")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    output.print_bytes(b"no end")
+    output.print_bytes(b"an end\n")
+    assert capfdbinary.readouterr().out == b"no endno end\nan end\n"
+
+
+def test_the_summary_keeps_quotes_and_lists_apart_from_the_sources() -> None:
+    """A wrapped quote is a quote in each line, a list item is indented, and an empty line stands before the sources."""
+    words = "heat " * 30
+    markdown = f"# T\n\n## Passages\n\n> {words}[1]\n>\n> ```\n>     x = 1\n> ```\n\n- {words}\n\n## Sources\n"
+    report = {
+        "report": {"markdown": markdown},
+        "sources": [{"id": "src-1", "title": "Pumps"}],
+        "citations": [{"number": 1, "source_id": "src-1"}],
+    }
+    lines = first_section(report)
+    assert all(len(line) <= LINE_CHARACTERS for line in lines)
+    start = lines.index("Passages") + 2
+    assert lines[start].startswith("> heat")
+    assert lines[start + 1].startswith("> heat")
+    assert lines[start + 1].endswith("[1]")
+    assert lines[start + 2 : start + 7] == [">", "> ```", ">     x = 1", "> ```", ""]
+    assert (lines[start + 7][:6], lines[start + 8][:6]) == ("- heat", "  heat")
+    assert lines[-3:] == ["", "[1] Pumps", ""]
+    report["sources"], report["citations"] = [], []
+    assert first_section(report)[-2:] == [lines[start + 8], ""]
 
 
 def test_the_process_ends_with_a_message_whatever_happens(capsys: pytest.CaptureFixture[str]) -> None:

@@ -234,6 +234,15 @@ def test_each_limit_of_the_run_is_named_and_what_has_none() -> None:
     assert capped.endswith("the run stops at 0.10 USD, 7 calls, 20,000 tokens, 15 min")
 
 
+def test_limits_that_a_model_chooses_later_are_named_at_their_highest() -> None:
+    """A run whose depth its question decides stops at no less than the first lines say of any depth."""
+    run = usual_run().model_copy(update={"strategy": "reflective", "limits": preset("reflective", Depth.MEDIUM)})
+    choices = {depth.value: preset("reflective", depth) for depth in Depth if depth is not Depth.AUTO}
+    assert estimate_of(run).words().endswith("15 min; no limit of calls and tokens")
+    open_run = run.model_copy(update={"choices": choices})
+    assert estimate_of(open_run).words().endswith("30 min; no limit of calls and tokens")
+
+
 @pytest.mark.parametrize(
     ("limits", "line"),
     [
