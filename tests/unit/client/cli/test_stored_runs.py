@@ -98,6 +98,8 @@ def test_the_list_of_stored_runs(home: Path) -> None:
     assert (len(listed("--query", "WRAPAROUND")), listed("--query", "locks")) == (2, {})
     line = research("list", "--limit", "1").stdout
     assert (line.startswith("r-2  interrupted"), QUESTION in line) == (True, True)
+    save_run(home, "r-3", stored(status=RunStatus.AWAITING_APPROVAL), closed=True)
+    assert len({line.index(QUESTION) for line in research("list").stdout.splitlines()}) == 1
 
 
 async def test_the_list_does_not_wait_for_a_run_without_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
