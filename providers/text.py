@@ -45,6 +45,8 @@ WRITINGS: Final = {
     "ru": re.compile("[\u0400-\u04ff]"),
 }
 """Letters by the language that writes with them; Japanese has ideographs, too."""
+SIGNS: Final = bytes(code for code in range(128) if not chr(code).isalpha())
+"""All of ASCII but its letters."""
 KOREAN_QUESTIONS: Final = tuple("몇 얼마 무엇 누구 언제 어디 어떻 어느 어떤 왜 뭐".split())
 """Beginnings of words that ask, which no answer has."""
 JAPANESE_SHARE: Final = 10  # ideographs for each letter of Japanese from which a text is Chinese that cites a name
@@ -243,7 +245,9 @@ def detect_language(text: str) -> str:
 
     `und` is a writing of several languages.
     """
-    letters = [] if text.isascii() else [character for character in text if character.isalpha()]
+    plain = text.encode("ascii", "ignore")
+    is_plain = len(text) - len(plain) <= len(plain.translate(None, SIGNS))  # not more other signs than plain letters
+    letters = [] if is_plain else [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         found = Counter(code for letter in letters for code, pattern in WRITINGS.items() if pattern.match(letter))
         if found["ja"] and found["ja"] * JAPANESE_SHARE >= found["zh"]:

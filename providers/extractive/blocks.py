@@ -73,7 +73,7 @@ def blocks_of(text: str) -> tuple[PassageBlock, ...]:
 @lru_cache(maxsize=64)
 def is_index(text: str) -> bool:
     """Return true for a page that consists of links, titles and page numbers, or of items that name files."""
-    whole = sum(block.end - block.start for block in _Cutter(text).cut())
+    whole = sum(block.end - block.start for block in _cut(text))
     blocks = blocks_of(text)
     content = [block for block in blocks if not _is_reference(text, block)]
     if len(blocks) - len(content) < MIN_INDEX_LINES:  # a few are a list of a page
@@ -123,8 +123,13 @@ def lines_of(text: str) -> tuple[PassageBlock, ...]:
 
 
 @lru_cache(maxsize=16)
+def _cut(text: str) -> tuple[PassageBlock, ...]:
+    return tuple(_Cutter(text).cut())
+
+
+@lru_cache(maxsize=16)
 def _blocks_and_entries(text: str) -> tuple[PassageBlock, ...]:
-    blocks = _Cutter(text).cut()
+    blocks = _cut(text)
     titles = {title.casefold() for block in blocks for title in block.path}
     return tuple(_with_entries(text, [block for block in blocks if not _is_of_contents(text, block, titles)]))
 

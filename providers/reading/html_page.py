@@ -61,6 +61,8 @@ PARTS: Final = {
 """Name of a part that is not read, by its element; all others are navigation."""
 COUNTED: Final = "x-counted"  # name of elements that are taken out of a page
 PERHAPS_HIDDEN: Final = etree.XPath(".//*[@hidden or @style]")
+IN_NAMESPACE: Final = etree.XPath("descendant-or-self::*[namespace-uri()]")
+COUNT_OF_ELEMENTS: Final = etree.XPath("count(descendant-or-self::*)")
 BESIDE: Final = Message("part_beside")
 NAVIGATION_PART: Final = Message("part_navigation")
 UNCOUNTED: Final = (DROPPED - {*PARTS, "nav", "menu"}) | {"annotation", "annotation-xml"}
@@ -165,7 +167,7 @@ def read_html(markup: str, *, is_xml: bool = False) -> HtmlContent:
         raise SourceUnreadable("malformed", Message("skip_no_html")) from error
     if root is None:
         return HtmlContent("", DocumentFacts())
-    if sum(1 for _ in root.iter()) > MAX_TAGS:
+    if COUNT_OF_ELEMENTS(root) > MAX_TAGS:
         raise SourceUnreadable("too_large", Message("skip_elements", count=MAX_TAGS))
     facts = _facts(root)
     body = root.find("body")
@@ -194,8 +196,8 @@ def _xml_root(data: bytes) -> Element | None:
         root = etree.fromstring(named, parser)
     except etree.XMLSyntaxError:
         return None
-    for element in root.iter(etree.Element):
-        element.tag = etree.QName(element).localname
+    for element in IN_NAMESPACE(root):
+        element.tag = element.tag.rpartition("}")[2]
     return root
 
 
@@ -209,6 +211,8 @@ def _letter_of_entity(match: re.Match[bytes]) -> bytes:
 
 def check_size(markup: str) -> None:
     """Refuse tags with so many attributes that they hang the parser. Raises `SourceUnreadable` too_large."""
+    if max(map(len, TAG.findall(markup)), default=0) <= MAX_ATTRIBUTES:  # nearly all pages
+        return
     position = 0
     asked = 0
     while (match := TAG.search(markup, position)) is not None:
@@ -271,7 +275,7 @@ class _Writer:
         linked = 0
         for child in element:
             child_words, child_linked = self._child(child, depth + 1)
-            words = words + child_words + self._text(child.tail)
+            words += child_words + self._text(child.tail)
             linked += child_linked
         return words, words if element.tag == "a" and element.get("href") is not None else linked
 
@@ -459,6 +463,10 @@ class _Writer:
         if not text:
             return 0
         words = text.split()
+        if not words and not self._preformatted:
+            self._characters += 1
+            self._parts.append(" ")
+            return 0
         joined = " ".join(words)
         if self._preformatted or not (joined.isascii() and joined.isprintable()):
             text = clean(text)  # entities may be invisible characters

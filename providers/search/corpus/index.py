@@ -353,10 +353,14 @@ def read_for_index(raw: bytes, name: str, language: str) -> IndexedFile:
     language = language or detect_language(document.text[:LANGUAGE_SAMPLE])
     sections = sections_of(document)
     chunks: list[tuple[int, int, int, str]] = []
+    keys_of: dict[str, str] = {}  # of the words of this document: most of them come again
     for number, start, stop in chunks_of(document, sections):
         text = f"{document.text[start:stop]}\n{sections[number][2]}\n{document.title}"
-        keys = " ".join(key for word in words(text) for key in word_keys(word, language))
-        chunks.append((number, start, stop, keys))
+        named = words(text)
+        for word in named:
+            if word not in keys_of:
+                keys_of[word] = " ".join(word_keys(word, language))
+        chunks.append((number, start, stop, " ".join(map(keys_of.__getitem__, named))))
     encoded = document.text.encode("utf-8")
     indexed = IndexedDocument(
         raw_hash=digest(raw),
