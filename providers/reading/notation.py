@@ -1,7 +1,7 @@
 """Numbers of lists, formulas and diagrams as lines of text, the same for all readers."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from lxml import etree  # type: ignore[import-untyped]
@@ -15,6 +15,26 @@ SIMPLE: Final = re.compile(r"[-−+]?\w*")
 """A term that needs no brackets."""
 UNWRITTEN: Final = frozenset(("annotation", "annotation-xml", "delText", "instrText", "mphantom"))
 ROOT_SIGN: Final = "√"
+SYMBOL_FONT: Final = dict(
+    zip(
+        (*range(0x20, 0x7F), *range(0xA0, 0xF0), *range(0xF1, 0xFF)),
+        " !∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
+        "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑⎛⎜⎝⎡⎢⎣⎧⎨⎩⎪"
+        "〉∫⌠⎮⌡⎞⎟⎠⎤⎥⎦⎫⎬⎭",
+        strict=True,
+    )
+)
+"""Signs of the font Symbol, by their code in it."""
+WINGDINGS: Final = {
+    0x6F: "☐", 0x71: "☐", 0x72: "☐", 0xA8: "☐", 0x78: "☒", 0xFD: "☒", 0xFE: "☑", 0xFC: "✓", 0xFB: "✗",
+    0xDF: "←", 0xE0: "→", 0xE1: "↑", 0xE2: "↓",
+}  # fmt: skip
+"""Boxes, ticks and arrows of the font Wingdings; its other signs are pictures."""
+SIGNS_OF_FONTS: Final[Mapping[str, Mapping[int, str]]] = {"symbol": SYMBOL_FONT, "wingdings": WINGDINGS}
+FONT_CODES: Final = range(0xF000, 0xF100)
+"""Characters by which Office writes the signs of a font that has no letters."""
+PRIVATE_USE: Final = range(0xE000, 0xF900)
+MAX_CODE: Final = 0xFFFF
 DRAWING: Final = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 
 
@@ -38,6 +58,21 @@ def written_number(number: int, form: str) -> str:
                 number %= value
             return written.upper() if form.startswith("upper") else written
     return str(number)
+
+
+def sign_of_font(code: int, font: str) -> str:
+    """Return the character for which a code of a font such as Symbol stands; empty for a picture and for no code."""
+    signs = SIGNS_OF_FONTS.get(font.strip().lower())
+    if signs is not None and (code in FONT_CODES or code in range(0x100)):
+        return signs.get(code & 0xFF, "")
+    return "" if code in PRIVATE_USE or not 0 <= code <= MAX_CODE else chr(code)
+
+
+def with_signs_of_font(text: str, font: str) -> str:
+    """Return a text in which the codes of a font such as Symbol are the characters for which they stand."""
+    if text.isascii() or font.strip().lower() not in SIGNS_OF_FONTS:
+        return text
+    return "".join(sign_of_font(ord(sign), font) if ord(sign) in FONT_CODES else sign for sign in text)
 
 
 def formula_text(element: Element) -> str:

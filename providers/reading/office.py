@@ -24,7 +24,7 @@ from providers.reading.canonical_text import (
     raised,
     stated_facts,
 )
-from providers.reading.notation import DRAWING, diagram_lines, formula_text, written_number
+from providers.reading.notation import DRAWING, diagram_lines, formula_text, with_signs_of_font, written_number
 
 HEADING_LEVEL: Final = 2
 """Level of the titles of slides and sheets, below the title of the document."""
@@ -133,8 +133,10 @@ def _words(paragraph: Any) -> Iterator[str]:
             yield "\n"
         elif name == "r" or (name == "fld" and element.get("type") != "slidenum"):
             text = (element.findtext(f"{DRAWING}t") or "").replace("\v", "\n")
-            baseline = element.find(f"{DRAWING}rPr")
-            place = "" if baseline is None else baseline.get("baseline", "").rstrip("%")
+            properties = element.find(f"{DRAWING}rPr")
+            for font in () if properties is None else properties.iterchildren(f"{DRAWING}sym", f"{DRAWING}latin"):
+                text = with_signs_of_font(text, font.get("typeface", ""))
+            place = "" if properties is None else properties.get("baseline", "").rstrip("%")
             is_moved = place.strip("-0") != "" and text.strip() != ""
             yield (f"_{text}" if place.startswith("-") else raised(text)) if is_moved else text
         elif name == "m":

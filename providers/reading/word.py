@@ -25,7 +25,7 @@ from providers.reading.canonical_text import (
     raised,
     stated_facts,
 )
-from providers.reading.notation import diagram_lines, formula_text, written_number
+from providers.reading.notation import diagram_lines, formula_text, sign_of_font, with_signs_of_font, written_number
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
 
@@ -63,7 +63,6 @@ SYMBOL: Final = qn("w:sym")
 ALTERNATIVES: Final = next(iter(_names("mc:AlternateContent")))
 VALUE: Final = qn("w:val")
 LARGE_INITIAL: Final = "./w:framePr[@w:dropCap='drop' or @w:dropCap='margin']"
-PRIVATE_USE: Final = range(0xE000, 0xF900)
 MAX_LEVELS: Final = 9
 MAX_SPAN: Final = 64  # columns of one cell, or before a row
 MAX_STYLES: Final = 20  # styles that a style may be based on, one on another
@@ -266,7 +265,7 @@ def _words(parent: Element, boxes: list[Element], hidden: frozenset[str]) -> Ite
         elif tag == RUN:
             yield from _run(element, boxes, hidden)
         elif tag == SYMBOL:
-            yield _symbol(element.get(qn("w:char"), ""))
+            yield _symbol(element.get(qn("w:char"), ""), element.get(qn("w:font"), ""))
         elif tag == ALTERNATIVES:  # the first choice is what current programs show; the fallback says it again
             choices = [choice for choice in element if choice.tag not in SKIPPED] or list(element)
             for choice in choices[:1]:
@@ -283,6 +282,9 @@ def _run(run: Element, boxes: list[Element], hidden: frozenset[str]) -> Iterator
     if by_style if vanish is None else vanish.get(VALUE) not in OFF:
         return
     text = "".join(_words(run, boxes, hidden))
+    font = None if properties is None else properties.find(qn("w:rFonts"))
+    if font is not None:
+        text = with_signs_of_font(text, font.get(qn("w:ascii"), ""))
     place = None if properties is None else properties.find(qn("w:vertAlign"))
     match None if place is None else place.get(VALUE):
         case "superscript":
@@ -293,13 +295,12 @@ def _run(run: Element, boxes: list[Element], hidden: frozenset[str]) -> Iterator
             yield text
 
 
-def _symbol(code: str) -> str:
-    """Return the character of a symbol; those of symbol fonts stand for pictures."""
+def _symbol(code: str, font: str) -> str:
+    """Return the character of a symbol; empty for a picture."""
     try:
-        number = int(code, 16)
+        return sign_of_font(int(code, 16), font)
     except ValueError:
         return ""
-    return "" if number in PRIVATE_USE or number > 0xFFFF else chr(number)
 
 
 def _heading_level(outline: Element) -> int:

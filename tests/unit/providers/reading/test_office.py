@@ -90,6 +90,32 @@ def test_each_sign_within_a_word_paragraph_is_read_as_it_is_shown(inner: str, te
     assert read(word(paragraph(inner))) == text
 
 
+@pytest.mark.parametrize(
+    ("inner", "text"),
+    [
+        (run("at 20 ") + "<w:r><w:sym w:font='Symbol' w:char='F0B1'/></w:r>" + run("2 degrees"), "at 20 ±2 degrees"),
+        ("<w:r><w:sym w:font='Symbol' w:char='00A3'/></w:r>" + run(" 40 ") + "<w:r><w:sym w:font='Symbol' w:char='F057'/></w:r>", "≤ 40 Ω"),
+        ("<w:r><w:rPr><w:rFonts w:ascii='Symbol'/></w:rPr><w:t>5 \uf06dm</w:t></w:r>", "5 μm"),
+        ("<w:r><w:rPr><w:rFonts w:ascii='Arial'/></w:rPr><w:t>5 µm, 3 − 1</w:t></w:r>", "5 µm, 3 − 1"),
+        ("<w:r><w:sym w:font='Wingdings' w:char='F0FE'/><w:sym w:font='Wingdings' w:char='F0A8'/></w:r>" + run(" Agreed"), "☑☐ Agreed"),
+        ("<w:r><w:sym w:font='Symbol' w:char='F0F0'/><w:sym w:font='Symbol' w:char='what'/></w:r>" + run("none"), "none"),
+    ],
+)  # fmt: skip
+def test_signs_of_fonts_without_letters_are_the_characters_for_which_they_stand(inner: str, text: str) -> None:
+    """A plus or minus, a unit or a ticked box that a program writes as a code of a font is a part of the sentence."""
+    assert read(word(paragraph(inner))) == text
+
+
+def test_signs_of_fonts_in_slides_are_the_characters_for_which_they_stand() -> None:
+    """A slide names the font of such signs beside that of its letters, and has both in one run."""
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[1])
+    piece = slide.placeholders[1].text_frame.paragraphs[0].add_run()
+    piece.text = "at 20 \uf0b1 2 degrees"
+    piece.font._rPr.append(parse_xml(f'<a:sym {nsdecls("a")} typeface="Symbol"/>'))
+    assert read(saved(show)) == "at 20 ± 2 degrees"
+
+
 def test_a_text_box_is_read_once_and_its_paragraph_too() -> None:
     """The paragraph that anchors a box keeps its own words; the fallback for old programs is the same box again."""
     box = "<wps:txbx><w:txbxContent><w:p><w:r><w:t>Inside.</w:t></w:r></w:p></w:txbxContent></wps:txbx>"
