@@ -174,11 +174,13 @@ async def first_interrupt() -> AsyncIterator[asyncio.Event]:
 @commands.command("status")
 async def status(context: CommandContext, run_id: RunId = "last", *, as_json: AsJson = False) -> None:
     """Print the state of a run; without a server or a worker, that of its last checkpoint."""
-    run_status, note = await find_status(context, await context.find(run_id))
+    run = await context.find(run_id)
+    run_status, note = await find_status(context, run)
     if as_json:
         print_json(run_status.model_dump(mode="json") | ({"note": note} if note else {}))
         return
-    for row in status_rows(run_status, datetime.now(tz=UTC)):
+    is_interrupted = bool(note) and run.open is None and run_status.outcome is None
+    for row in status_rows(run_status, datetime.now(tz=UTC), INTERRUPTED if is_interrupted else ""):
         print_result(row.line())
     if note:
         print_hint(note)

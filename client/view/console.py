@@ -67,8 +67,8 @@ class Row(NamedTuple):
         return f"{self.sign} {self.label:<10} {words.printable(self.text)}".rstrip()
 
 
-def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
-    """Return everything known about a run, one row per fact."""
+def status_rows(status: ResearchStatus, now: datetime, word: str = "") -> list[Row]:
+    """Return everything known about a run, one row per fact; `word` replaces a stored status that no longer holds."""
     started = status.engine != ""
     counts = status.counts
     documents = counts.documents_searched
@@ -77,7 +77,7 @@ def status_rows(status: ResearchStatus, now: datetime) -> list[Row]:
     limit = f" of {words.duration(status.deadline_seconds)}" if status.deadline_seconds else ""
     totals = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
     rows = [
-        Row("run", f"{status.research_id}  {status.status.value.replace('_', ' ')}"),
+        Row("run", f"{status.research_id}  {word or status.status.value.replace('_', ' ')}"),
         Row("queued", f"place {status.queue_place} of {status.queue_length}" if status.queue_place else ""),
         Row("question", status.query, "bold"),
         Row("with", " · ".join(filter(None, (status.strategy, status.engine, corpus))) if started else ""),
