@@ -7,7 +7,9 @@ import json
 import os
 import re
 import secrets
+import stat
 import time
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,9 @@ STEP_BYTES: Final = 16_384  # given up for an answer besides its size: blocks of
 FULL_ERRORS: Final = {errno.ENOSPC, errno.EDQUOT}
 SPOOLED_SECONDS: Final = 86_400.0  # retention of an answer here: that of the mark by which late ones are refused
 SPOOLED_NAME: Final = re.compile(r"[0-9a-f]{32}-[0-9a-f]{32}")  # names of files in the spool
+MAX_HEAD_BYTES: Final = 8_192  # of the first line of a file: the id of a run and the key of a call
+MAX_SPOOLED_BYTES: Final = 64_000_000  # of a file: the largest reply of a model, 8 MB, with each letter escaped
+NO_WAITING: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # neither for a link nor for a pipe
 
 
 class ReservedRoom:
@@ -112,9 +117,12 @@ class AnswerSpool:
         spooled = await asyncio.to_thread(_read_spooled, path) if path.exists() else None
         return None if spooled is None else spooled.answer
 
-    async def answers(self) -> list[SpooledAnswer]:
-        """Return the answers, the oldest first, and remove those that are too old."""
-        return await asyncio.to_thread(self._answers)
+    async def answers(self) -> AsyncIterator[SpooledAnswer]:
+        """Yield the answers, the oldest first, one at a time in memory, and remove those that are too old."""
+        for path in await asyncio.to_thread(self._young_paths):
+            spooled = await asyncio.to_thread(_read_spooled, path)
+            if spooled is not None:
+                yield spooled
 
     async def forget(self, research_id: str) -> int:
         """Remove the answers of a run; return their number."""
@@ -125,13 +133,16 @@ class AnswerSpool:
         return len(self._paths())
 
     def _path(self, research_id: str, answer_key: str) -> Path:
-        return self._folder / f"{_short_hash(research_id)}-{_short_hash(answer_key)}"
+        return self._folder / _spooled_name(research_id, answer_key)
 
     def _paths(self) -> list[Path]:
+        """Return the files here, without links, folders and pipes."""
         try:
-            return [path for path in self._folder.iterdir() if SPOOLED_NAME.fullmatch(path.name)]
+            with os.scandir(self._folder) as entries:
+                names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
         except OSError:
             return []  # no answer was ever refused
+        return [self._folder / name for name in names if SPOOLED_NAME.fullmatch(name)]
 
     def _write(self, path: Path, data: bytes) -> None:
         while True:
@@ -142,22 +153,27 @@ class AnswerSpool:
                     message = f"a paid answer cannot be written to {self._folder.name} in RESEARCH_HOME"
                     raise StorageFull(f"{message}: {error.strerror}") from None
 
-    def _answers(self) -> list[SpooledAnswer]:
-        found = list[tuple[float, SpooledAnswer]]()
+    def _young_paths(self) -> list[Path]:
+        """Return the files, the oldest first, and remove those that are too old."""
+        found = list[tuple[float, Path]]()
         for path in self._paths():
             with suppress(OSError):  # another worker delivered it
                 written = path.stat().st_mtime
                 if time.time() - written > SPOOLED_SECONDS:
                     path.unlink()
-                elif (spooled := _read_spooled(path)) is not None:
-                    found.append((written, spooled))
-        return [spooled for _, spooled in sorted(found, key=lambda each: each[0])]
+                else:
+                    found.append((written, path))
+        return [path for _, path in sorted(found)]
 
     def _forget(self, research_id: str) -> int:
         paths = [path for path in self._paths() if path.name.startswith(f"{_short_hash(research_id)}-")]
         for path in paths:
             path.unlink(missing_ok=True)
         return len(paths)
+
+
+def _spooled_name(research_id: str, answer_key: str) -> str:
+    return f"{_short_hash(research_id)}-{_short_hash(answer_key)}"
 
 
 def _short_hash(text: str) -> str:
@@ -179,10 +195,17 @@ def _write_durably(path: Path, data: bytes) -> None:
 
 
 def _read_spooled(path: Path) -> SpooledAnswer | None:
-    """Read a file of the spool; None if it is gone or is none of ours."""
+    """Read a file of the spool; None if it is gone or is none of ours, of which at most its first line is read."""
     try:
-        head, _, answer = path.read_bytes().decode("utf-8", "surrogatepass").partition("\n")
-        fields = json.loads(head)
-        return SpooledAnswer(path, str(fields["research_id"]), str(fields["answer_key"]), answer)
-    except (OSError, ValueError, TypeError, KeyError):
+        with open(path, "rb", opener=lambda name, _: os.open(name, NO_WAITING)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SPOOLED_BYTES:
+                return None
+            fields = json.loads(file.readline(MAX_HEAD_BYTES).decode("utf-8", "surrogatepass"))
+            research_id, answer_key = str(fields["research_id"]), str(fields["answer_key"])
+            if path.name != _spooled_name(research_id, answer_key):
+                return None
+            answer = file.read(status.st_size).decode("utf-8", "surrogatepass")
+        return SpooledAnswer(path, research_id, answer_key, answer)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return None

@@ -98,7 +98,9 @@ class CallStore:
         Raises the errors of the store.
         """
         delivered = 0
-        for spooled in [] if self._spool is None else await self._spool.answers():
+        if self._spool is None:
+            return delivered
+        async for spooled in self._spool.answers():
             if not await self._is_forgotten(spooled.research_id):
                 await self._write_answer(spooled.answer_key, spooled.answer)
             spooled.path.unlink(missing_ok=True)

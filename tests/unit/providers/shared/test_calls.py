@@ -4,6 +4,9 @@ import asyncio
 import errno
 import os
 import sys
+import time
+import tracemalloc
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -274,6 +277,58 @@ async def test_a_file_that_is_no_answer_is_left_alone(tmp_path: Path) -> None:
     assert await calls.deliver() == 0
     await begun(calls)
     assert {path.name for path in folder.iterdir()} == set(names)
+
+
+HEAD = b'{"research_id": "r-1", "answer_key": "calls/r-1/answer/k"}'
+FOREIGN: dict[str, Callable[[Path], object]] = {
+    "deep": lambda path: path.write_bytes(b"[" * 8_000),
+    "folder": lambda path: path.mkdir(),
+    "link": lambda path: path.symlink_to("/dev/zero"),
+    "long line": lambda path: path.write_bytes(b" " * 10_000 + HEAD + b"\nforeign"),
+    "of another name": lambda path: path.write_bytes(HEAD + b"\nforeign"),
+    "pipe": os.mkfifo,
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+async def test_a_foreign_file_keeps_no_answer_from_the_store(tmp_path: Path, kind: str) -> None:
+    """A link, a pipe, a folder, deep JSON and the name of another call neither end nor stop the delivery, nor deletion."""
+    store = BrokenStore()
+    calls = CallStore(store, spool=spool_of(tmp_path))
+    lease = await begun(calls)
+    store.error = SharedStateUnavailable("away")
+    await calls.finish(lease, "paid")
+    store.error = None
+    foreign = tmp_path / "answers" / f"{answer_spool._short_hash('r-2')}-{'b' * 32}"
+    FOREIGN[kind](foreign)
+    os.utime(foreign, (time.time() - 60, time.time() - 60), follow_symlinks=False)  # it is looked at first
+    async with asyncio.timeout(SOON):
+        assert await calls.deliver() == 1
+        await calls.forget("r-2")
+    assert await CallStore(store).begin("k", "r-1", 60.0) == "paid"
+
+
+async def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    """A file of the right name that no reply can have made is neither held in memory nor sent to the store."""
+    spool = spool_of(tmp_path)
+    await spool.put("r-1", "calls/r-1/answer/k", "paid")
+    (file,) = (tmp_path / "answers").iterdir()
+    os.truncate(file, 1_000_000_000)
+    assert await spool.get("r-1", "calls/r-1/answer/k") is None
+    assert await CallStore(MemorySharedStore(), spool=spool).deliver() == 0
+
+
+async def test_many_answers_are_read_one_by_one(tmp_path: Path) -> None:
+    """Delivery holds one answer in memory, however many wait."""
+    spool = spool_of(tmp_path)
+    for number in range(20):
+        await spool.put("r-1", f"calls/r-1/answer/{number}", "x" * 1_000_000)
+    tracemalloc.start()
+    try:
+        assert len([spooled.answer_key async for spooled in spool.answers()]) == 20
+        assert tracemalloc.get_traced_memory()[1] < 8_000_000
+    finally:
+        tracemalloc.stop()
 
 
 async def test_a_paid_answer_finds_room_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
