@@ -50,8 +50,8 @@ def test_the_status_of_a_stored_run(home: Path) -> None:
     assert ended["note"] == "its state is saved: research resume ended"
     shown = research("status", "cut-off")
     assert (shown.exit_code, QUESTION in shown.stdout) == (0, True)
-    assert shown.stdout.splitlines()[0].endswith("  interrupted")
-    assert research("status", "ended").stdout.splitlines()[0].endswith("  cancelled")
+    assert shown.stdout.splitlines()[0].endswith(" interrupted")
+    assert research("status", "ended").stdout.splitlines()[0].endswith(" cancelled")
     assert "the run was interrupted: research resume cut-off" in shown.stderr
 
 
