@@ -24,7 +24,8 @@ def truncate_marks(text: str) -> str:
     """Return the text with long runs of combining marks truncated."""
     if text.isascii() or not POSSIBLE_MARKS.search(text):
         return text
-    characters, marks = [], 0
+    characters = []
+    marks = 0
     for character in text:
         marks = marks + 1 if unicodedata.combining(character) else 0
         if marks <= MAX_MARKS:

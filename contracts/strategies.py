@@ -386,7 +386,8 @@ def calls_by_role(
     expected[strategy.clarifier.name] = low + extra_low, high + extra_high
     calls = {}
     for role in dict.fromkeys([strategy.clarifier, *strategy.roles, *CLOSING_ROLES]):
-        (low, high), (extra_low, extra_high) = expected.get(role.name, (0, 0)), closing.get(role.name, (0, 0))
+        low, high = expected.get(role.name, (0, 0))
+        extra_low, extra_high = closing.get(role.name, (0, 0))
         calls[role] = (low + extra_low, high + extra_high)
     return calls
 

@@ -84,7 +84,8 @@ class StopReason(StrEnum):
     def __new__(cls, value: str, text: str = "") -> Self:
         """Create a member with its text."""
         member = str.__new__(cls, value)
-        member._value_, member.text = value, text
+        member._value_ = value
+        member.text = text
         return member
 
     NO_OPEN_GAPS = "no_open_gaps", "no gap was left open"

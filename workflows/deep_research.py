@@ -244,7 +244,8 @@ class DeepResearchWorkflow(PersonMessages):
         run.state.work.resolved = resolved = resolved.without_providers(unavailable)
         if not any(choice.available for choice in resolved.providers):
             reasons = [NO_PROVIDERS, *(f"{one.name}: {one.reason}" for one in resolved.providers), *resolved.advice]
-            run.state.work.status, run.state.work.last_failure = RunStatus.REFUSED, "; ".join(reasons)
+            run.state.work.status = RunStatus.REFUSED
+            run.state.work.last_failure = "; ".join(reasons)
             await run.checkpoints.save(closed=True)
             raise _end_early(Outcome.REFUSED, StopReason.NO_PROVIDERS, "\n".join(reasons), resumable=True)
         _note_unavailable(run, unavailable)

@@ -56,7 +56,8 @@ class Driver:
             state = run.state
             if (result := result_without_work(state, reason, run.now_text())) is not None:
                 # The plan was rejected or not approved, or questions were not answered in time; the plan is saved.
-                state.work.result, state.work.status = result, RunStatus(result.outcome.value)
+                state.work.result = result
+                state.work.status = RunStatus(result.outcome.value)
                 run.note_end(result.outcome, f"{result.outcome.value}: {reason.text}")
                 await run.checkpoints.save(closed=True)
                 return result.outcome
@@ -118,7 +119,8 @@ class Driver:
                 await reflect(run, opened)
             pause = await self._strategy.pause(run, opened)
             state.work.pending_reflection = opened if opened.beside else None
-        state.work.pause, state.work.open_pause = pause, None
+        state.work.pause = pause
+        state.work.open_pause = None
         run.inbox.check_interruption()
         # A new draft is saved at once: it is served only when the stored session names it, and later calls send diffs.
         run.checkpoints.save_in_background(at_once=state.evidence.draft is not drafted)

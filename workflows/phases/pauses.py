@@ -147,10 +147,8 @@ class HumanGate:
         state = self._run.state
         other = self._run.state.work.plan.version
         state.work.plan = approved.with_fields(version=other + 1)
-        state.people.approved_version, state.people.approved_plan = (
-            state.work.plan.version if state.people.approved_version else None,
-            None,
-        )
+        state.people.approved_version = state.work.plan.version if state.people.approved_version else None
+        state.people.approved_plan = None
         agent = PERSON if by_person else AgentRole.SUPERVISOR
         run.decide(agent, "keep_plan", reason, {"version": other}, {"version": state.work.plan.version})
         text = f"plan version {other} is not approved: version {state.work.plan.version} is the plan of before"
@@ -207,7 +205,8 @@ class HumanGate:
             reason = ""
             questions = distinct(questions, str)[:MAX_QUESTIONS]
             if calls and not asked:
-                questions, reason = [], "it was handed over"
+                questions = []
+                reason = "it was handed over"
         else:
             output = await run.ask(role, "clarify", request)
             questions = output.questions
@@ -230,7 +229,8 @@ class HumanGate:
         state = self._run.state
         with run.clock.stopped():
             if state.people.waiting is None:
-                state.people.waiting, state.work.status = waiting, WAITS[waiting.kind][0]
+                state.people.waiting = waiting
+                state.work.status = WAITS[waiting.kind][0]
                 for question in waiting.questions:
                     run.note("clarification.requested", f"question: {question}", question=question)
                 ways = waiting.ways(run.resolved.research_id)
@@ -245,7 +245,8 @@ class HumanGate:
                     break
             if reply.rejected is not None and state.people.approved_plan is None:
                 return reply  # `waiting` stays set, because the result names the plan
-            state.people.waiting, state.work.status = None, RunStatus.RUNNING
+            state.people.waiting = None
+            state.work.status = RunStatus.RUNNING
             run.note("wait.ended", "the wait for a person is over", kind=waiting.kind.value)
             # A late save of the waiting state would give up the slot that the run takes now.
             await run.checkpoints.settle()

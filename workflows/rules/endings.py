@@ -140,7 +140,8 @@ def result_without_work(state: ResearchState, reason: StopReason, ended_at: str)
     infeasible = reason is StopReason.INFEASIBLE
     if (state.people.waiting is None and not infeasible) or state.evidence.sources or reason not in WITHOUT_WORK:
         return None
-    (outcome, remedy), name = WITHOUT_WORK[reason], state.resolution.research_id
+    outcome, remedy = WITHOUT_WORK[reason]
+    name = state.resolution.research_id
     limitations = [
         remedy.format(id=name),
         *([one.line() for one in state.work.plan.open_objections] if infeasible else []),

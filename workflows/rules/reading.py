@@ -72,7 +72,8 @@ def distribute_pages(pages: Sequence[PageToRead], analysis_tokens: int, reading_
         is_full = ids and (used + need / 2 > share or used + need > analysis_tokens or len(ids) >= MAX_SOURCES)
         if is_full:
             batches.append(PageBatch(ids, used))
-            ids, used = [], 0
+            ids = []
+            used = 0
         ids.append(page.id)
         used += need
     return [*batches, PageBatch(ids, used)]

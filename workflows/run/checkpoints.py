@@ -60,7 +60,8 @@ class Checkpoints:
         is_spared = not at_once and (now - self._asked_at).total_seconds() < SAVE_INTERVAL_SECONDS
         if is_spared or self._run.state.scope:
             return  # an agent's state is saved with its run
-        self._is_due, self._asked_at = True, now
+        self._is_due = True
+        self._asked_at = now
         if self._task is None or self._task.done():
             self._note_failure()
             self._task = asyncio.ensure_future(self._save_until_newest())
@@ -91,7 +92,8 @@ class Checkpoints:
             request = SaveRequest(change=change, closed=closed, yields_turn=state.people.waiting is not None, **owner)
             await self._run.host.execute(activities.SAVE_SESSION, request, call)
 
-        stored, self._stored = self._stored, None  # unknown until the save has ended
+        stored = self._stored
+        self._stored = None  # unknown until the save has ended
         try:
             await self._send(send, snapshot, stored)
         except ActivityError as error:
@@ -228,12 +230,10 @@ def begin_refresh(state: ResearchState, *, requested: bool) -> None:
         # Findings that an unfinished refresh had no time to write are still due.
         unwritten=[name for name in unwritten if unfinished is None or name in unfinished.unwritten],
     )
-    state.accounts.usage, state.accounts.usage_by_role, state.accounts.usage_by_phase, state.accounts.paid_failures = (
-        Usage(),
-        {},
-        {},
-        [],
-    )
+    state.accounts.usage = Usage()
+    state.accounts.usage_by_role = {}
+    state.accounts.usage_by_phase = {}
+    state.accounts.paid_failures = []
 
 
 def _resumed_agent(record: AgentRecord, unread: set[str]) -> AgentRecord:

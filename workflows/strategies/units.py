@@ -32,7 +32,8 @@ class UnitName(StrEnum):
     def __new__(cls, name: str, label: str = "") -> Self:
         """Create a member whose label is its name by default."""
         unit = str.__new__(cls, name)
-        unit._value_, unit.label = name, label or name
+        unit._value_ = name
+        unit.label = label or name
         return unit
 
 
@@ -76,7 +77,8 @@ class UnitStrategy(Strategy):
     def replan(self, state: ResearchState) -> None:
         """Plan again, with the person's message as guidance."""
         position = self.position.of(state)
-        position.next_unit, position.finished = self.planning, False
+        position.next_unit = self.planning
+        position.finished = False
 
 
 async def carry_out(

@@ -203,7 +203,9 @@ def _plan_requests(run: ResearchRun, position: LivingPosition) -> None:
         state.work.plan = state.work.plan.with_nodes(node)
         run.decide(AgentRole.SUPERVISOR, "query_added", gap.description, {"gap_id": gap.id})
         if position.ended:
-            position.next_unit, position.ended, position.has_reported = LivingUnit.TURN, "", False
+            position.next_unit = LivingUnit.TURN
+            position.ended = ""
+            position.has_reported = False
 
 
 # --- units -----------------------------------------------------------------------------------------------------------

@@ -123,9 +123,11 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     position.idle_turns = 0
     position.has_reported = False
     position.ended = ""
-    position.finished, position.next_unit = False, LivingUnit.TURN
+    position.finished = False
+    position.next_unit = LivingUnit.TURN
     if position.turn > MAX_TURNS:
-        position.ended, position.next_unit = "the turns of the agent are used up", LivingUnit.COMPLETION
+        position.ended = "the turns of the agent are used up"
+        position.next_unit = LivingUnit.COMPLETION
     position.reminder = describe_change(state, position)
     run.decide(LIVING_AGENT.name, "follow_plan", "", {"version": state.work.plan.version})
 
@@ -455,7 +457,8 @@ def _finish(
             problem = "The other calls of this turn came first: look at what they brought, then finish."
         answers[call.id] = ToolAnswer(call_id=call.id, text=problem or "The research is over.", is_error=bool(problem))
         if not problem:
-            position.has_reported, position.open_questions = True, questions
+            position.has_reported = True
+            position.open_questions = questions
             position.ended = FINISHED
 
 

@@ -309,7 +309,8 @@ async def _check(run: ResearchRun) -> None:
         position.ended = SUFFICIENT if answer.sufficient else NOT_CLOSABLE
     elif is_idle:
         position.ended = NO_PROGRESS
-    position.seen_evidence, position.seen_closed = evidence, closed
+    position.seen_evidence = evidence
+    position.seen_closed = closed
     verdict = position.ended or f"{plural(len(position.material), 'gap')} to correct"
     run.note("node.checked", f"checked against its goal: {verdict}", ended=position.ended, gaps=position.material)
     run.decide(
