@@ -20,7 +20,7 @@ from contracts.roles import (
 )
 from contracts.texts import shorten
 from providers.extractive.ranking import COVERAGE_FLOOR, Passage, Ranking, SourceWords
-from providers.text import has_stem_of, language_data, meaning_words, sentence_spans, subject_keys
+from providers.text import KNOWN_LANGUAGES, has_stem_of, language_data, meaning_words, sentence_spans, subject_keys
 
 FIRST_PASSAGES: Final = 10
 MORE_PASSAGES: Final = 10
@@ -138,12 +138,13 @@ def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], 
     asked = dict.fromkeys(meaning_words(task.query, task.language))
     words = [word for word in asked if not has_stem_of(word, ranking.texts.values())]
     keys = {word: subject_keys(word, task.language) for word in words}
-    absent = [word for word in words if all(task.term_documents.get(key) == 0 for key in keys[word])]
+    searched = {word: _searched_keys(word, task) for word in words}
+    absent = [word for word in words if all(task.term_documents.get(key) == 0 for key in searched[word])]
     shown = {key for passage in passages for key in (*ranking.keys(passage), *passage.context_keys)}
     missing = [word for word in words if shown.isdisjoint(keys[word]) and word not in absent]
     lines = []
     if absent:
-        near = {word: task.spellings.get(keys[word][0]) for word in absent}
+        near = {word: task.spellings.get(searched[word][0]) for word in absent}
         named = [f"{word} ({say['nearest'].format(word=hint)})" if hint else word for word, hint in near.items()]
         count = f"{task.documents_searched or task.source_count:,}"
         lines.append(say["nowhere"].format(count=count, words=_escape(", ".join(named))))
@@ -151,6 +152,14 @@ def _uncovered(task: WriteInput, ranking: Ranking, passages: Sequence[Passage], 
         sentence = say["no_passage" if passages else "scattered"]
         lines.append(sentence.format(words=_escape(", ".join(missing))))
     return lines
+
+
+def _searched_keys(word: str, task: WriteInput) -> Sequence[str]:
+    """Return the keys by which a word was counted: in the question's language, else in that of the documents."""
+    own = subject_keys(word, task.language)
+    keys_by_language = (subject_keys(word, language) for language in KNOWN_LANGUAGES)
+    counted = (keys for keys in (own, *keys_by_language) if any(key in task.term_documents for key in keys))
+    return next(counted, own)
 
 
 def _caption(passage: Passage, text: str) -> str:

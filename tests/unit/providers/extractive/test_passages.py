@@ -369,6 +369,15 @@ def test_a_section_of_what_is_not_covered_is_never_empty() -> None:
     assert brief.endswith("## Not covered\n\n- How is \\*steam\\* made?\n")
 
 
+def test_a_question_in_another_language_than_the_documents_names_what_none_of_them_has() -> None:
+    """The index counts words by stems of the documents' language, in which `Gebühr` has another one than in German."""
+    counts = {"gebühr": 0, "winter": 1}
+    brief = Shelf({"A": "The jetty is closed in winter."}, "de").brief(
+        "Wie hoch ist die Gebühr im Winter?", documents_searched=3, term_documents=counts
+    )
+    assert "- In keinem von 3 Dokumenten: Gebühr." in brief
+
+
 def test_a_word_in_another_form_is_not_in_none_of_the_documents() -> None:
     """Only a word of which no document has a single key is named; one in documents that are not shown is no passage's."""
     brief = Shelf({"A": "水闸每天晚上十点关闭。"}, "zh").brief("水闸几点关闭")
