@@ -204,6 +204,11 @@ def cut_warning(text: str) -> str:
 
 
 def clean(text: str) -> str:
+    """Clean text from outside: as `clean_marked` does, without a sign that would be written as a backslash."""
+    return clean_marked(text.replace(BACKSLASH_MARK, ""))
+
+
+def clean_marked(text: str) -> str:
     """Unify line ends, drop invisible and control characters, and compose (NFC). Idempotent."""
     if PLAIN.fullmatch(text):
         return text

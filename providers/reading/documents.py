@@ -40,6 +40,7 @@ from providers.reading.canonical_text import (
     TableRow,
     canonical_text,
     clean,
+    clean_marked,
     cut_warning,
     stated_facts,
     text_of_blocks,
@@ -293,7 +294,7 @@ def _joined(lines: str | list[str]) -> str:
 
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
     document = _markdown(raw, kind)
-    return canonical_text(clean(document.content), kind, escaped=True, limit=limit, facts=_facts_of(document))
+    return canonical_text(clean_marked(document.content), kind, escaped=True, limit=limit, facts=_facts_of(document))
 
 
 def _read_pages(raw: bytes, limit: int) -> Extraction:

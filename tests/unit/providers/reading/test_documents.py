@@ -342,3 +342,20 @@ def test_signs_of_code_in_a_plain_text_are_signs() -> None:
     """A quotation with grave accents is no code that goes on to the next one."""
     quotes = "For each ``Name $$<a@b>$$'' or `x y` look up the person."
     assert extract(quotes.encode(), "a.txt").text == quotes
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (
+            "text/html",
+            "<!doctype html><title>T</title><p>A path a\ue003b&#xE003;c and \\d in a page of some words.</p>",
+        ),
+        ("text/markdown", "# T\n\nA path a\ue003bc and \\d in a page of some words."),
+        ("text/plain", "A path a\ue003bc and \\d in a page of some words."),
+    ],
+)
+def test_a_sign_of_our_own_is_no_backslash(kind: str, written: str) -> None:
+    """A character of the private area, which fonts give any shape, is dropped; a backslash stays one."""
+    text = read_page(written.encode(), kind, None, "https://a.test/x").text
+    assert "A path abc and \\d in a page" in text
