@@ -23,8 +23,8 @@ BODY_SECONDS: Final = 20.0
 """Until a request has arrived; a client of this machine needs milliseconds."""
 MAX_CONNECTIONS: Final = 128
 """At once; an assistant has one or two. Further ones are answered with 503."""
-REFUSALS: Final = "mcp.server.transport_security"
-"""The logger that repeats each header that is refused, in the words of the sender."""
+REFUSALS: Final = ("mcp.server.transport_security", "uvicorn.error")
+"""Loggers that have a warning for each request that is refused, some in the words of the sender."""
 
 
 class WholeRequests:
@@ -91,7 +91,8 @@ def http_server(desk: Desk, listener: socket.socket) -> QuietServer:
     app = AssistantServer(desk).streamable_http_app(
         streamable_http_path=PATH, stateless_http=True, transport_security=security
     )
-    logging.getLogger(REFUSALS).setLevel(logging.ERROR)
+    for name in REFUSALS:
+        logging.getLogger(name).setLevel(logging.ERROR)
     return QuietServer(
         uvicorn.Config(
             WholeRequests(app),

@@ -107,13 +107,23 @@ async def test_too_many_connections_leave_room_for_work(home: Path) -> None:
                 await asyncio.sleep(0.05)
 
 
-async def test_strangers_write_nothing_into_the_log(home: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Neither a client that goes away before its request is whole, nor the words of a refused header."""
+async def test_strangers_write_nothing_into_the_log(
+    home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a client that goes away before its request is whole, nor a refused header, nor one connection too many."""
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
     with caplog.at_level(logging.INFO):
         async with serving() as port:
             caller = Caller(port)
             await caller.send(b"{", 1_000)
+            other = Caller(port)
+            await other.send(b"{", 1_000)
+            assert await status(port, LIST) == 503
+            await other.close()
             await caller.close()
+            async with asyncio.timeout(SOON):
+                while await status(port, LIST) == 503:
+                    await asyncio.sleep(0.05)
             assert await status(port, LIST, Host="secret.example.org") == 421
             assert await status(port, LIST, Origin="http://secret.example.org") == 403
             assert await status(port, LIST) == 200
