@@ -61,7 +61,8 @@ class WholeRequests:
 
 async def _read_body(receive: Receive) -> bytes | None:
     """Return a body, or the beginning of one that is too large; None if the client is gone."""
-    body, goes_on = bytearray(), True
+    body = bytearray()
+    goes_on = True
     while goes_on and len(body) <= MAX_BODY_BYTES:
         message = await receive()
         if message["type"] != "http.request":

@@ -135,9 +135,10 @@ def _blocks_and_entries(text: str) -> tuple[PassageBlock, ...]:
 
 
 def _code_lines(text: str, block: PassageBlock) -> Iterator[PassageBlock]:
+    """Yield the lines of a listing that have words; a rule below the head of an output has none."""
     start = block.start
     for line in text[block.start : block.end].splitlines(keepends=True):
-        if line.strip() and not line.lstrip().startswith(("```", "~~~")):
+        if any(map(str.isalnum, line)) and not line.lstrip().startswith(("```", "~~~")):
             yield replace(block, kind=Kind.ENTRY, start=start, end=start + len(line.rstrip()))
         start += len(line)
 

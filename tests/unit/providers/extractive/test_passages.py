@@ -13,6 +13,7 @@ from contracts.evidence import DocumentRef, Evidence
 from contracts.plan import PlanNode
 from contracts.roles import AnalyzeInput, AnalyzerAnswer, SourceExtract, WriteInput
 from contracts.vocabulary import Quality
+from providers.extractive.blocks import lines_of
 from providers.extractive.brief import analyze, write
 from providers.text import (
     KNOWN_LANGUAGES,
@@ -443,3 +444,9 @@ def test_choosing_takes_time_in_proportion_to_the_text() -> None:
         assert (
             time.process_time() - start < 4
         )  # seconds; under 0.2 on a quiet machine, and minutes where it is quadratic
+
+
+def test_a_rule_in_a_listing_is_no_passage() -> None:
+    """Each line of a listing is one; a line of signs alone has nothing to quote, and Markdown takes it for a rule."""
+    text = "# Pumps\n\n```\nPUMP  STATE\n----------\nbilge on\n```"
+    assert [text[line.start : line.end] for line in lines_of(text)] == ["PUMP  STATE", "bilge on"]
