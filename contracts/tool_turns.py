@@ -12,6 +12,7 @@ from contracts.base import CompactModel, Contract
 from contracts.evidence import DocumentRef, SearchHit, Source
 from contracts.outcome import Guidance
 from contracts.roles import RoleAnswer, RoleInput, RoleSpec, SourceExtract
+from contracts.texts import plural
 from contracts.tools import ToolAnswer, ToolCall, ToolSpec, refuse_call
 
 TRANSCRIPT_TYPE: Final = "application/json"
@@ -33,6 +34,10 @@ class ToolTurnInput(RoleInput):
     """Names of the tools that may be called in this turn; empty: all of the role's tools."""
     reminder: str = ""
     """Text for the model after the answers; it stays in the transcript."""
+
+    def subject(self) -> str:
+        """Return the position of the turn in its conversation."""
+        return "first turn" if self.transcript is None else f"turn after {plural(len(self.answers), 'answer')}"
 
 
 class TurnResult(RoleAnswer):

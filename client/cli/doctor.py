@@ -53,6 +53,7 @@ OPEN_RUNS: Final = f'WorkflowType IN ("{DEEP_RESEARCH}", "{RESEARCH_AGENT}") AND
 PROBE: Final = "providers.isolation.confinement:probe"
 REFUSED: Final = TypeAdapter(dict[str, bool])
 SHOWN_DEFECTS: Final = 3  # runs whose unforeseen errors are shown
+SHOWN_RUNS: Final = 5  # interrupted runs that are named
 SHOWN_CHARACTERS: Final = 1_500
 SNIPPET_CHARACTERS: Final = 300
 ADDRESS: Final = re.compile(r"//|\s*[a-z][a-z0-9+.\s-]+:", re.IGNORECASE)
@@ -125,6 +126,8 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
         remedy = "check TEMPORAL_ADDRESS and the network"
         stopped = Check("server", "ok", "not running; `research run` and `research serve` start it")
         yield Check("server", "fail", away, remedy) if away else stopped
+        if not away:
+            yield await _check_interrupted(context)
         return
     try:
         workers = await _check_workers(client)
@@ -252,6 +255,18 @@ async def _check_defects(context: CommandContext) -> Check:
         return Check("defects", "ok", "no stored run had an internal error")
     remedy = "report them with these lines, which hold no text of a page; research resume ID continues a run"
     return Check("defects", "warn", "\n".join(lines), remedy)
+
+
+async def _check_interrupted(context: CommandContext) -> Check:
+    """List the runs that wait for their server: with none running, every unfinished one."""
+    waiting = [session.research_id for session in await context.stores.sessions.list() if not session.closed]
+    if not waiting:
+        return Check("runs", "ok", "none is unfinished")
+    more = f" and {len(waiting) - SHOWN_RUNS} more" if len(waiting) > SHOWN_RUNS else ""
+    found = f"{', '.join(waiting[:SHOWN_RUNS])}{more}"
+    return Check(
+        "runs", "warn", f"interrupted: {printable(found)}", "research resume ID continues one; research list shows all"
+    )
 
 
 async def _check_workers(client: ResearchClient) -> Check:

@@ -176,10 +176,12 @@ async def status(context: CommandContext, run_id: RunId = "last", *, as_json: As
     """Print the state of a run; without a server or a worker, that of its last checkpoint."""
     run = await context.find(run_id)
     run_status, note = await find_status(context, run)
-    if as_json:
-        print_json(run_status.model_dump(mode="json") | ({"note": note} if note else {}))
-        return
     is_interrupted = bool(note) and run.open is None and run_status.outcome is None
+    if as_json:
+        stored = run_status.model_dump(mode="json")
+        word = {"status": INTERRUPTED} if is_interrupted else {}
+        print_json(stored | word | ({"note": note} if note else {}))
+        return
     for row in status_rows(run_status, datetime.now(tz=UTC), INTERRUPTED if is_interrupted else ""):
         print_result(row.line())
     if note:

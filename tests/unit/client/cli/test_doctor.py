@@ -17,6 +17,7 @@ from redis.exceptions import ResponseError
 
 from client.cli.doctor import ADDRESS, _check_workers
 from contracts.defects import Defect
+from contracts.outcome import RunStatus
 from providers.storage.sessions import SESSIONS, RecordSessionStore
 from providers.storage.stored_records import open_records
 from tests.fakes import states
@@ -25,7 +26,7 @@ from tests.fakes.search_answers import KEYS
 from tests.fakes.search_apis import SearchApis
 from tests.fakes.valkey import running_valkey
 from tests.fakes.web import WebServer, page, redirect
-from tests.unit.client.cli.command_line import research
+from tests.unit.client.cli.command_line import research, save_run
 from workers.shared_state import SPOOL_FOLDER
 
 
@@ -96,6 +97,15 @@ def test_an_internal_error_of_a_run_is_listed_with_its_frames(home: Path) -> Non
         f"r-1: internal error: KeyError at {frames[-1]}",
         *(f"    {one}" for one in frames),
     ]
+
+
+def test_unfinished_runs_are_named_without_a_server(home: Path) -> None:
+    """Nothing works on them until somebody resumes one; a run that ended is not among them."""
+    for name, is_closed in (("ended", True), ("waits", False)):
+        save_run(home, name, states.state(status=RunStatus.RUNNING), closed=is_closed)
+    found = checks()["runs"]
+    assert (found["grade"], found["found"]) == ("warn", "interrupted: waits")
+    assert "research resume ID" in found["remedy"]
 
 
 def test_a_service_that_does_not_answer_fails_and_hides_no_other(home: Path) -> None:

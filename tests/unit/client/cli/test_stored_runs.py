@@ -76,6 +76,14 @@ def test_a_run_that_was_killed_before_its_clock_began_has_taken_no_time(home: Pa
     assert json.loads(research("status", "begun", "--json").stdout)["elapsed_seconds"] == 0
 
 
+def test_a_run_that_nothing_works_on_is_interrupted_in_json_too(home: Path) -> None:
+    """Scripts read the same word as people, here and in the list."""
+    save_run(home, "waits", stored(status=RunStatus.RUNNING), closed=False)
+    status = json.loads(research("status", "waits", "--json").stdout)
+    assert (status["status"], status["note"]) == ("interrupted", "the run was interrupted: research resume waits")
+    assert "interrupted" in research("status", "waits").stdout.splitlines()[0]
+
+
 def test_a_refused_run_with_a_session_can_be_resumed(home: Path) -> None:
     """Every command that shows why no provider could be reached names the same way to continue."""
     why = "no search provider can be asked"
