@@ -485,21 +485,21 @@ class SynthesizerResult(RoleAnswer):
     draft: ReportDraft
 
 
-I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleAnswer)
+Request = TypeVar("Request", bound=RoleInput)
+Result = TypeVar("Result", bound=RoleAnswer)
 
 
 @dataclass(frozen=True)
-class RoleSpec(Generic[I, O]):
+class RoleSpec(Generic[Request, Result]):
     """A role: its prompt is `activities/roles/prompts/NAME.md`; its activity runs on the queue `research-models`."""
 
     name: str
     activity: str
     tier: Tier
-    input: type[I]
+    input: type[Request]
     answer: type[RoleAnswer]
     """Type returned by an engine."""
-    result: type[O]
+    result: type[Result]
     """Type returned to the workflow: the answer, or its grounded form."""
     output_tokens: int
     """Cap on the visible output."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from temporalio.exceptions import ApplicationError, CancelledError, ChildWorkflowError, TemporalError
 
@@ -19,10 +19,10 @@ from contracts.vocabulary import AgentStatus, EngineKind, NodeKind, StopReason
 from workflows.rules.agents import agent_request, agents_at_once, divide_shares, merge_agent
 from workflows.rules.sub_queries import sources_left
 from workflows.run.budget import NOTHING, Reservation, account
+from workflows.run.checkpoints import Checkpoints
+from workflows.run.context import RunContext
 from workflows.run.inbox import Interrupted
-
-if TYPE_CHECKING:
-    from workflows.run.research_run import ResearchRun
+from workflows.run.run_budget import RunBudget
 
 DECIDER: Final = "agents"
 """Author of decisions about agents."""
@@ -48,8 +48,10 @@ def grace_seconds(level: int) -> float:
 class Agents:
     """Starts agents with tasks and merges their results."""
 
-    def __init__(self, run: "ResearchRun") -> None:
+    def __init__(self, run: RunContext, budget: RunBudget, checkpoints: Checkpoints) -> None:
         self._run = run
+        self._budget = budget
+        self._checkpoints = checkpoints
         self._branches: dict[str, int] = {}
         """Number of each agent among those started together, from 0."""
         self._calls: dict[str, asyncio.Task[TaskResult]] = {}
@@ -105,7 +107,7 @@ class Agents:
                 self._merge(todo[merged], task.result())
                 merged += 1
                 if merged < len(todo):
-                    run.checkpoints.save_in_background()
+                    self._checkpoints.save_in_background()
         except asyncio.CancelledError:
             await self._end(todo[merged:], work, StopReason.USER_CANCELLED)
             raise
@@ -155,7 +157,7 @@ class Agents:
                 return _stub(record, refused, Message("agent_nothing_left", why=refused.value))
             left = run.clock.remaining_work_seconds()
             left -= min(MARGIN_SECONDS, MARGIN_SHARE * max(0.0, left))
-            number = run.reservations.open(_reservation(share), TokenShare.ANALYSIS)
+            number = self._budget.reservations.open(_reservation(share), TokenShare.ANALYSIS)
             suffix = f"/again-{record.starts + 1}" if record.starts else ""
             record = self._find(agent).with_fields(
                 status=AgentStatus.RUNNING,
@@ -189,13 +191,13 @@ class Agents:
         result = _call_result(record, call)
         if result.is_stub:
             # Its usage is unknown, so it stays reserved.
-            self._run.reservations.close(number, _reservation(record.share or AgentShare()))
+            self._budget.reservations.close(number, _reservation(record.share or AgentShare()))
             return
         counted = record.result.usage_by_role if record.result else {}
         for role, usage in result.usage_by_role.items():
             # Answers of an earlier start come from the journal again and are already counted.
             account(self._run.state, role, usage.beyond(counted.get(role, Usage())))
-        self._run.reservations.close(number, NOTHING)
+        self._budget.reservations.close(number, NOTHING)
 
     def _merge(self, agent: str, result: TaskResult) -> None:
         """Merge an agent's results into the run's state."""
@@ -259,10 +261,10 @@ class Agents:
         used = self._run.state.accounts.usage
         taken = [share for agent in todo if (share := self._find(agent).share)]
         protected = sum(self._find(agent).task.protects for agent in todo)
-        reserved = sum(map(_reservation, taken), run.reservations.total + run.reserved_for_report())
+        reserved = sum(map(_reservation, taken), self._budget.reservations.total + self._budget.reserved_for_report())
         cost = limits.max_cost_usd
         tokens = _remaining(limits.max_tokens, used.tokens + reserved.tokens)
-        of_share = run.tokens_left(TokenShare.ANALYSIS, run.reservations.total_tokens)
+        of_share = self._budget.tokens_left(TokenShare.ANALYSIS, self._budget.reservations.total_tokens)
         if of_share is not None:
             tokens = max(0, of_share - sum(share.tokens or 0 for share in taken))
         left = AgentShare(
@@ -273,8 +275,8 @@ class Agents:
         )
         count = len(fresh)
         if run.resolved.engine is EngineKind.MODEL:
-            reader, size = run.likely_reading()
-            usd = None if reader is None else size.max_usd(run.price(reader))
+            reader, size = self._budget.likely_reading()
+            usd = None if reader is None else size.max_usd(self._budget.price(reader))
             count = agents_at_once(left, size, usd, len(fresh))
         for agent, share in zip(fresh, divide_shares(left, count), strict=False):
             self._replace(self._find(agent).with_fields(share=share))

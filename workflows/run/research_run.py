@@ -5,10 +5,8 @@ A role call reserves, calls and settles; an unusable answer is repaired once bef
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -17,29 +15,13 @@ from temporalio.exceptions import ActivityError, ApplicationError
 from contracts import activities, failures, names
 from contracts.agents import AT_ONCE, AgentTask, TaskResult
 from contracts.call_sizes import (
-    FINDINGS_PER_SUB_QUERY,
     CallSizes,
-    likely_call,
-    likely_check,
-    likely_checks,
-    likely_cost_share,
-    likely_output,
-    likely_report,
-    likely_updates,
-    minimal_call,
-    worst_call,
 )
 from contracts.canary import STEERED, STEERED_NOTE
-from contracts.checking_roles import CHECKER
 from contracts.notebooks import replace_by_references
 from contracts.outcome import Usage
-from contracts.recursive_roles import EXECUTOR, EXTRACTOR
 from contracts.report_updates import REPORTER
-from contracts.request import Verify
-from contracts.resolved import ModelPrice
 from contracts.roles import (
-    ANALYZER,
-    SYNTHESIZER,
     AnalyzeInput,
     RoleAnswer,
     RoleInput,
@@ -48,26 +30,19 @@ from contracts.roles import (
 )
 from contracts.sentences import Message
 from contracts.state import ResearchState
-from contracts.strategies import CLOSING_ROLES, declaration, declared_roles, usage_by_share, writers
+from contracts.strategies import CLOSING_ROLES, declared_roles, writers
 from contracts.summaries import SUMMARIZER, SummarizeInput, SummaryOrder
 from contracts.texts import shorten
-from contracts.tokens import TokenShare, tokens_left
+from contracts.tokens import TokenShare
 from contracts.tool_turns import ToolTurnInput, TurnResult
 from contracts.tools import ToolAnswer, ToolCall
-from contracts.vocabulary import AgentRole, EngineKind, Phase, StopReason
+from contracts.vocabulary import AgentRole, EngineKind, StopReason
 from workflows.rules.duplicates import protected_ids
 from workflows.run.agents import MAX_TASK_CHARACTERS, Agents
 from workflows.run.budget import (
     NOTHING,
-    Reservation,
-    Reservations,
     account,
     account_failure,
-    check_reserve,
-    part_that_fits,
-    refusal,
-    report_reserve,
-    reservation,
 )
 from workflows.run.calls import (
     EXTRACTIVE_CALL_SECONDS,
@@ -85,11 +60,12 @@ from workflows.run.checkpoints import Checkpoints
 from workflows.run.context import Hooks, RunContext, guidance_for
 from workflows.run.host import Host, run_parallel
 from workflows.run.inbox import Inbox, Interrupted
+from workflows.run.run_budget import CallRefused, Measured, RunBudget
 
-I = TypeVar("I", bound=RoleInput)
-O = TypeVar("O", bound=RoleAnswer)
-T = TypeVar("T", bound=ToolTurnInput)
-U = TypeVar("U", bound=TurnResult)
+Request = TypeVar("Request", bound=RoleInput)
+Result = TypeVar("Result", bound=RoleAnswer)
+TurnRequest = TypeVar("TurnRequest", bound=ToolTurnInput)
+Turn = TypeVar("Turn", bound=TurnResult)
 
 MAX_UNUSABLE_ANSWERS = 2
 """After this many unusable answers, the role falls back without calling the model again."""
@@ -98,10 +74,6 @@ DONE_WITHOUT_MODEL: Final = Message("without_usable_answers")
 UNUSABLE_FAILURES = (*REPAIRABLE_FAILURES, failures.ANSWER_REFUSED)
 MAX_EVENT_TEXT: Final = 2_000
 """Characters of a tool call's arguments and of its answer in a run's log."""
-BRIEF_PART: Final = 0.6
-"""Of the likely output of a call: what is brief enough to show all of its content."""
-READING_PART: Final = 0.5
-"""Of a likely call that reads sources: what a call that chooses them leaves for it."""
 LEAST_STEP: Final = 100
 """Tokens that are added to the least of a prompt that did not fit into it."""
 MAX_MEASUREMENTS: Final = 5
@@ -109,22 +81,6 @@ MAX_MEASUREMENTS: Final = 5
 or is refused."""
 NAME_DIGITS: Final = 8
 """Digits of a text's hash in the name of a call."""
-
-
-class CallRefused(Interrupted):
-    """A limit forbids the call, and no call in flight can release enough for it.
-
-    `share` is the token share without room for it; None if a limit of the whole run is the cause.
-    """
-
-    def __init__(self, reason: StopReason, share: TokenShare | None = None) -> None:
-        super().__init__(reason)
-        self.share = share
-
-    @property
-    def words(self) -> str:
-        """Return the reason for people: `budget_tokens`, `budget_tokens: share of planning`."""
-        return self.reason.value + (f": share of {self.share.value}" if self.share else "")
 
 
 def describe_call(call: ToolCall) -> str:
@@ -138,33 +94,10 @@ class Unanswered(Exception):
     """A role without a fallback gave no usable answer."""
 
 
-@dataclass(frozen=True)
-class _Granted:
-    """What a call may use."""
-
-    size: Usage
-    bound: Usage
-    """The most that a call of this role with this input can use."""
-    reservation: Reservation
-    is_limited: bool
-    """True if a limit of the run counts the call's tokens or their cost."""
-    shortens: bool
-    """True if the call may show less content, to fit."""
-
-
-@dataclass(frozen=True)
-class _Measured:
-    """Input tokens that a prompt needs, as its activity found."""
-
-    input_tokens: int
-    is_least: bool
-    """True if that is the least, with its content shortened."""
-
-
 class _TooSmall(Exception):
     """A prompt needs more than is reserved; nothing was paid."""
 
-    def __init__(self, measured: _Measured) -> None:
+    def __init__(self, measured: Measured) -> None:
         super().__init__(measured)
         self.measured = measured
 
@@ -195,12 +128,14 @@ class ResearchRun(RunContext):
         """`stored` is the state snapshot that the session store already has."""
         super().__init__(state, inbox, host, hooks)
         self.checkpoints = Checkpoints(self, stored)
-        self.reservations = Reservations()
-        self.agents = Agents(self)
+        self.budget = RunBudget(self)
+        self.agents = Agents(self, self.budget, self.checkpoints)
         self._summaries: dict[str, str] = {}
         """Order key → entry hash of the summary; empty if no model made one."""
 
-    async def ask(self, role: RoleSpec[I, O], step: str, fields: I, engine: EngineKind | None = None) -> O:
+    async def ask(
+        self, role: RoleSpec[Request, Result], step: str, fields: Request, engine: EngineKind | None = None
+    ) -> Result:
         """Call a role; an unusable answer is repaired once, then the deterministic fallback works (marked `degraded`).
 
         `step` is the logical operation without the iteration (`plan`, `analyze/sq-…`), `fields` the role's own part of
@@ -230,7 +165,7 @@ class ResearchRun(RunContext):
         self.decided(number, {"engine": output.account.engine.value} | model)
         return output
 
-    async def turn(self, role: RoleSpec[T, U], step: str, request: T, **extra: Any) -> U:
+    async def turn(self, role: RoleSpec[TurnRequest, Turn], step: str, request: TurnRequest, **extra: Any) -> Turn:
         """Have a role with tools take one turn: like `ask`, but the answer is a longer transcript and checked calls.
 
         Each turn after the first gets the previous transcript and an answer to each of its calls. Watchers see its text
@@ -251,7 +186,7 @@ class ResearchRun(RunContext):
 
     def note_answers(
         self,
-        role: RoleSpec[T, U],
+        role: RoleSpec[TurnRequest, Turn],
         step: str,
         calls: Sequence[ToolCall],
         answers: Sequence[ToolAnswer],
@@ -275,14 +210,19 @@ class ResearchRun(RunContext):
         return await self.agents.spawn(tasks, at_once, caller)
 
     # --- one answer --------------------------------------------------------------------------------------------------
-    async def _answer(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind) -> O:
+    async def _answer(
+        self, role: RoleSpec[Request, Result], operation: str, fields: Request, kind: EngineKind
+    ) -> Result:
         """Return the output of the model, repaired at most once, or of the fallback."""
-        state, problem = self.state, None
+        state = self.state
+        problem: str | None = None
         for repair in ("", "/repair") if kind is EngineKind.MODEL else ():
             try:
                 output = await self._paid_call(role, f"{operation}{repair}", fields, problem)
             except CallRefused as refused:
-                spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT) or self._can_still_read(role)
+                spared = refused.share in (TokenShare.PLANNING, TokenShare.REFINEMENT) or self.budget.can_still_read(
+                    role
+                )
                 if not role.has_fallback or ((state.evidence.fetched_sources() or role.writes_report) and not spared):
                     raise
                 # Either nothing was read yet, so there is nothing to report from, or there is enough for calls that
@@ -307,7 +247,9 @@ class ResearchRun(RunContext):
         self._settle(role, output)
         return output
 
-    async def _paid_call(self, role: RoleSpec[I, O], operation: str, fields: I, repair: str | None) -> O:
+    async def _paid_call(
+        self, role: RoleSpec[Request, Result], operation: str, fields: Request, repair: str | None
+    ) -> Result:
         """Make one call; an answer that was cut at its reserved output is asked for once more, with more.
 
         Raises `_Unusable`, `CallRefused`, `Interrupted`, and `ActivityError` for an outage.
@@ -321,26 +263,27 @@ class ResearchRun(RunContext):
             again = request.with_fields(operation=f"{operation}/more", more=True)
             return await self._prepared_call(role, again, 2 * unusable.cut_at)
 
-    async def _prepared_call(self, role: RoleSpec[I, O], request: I, least_output: int = 0) -> O:
+    async def _prepared_call(self, role: RoleSpec[Request, Result], request: Request, least_output: int = 0) -> Result:
         """Make one call; if it needs summaries, make them first. Raises like `_paid_call`."""
         try:
             return await self._measured_call(role, request, least_output)
         except ActivityError as error:
             if not (orders := summary_orders(error)):
                 raise
-            number, _ = await self._reserve(role, request, None, least_output)  # summaries must not use its budget up
+            # Summaries must not use its budget up.
+            granted = await self.budget.reserve(role, request, None, least_output)
             try:
                 calls = [partial(self._summarize, request.operation, order) for order in orders]
                 for call in await run_parallel(self.host, calls, max(1, self.resolved.limits.max_parallel)):
                     call.result()  # raises if the run must end
             finally:
-                self.reservations.close(number, NOTHING)
+                self.budget.reservations.close(granted.number, NOTHING)
             summaries = [entry for order in orders if (entry := self._summaries[order.key])]
             return await self._measured_call(role, request.with_fields(summaries=summaries), least_output)
 
-    async def _measured_call(self, role: RoleSpec[I, O], request: I, least_output: int) -> O:
+    async def _measured_call(self, role: RoleSpec[Request, Result], request: Request, least_output: int) -> Result:
         """Make one call; if its prompt turns out larger than what is reserved, reserve its measured size instead."""
-        measured: _Measured | None = None
+        measured: Measured | None = None
         for _ in range(MAX_MEASUREMENTS):
             try:
                 return await self._reserved_call(role, request, measured, least_output)
@@ -366,13 +309,13 @@ class ResearchRun(RunContext):
             self.degrade(Message("shortened_by_sentences", role=SUMMARIZER.name))
 
     async def _reserved_call(
-        self, role: RoleSpec[I, O], request: I, measured: _Measured | None, least_output: int
-    ) -> O:
+        self, role: RoleSpec[Request, Result], request: Request, measured: Measured | None, least_output: int
+    ) -> Result:
         """Reserve, call and settle; `measured` is the input that the prompt was found to need.
 
         Raises like `_paid_call`, `ActivityError` for a call that needs summaries, and `_TooSmall`.
         """
-        number, granted = await self._reserve(role, request, measured, least_output)
+        granted = await self.budget.reserve(role, request, measured, least_output)
         left = granted.reservation
         if granted.is_limited:
             request = request.with_reservation(granted.size, shorten=granted.shortens)
@@ -388,7 +331,7 @@ class ResearchRun(RunContext):
             if (tokens := input_needed(error)) is not None:
                 # The least that a prompt needs is known to within its marks.
                 tokens = max(tokens, granted.size.input_tokens + LEAST_STEP) if granted.shortens else tokens
-                raise _TooSmall(_Measured(tokens, is_least=granted.shortens)) from None
+                raise _TooSmall(Measured(tokens, is_least=granted.shortens)) from None
             self._note_size(role, granted.bound, 0, spent)
             problem = self._problem(role, error, request)
             is_short = granted.is_limited and granted.size.output_tokens < granted.bound.output_tokens
@@ -400,16 +343,18 @@ class ResearchRun(RunContext):
             self._settle(role, output)
             return output
         finally:
-            self.reservations.close(number, left)
+            self.budget.reservations.close(granted.number, left)
 
-    def _note_size(self, role: RoleSpec[I, O], bound: Usage, estimate: int, used: Usage) -> None:
+    def _note_size(self, role: RoleSpec[Request, Result], bound: Usage, estimate: int, used: Usage) -> None:
         """Remember the size of a paid call; an answer from the journal that another call paid for has none."""
         if used.output_tokens:
             sizes = self.state.accounts.call_sizes
-            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, self.price(role))
+            own = sizes.get(role.name, CallSizes()).with_call(role, bound, estimate, used, self.budget.price(role))
             self.state.accounts.call_sizes = {**sizes, role.name: own}
 
-    def _request(self, role: RoleSpec[I, O], operation: str, fields: I, kind: EngineKind, repair: str | None) -> I:
+    def _request(
+        self, role: RoleSpec[Request, Result], operation: str, fields: Request, kind: EngineKind, repair: str | None
+    ) -> Request:
         """Return the role's own fields with those common to all calls."""
         source_ids = {source.id for source in getattr(fields, "sources", ())}
         request = fields.with_fields(
@@ -424,9 +369,10 @@ class ResearchRun(RunContext):
         )
         return request.model_copy(update=resolved_fields(role, request, self.resolved))
 
-    async def _execute(self, role: RoleSpec[I, O], request: I) -> O:
+    async def _execute(self, role: RoleSpec[Request, Result], request: Request) -> Result:
         """Schedule the activity within the time left now, which is less if the call waited for budget."""
-        summary, remaining = call_summary(role, request), self.clock.remaining_work_seconds()
+        summary = call_summary(role, request)
+        remaining = self.clock.remaining_work_seconds()
         attempt = math.inf if request.engine is EngineKind.MODEL else EXTRACTIVE_CALL_SECONDS
         options = call_options(
             names.MODELS_QUEUE,
@@ -444,9 +390,10 @@ class ResearchRun(RunContext):
         spec = activities.ActivitySpec(role.activity, role.input, role.result)
         return await self.within_limits(self.host.execute(spec, timed, options))
 
-    def _settle(self, role: RoleSpec[I, O], output: O) -> None:
+    def _settle(self, role: RoleSpec[Request, Result], output: Result) -> None:
         """Account for an answer: usage, content, engine, model and warnings."""
-        answer, state = output.account, self.state
+        answer = output.account
+        state = self.state
         account(state, role.name, answer.usage)
         if answer.content is not None:
             state.note_content(answer.content)
@@ -472,7 +419,7 @@ class ResearchRun(RunContext):
         for warning in answer.warnings[:5]:
             self.note("status", f"{role.name}: {warning}", level="info")
 
-    def _problem(self, role: RoleSpec[I, O], error: ActivityError, request: I) -> str | None:
+    def _problem(self, role: RoleSpec[Request, Result], error: ActivityError, request: Request) -> str | None:
         """Account for a failed call, and return the problem for a repair; None if only the fallback can help.
 
         Re-raises an outage, and raises `Interrupted` if the run cannot continue.
@@ -511,169 +458,6 @@ class ResearchRun(RunContext):
             self.branch_failed(note)
             raise Interrupted(StopReason.PROVIDER_OUTAGE) from None
         return None
-
-    # --- the budget --------------------------------------------------------------------------------------------------
-    async def _reserve(
-        self, role: RoleSpec[I, O], request: I, measured: _Measured | None, least_output: int
-    ) -> tuple[int, _Granted]:
-        """Return the number of a call's reservation and what it grants, waiting while others may release enough.
-
-        Raises `CallRefused`, or `Interrupted` if the run must end.
-        """
-        limits, reservations, price = self.resolved.limits, self.reservations, self.price(role)
-        bound = worst_call(role, request, self.resolved.reasoning_tokens)
-        is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
-        reflects_on_report = role.name == AgentRole.SUPERVISOR and self.state.work.phase == Phase.SYNTHESIS
-        closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
-        while True:
-            reserve = NOTHING if closes else self.reserved_for_report() + self._reserved_for_reading(role)
-            likely = likely_call(role, bound, self.state.accounts.call_sizes, self.resolved.reasoning_tokens)
-            likely = Usage(
-                input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
-                output_tokens=max(likely.output_tokens, min(least_output, bound.output_tokens)),
-            )
-            choices = [likely.with_fields(output_tokens=bound.output_tokens), likely]
-            alone = reservations.unexplained, reservations.unexplained_tokens
-            refused = self._refusal(role, *alone, reservation(likely, price), reserve)
-            is_part = refused is not None
-            if refused is not None and measured is None and refused.reason is not StopReason.BUDGET_CALLS:
-                # Only a guess of its size does not fit, and measuring a prompt costs nothing.
-                nothing = Usage(output_tokens=likely.output_tokens)
-                return reservations.open(NOTHING, role.share), _Granted(
-                    nothing, bound, NOTHING, is_limited=True, shortens=False
-                )
-            if refused is not None:
-                choices = self._parts(role, likely, reserve, whole_input=measured is not None and measured.is_least)
-            for chosen in choices:
-                wanted = reservation(chosen, price)
-                if self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve) is None:
-                    shortens = is_part or (measured is not None and measured.is_least)
-                    number = reservations.open(wanted, role.share)
-                    return number, _Granted(chosen, bound, wanted, is_limited=is_limited, shortens=shortens)
-            if role.name == SUMMARIZER.name:  # the call it is for has its own reservation, and is made without it
-                raise refused or CallRefused(StopReason.BUDGET_TOKENS)
-            if refused is not None and (not choices or not reservations.under_way):
-                text = f"no further model call: it does not fit into what is left ({refused.words})"
-                self.note("budget.exhausted", text, reason=refused.reason.value)
-                raise refused
-            changes = reservations.changes
-            await self.host.wait_until(
-                lambda: reservations.changes != changes or self.inbox.interruption is not None  # noqa: B023
-            )
-            self.inbox.check_interruption()
-
-    def _parts(self, role: RoleSpec[I, O], likely: Usage, reserve: Reservation, *, whole_input: bool) -> list[Usage]:
-        """Return the part of a call's likely size that fits without calls in flight; empty if it is too small."""
-        limits, used, price = self.resolved.limits, self.state.accounts.usage, self.price(role)
-        taken = self.reservations.unexplained + reserve
-        tokens = cost = math.inf
-        if limits.max_tokens is not None:
-            own = self.tokens_left(role.share, self.reservations.unexplained_tokens)
-            tokens = limits.max_tokens - used.tokens - taken.tokens if own is None else own
-        if limits.max_cost_usd is not None:
-            cost = limits.max_cost_usd - used.known_cost_usd - taken.cost_usd
-        whole = part_that_fits(likely, tokens, cost, price, whole_input=True)
-        if whole_input or (whole is not None and whole.output_tokens >= BRIEF_PART * likely.output_tokens):
-            return [] if whole is None else [whole]  # rather a briefer answer than less to read
-        part = part_that_fits(likely, tokens, cost, price, whole_input=False)
-        return [] if part is None else [part]
-
-    def _refusal(
-        self,
-        role: RoleSpec[I, O],
-        reserved: Reservation,
-        reserved_tokens: Mapping[TokenShare, int],
-        wanted: Reservation,
-        reserve: Reservation,
-    ) -> CallRefused | None:
-        """Return the refusal of a call by a limit of the run or by its role's token share; None if it fits."""
-        left = self.tokens_left(role.share, reserved_tokens)
-        # Shares already reserve tokens for the report.
-        reserve = reserve if left is None else Reservation(reserve.calls, 0, reserve.cost_usd)
-        reason = refusal(self.resolved.limits, self.state.accounts.usage, reserved, wanted, reserve)
-        if reason is not None:
-            return CallRefused(reason)
-        return None if left is None or wanted.tokens <= left else CallRefused(StopReason.BUDGET_TOKENS, role.share)
-
-    def tokens_left(self, share: TokenShare, reserved: Mapping[TokenShare, int]) -> int | None:
-        """Return the tokens that a share may still use; None if the run's tokens are not divided into shares.
-
-        An agent has a part of its run's share and does not divide it again.
-        """
-        limit = self.resolved.limits.max_tokens
-        if limit is None or not self.resolved.tokens.token_management_enabled or self.state.work.task is not None:
-            return None
-        taken = Counter(usage_by_share(self.state.accounts.usage_by_role)) + Counter(reserved)
-        return tokens_left(share, limit, taken, written=self.state.evidence.draft is not None)
-
-    def reserved_for_report(self) -> Reservation:
-        """Return the reservation that only the report and its checks may use; none for an agent that writes none."""
-        resolved, state = self.resolved, self.state
-        if state.work.task is not None and not any(role.writes_report for role in declaration(resolved.strategy).roles):
-            return NOTHING
-        # An analysis in flight may add as many findings as a sub-query usually has.
-        findings = len(state.evidence.findings) + FINDINGS_PER_SUB_QUERY
-        if not state.evidence.findings:
-            findings = FINDINGS_PER_SUB_QUERY * (len(state.work.plan.sub_queries) or resolved.limits.max_sub_queries)
-        writer: RoleSpec[Any, Any] = SYNTHESIZER
-        size = likely_report(findings, state.accounts.call_sizes, resolved.reasoning_tokens)
-        if declaration(resolved.strategy).live_report:
-            writer, size = REPORTER, likely_updates(state.accounts.call_sizes, resolved.reasoning_tokens)
-        report = report_reserve(resolved.limits, size, self.price(writer))
-        if resolved.verify is not Verify.FULL:
-            return report
-        size = likely_check(state.accounts.call_sizes, resolved.reasoning_tokens)
-        checks = check_reserve(resolved.limits, size, self.price(CHECKER), likely_checks(findings))
-        # The report is written first: until its real cost is known, it may use what is reserved for the checks.
-        cost = max(report.cost_usd, likely_cost_share(state.accounts.call_sizes) * (report + checks).cost_usd)
-        return replace(report + checks, cost_usd=cost)
-
-    def _reserved_for_reading(self, role: RoleSpec[Any, Any]) -> Reservation:
-        """Return what a call that chooses what to read next leaves for reading it; nothing for other roles."""
-        reader, size = self.likely_reading()
-        if not _chooses_reading(role) or reader is None or reader.name not in self.state.accounts.call_sizes:
-            return NOTHING
-        least = Usage(
-            input_tokens=math.ceil(size.input_tokens * READING_PART),
-            output_tokens=math.ceil(size.output_tokens * READING_PART),
-        )
-        return reservation(least, self.price(reader))
-
-    def _can_still_read(self, role: RoleSpec[Any, Any]) -> bool:
-        """Return whether a role chooses what to read next, and a call that reads fits without a call of the role."""
-        reader, size = self.likely_reading()
-        if not _chooses_reading(role) or reader is None:
-            return False
-        reserve, price = self.reserved_for_report(), self.price(reader)
-        alone = self.reservations.unexplained, self.reservations.unexplained_tokens
-        return any(
-            self._refusal(reader, *alone, reservation(part, price), reserve) is None
-            for part in self._parts(reader, size, reserve, whole_input=False)
-        )
-
-    def likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
-        """Return the role that reads sources in this run, and the size of its largest call, or a small one's."""
-        seen = self.state.accounts.call_sizes
-        reader = next((role for role in (ANALYZER, EXTRACTOR) if role.name in seen), None)
-        if reader is not None:
-            output = likely_output(reader, seen, self.resolved.reasoning_tokens)
-            return reader, Usage(input_tokens=seen[reader.name].input_tokens, output_tokens=output)
-        reader = next(
-            (role for role in declaration(self.resolved.strategy).roles if role in (ANALYZER, EXTRACTOR)), None
-        )
-        return reader, Usage() if reader is None else minimal_call(reader)
-
-    def price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
-        """Return the price of a role's model; None if it is not known."""
-        prices = self.resolved.model_prices.values()
-        if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
-            return ModelPrice(input=max(price.input for price in prices), output=max(price.output for price in prices))
-        return self.resolved.model_prices.get(role.tier.value)
-
-
-def _chooses_reading(role: RoleSpec[Any, Any]) -> bool:
-    """Return whether a role or its rules choose what to read; those of a self-check call everything sufficient."""
-    return role.share is TokenShare.REFINEMENT and role.name != EXECUTOR.name
 
 
 def input_needed(error: ActivityError) -> int | None:

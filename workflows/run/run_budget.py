@@ -1,0 +1,277 @@
+"""The budget of a run: what each model call may use, reserved before it, and what is reserved for the report."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from contracts.call_sizes import (
+    FINDINGS_PER_SUB_QUERY,
+    likely_call,
+    likely_check,
+    likely_checks,
+    likely_cost_share,
+    likely_output,
+    likely_report,
+    likely_updates,
+    minimal_call,
+    worst_call,
+)
+from contracts.checking_roles import CHECKER
+from contracts.outcome import Usage
+from contracts.recursive_roles import EXECUTOR, EXTRACTOR
+from contracts.report_updates import REPORTER
+from contracts.request import Verify
+from contracts.resolved import ModelPrice
+from contracts.roles import ANALYZER, SYNTHESIZER, RoleInput, RoleSpec
+from contracts.strategies import CLOSING_ROLES, declaration, usage_by_share
+from contracts.summaries import SUMMARIZER
+from contracts.tokens import TokenShare, tokens_left
+from contracts.vocabulary import AgentRole, Phase, StopReason
+from workflows.run.budget import (
+    NOTHING,
+    Reservation,
+    Reservations,
+    check_reserve,
+    part_that_fits,
+    refusal,
+    report_reserve,
+    reservation,
+)
+from workflows.run.context import RunContext
+from workflows.run.inbox import Interrupted
+
+BRIEF_PART: Final = 0.6
+"""Of the likely output of a call: what is brief enough to show all of its content."""
+READING_PART: Final = 0.5
+"""Of a likely call that reads sources: what a call that chooses them leaves for it."""
+
+
+class CallRefused(Interrupted):
+    """A limit forbids the call, and no call in flight can release enough for it.
+
+    `share` is the token share without room for it; None if a limit of the whole run is the cause.
+    """
+
+    def __init__(self, reason: StopReason, share: TokenShare | None = None) -> None:
+        super().__init__(reason)
+        self.share = share
+
+    @property
+    def words(self) -> str:
+        """Return the reason for people: `budget_tokens`, `budget_tokens: share of planning`."""
+        return self.reason.value + (f": share of {self.share.value}" if self.share else "")
+
+
+@dataclass(frozen=True)
+class Granted:
+    """What a call may use."""
+
+    number: int
+    """Number that closes its reservation."""
+    size: Usage
+    bound: Usage
+    """The most that a call of this role with this input can use."""
+    reservation: Reservation
+    is_limited: bool
+    """True if a limit of the run counts the call's tokens or their cost."""
+    shortens: bool
+    """True if the call may show less content, to fit."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Input tokens that a prompt needs, as its activity found."""
+
+    input_tokens: int
+    is_least: bool
+    """True if that is the least, with its content shortened."""
+
+
+class RunBudget:
+    """What a run may still use: grants each call its part, and reserves the part of the report."""
+
+    def __init__(self, run: RunContext) -> None:
+        self._run = run
+        self.reservations = Reservations()
+
+    async def reserve(
+        self, role: RoleSpec[Any, Any], request: RoleInput, measured: Measured | None, least_output: int
+    ) -> Granted:
+        """Reserve for a call and return what it may use, waiting while others may release enough.
+
+        Raises `CallRefused`, or `Interrupted` if the run must end.
+        """
+        run = self._run
+        limits = run.resolved.limits
+        reservations = self.reservations
+        price = self.price(role)
+        bound = worst_call(role, request, run.resolved.reasoning_tokens)
+        is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
+        reflects_on_report = role.name == AgentRole.SUPERVISOR and run.state.work.phase == Phase.SYNTHESIS
+        closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
+        is_least = measured is not None and measured.is_least
+        while True:
+            reserve = NOTHING if closes else self.reserved_for_report() + self._reserved_for_reading(role)
+            likely = likely_call(role, bound, run.state.accounts.call_sizes, run.resolved.reasoning_tokens)
+            likely = Usage(
+                input_tokens=likely.input_tokens if measured is None else measured.input_tokens,
+                output_tokens=max(likely.output_tokens, min(least_output, bound.output_tokens)),
+            )
+            choices = [likely.with_fields(output_tokens=bound.output_tokens), likely]
+            alone = reservations.unexplained, reservations.unexplained_tokens
+            refused = self._refusal(role, *alone, reservation(likely, price), reserve)
+            is_part = refused is not None
+            if refused is not None and measured is None and refused.reason is not StopReason.BUDGET_CALLS:
+                # Only a guess of its size does not fit, and measuring a prompt costs nothing.
+                number = reservations.open(NOTHING, role.share)
+                guess = Usage(output_tokens=likely.output_tokens)
+                return Granted(number, guess, bound, NOTHING, is_limited=True, shortens=False)
+            if refused is not None:
+                choices = self._parts(role, likely, reserve, whole_input=is_least)
+            for chosen in choices:
+                wanted = reservation(chosen, price)
+                if self._refusal(role, reservations.total, reservations.total_tokens, wanted, reserve) is None:
+                    number = reservations.open(wanted, role.share)
+                    shortens = is_part or is_least
+                    return Granted(number, chosen, bound, wanted, is_limited=is_limited, shortens=shortens)
+            if role.name == SUMMARIZER.name:  # the call it is for has its own reservation, and is made without it
+                raise refused or CallRefused(StopReason.BUDGET_TOKENS)
+            if refused is not None and (not choices or not reservations.under_way):
+                text = f"no further model call: it does not fit into what is left ({refused.words})"
+                run.note("budget.exhausted", text, reason=refused.reason.value)
+                raise refused
+            changes = reservations.changes
+            await run.host.wait_until(
+                lambda: reservations.changes != changes or run.inbox.interruption is not None  # noqa: B023
+            )
+            run.inbox.check_interruption()
+
+    def _parts(
+        self, role: RoleSpec[Any, Any], likely: Usage, reserve: Reservation, *, whole_input: bool
+    ) -> list[Usage]:
+        """Return the part of a call's likely size that fits without calls in flight; empty if it is too small."""
+        limits = self._run.resolved.limits
+        used = self._run.state.accounts.usage
+        price = self.price(role)
+        taken = self.reservations.unexplained + reserve
+        tokens = cost = math.inf
+        of_share = self.tokens_left(role.share, self.reservations.unexplained_tokens)
+        if of_share is not None:
+            tokens = of_share
+        elif limits.max_tokens is not None:
+            tokens = limits.max_tokens - used.tokens - taken.tokens
+        if limits.max_cost_usd is not None:
+            cost = limits.max_cost_usd - used.known_cost_usd - taken.cost_usd
+        whole = part_that_fits(likely, tokens, cost, price, whole_input=True)
+        if whole_input or (whole is not None and whole.output_tokens >= BRIEF_PART * likely.output_tokens):
+            part = whole  # rather a briefer answer than less to read
+        else:
+            part = part_that_fits(likely, tokens, cost, price, whole_input=False)
+        return [] if part is None else [part]
+
+    def _refusal(
+        self,
+        role: RoleSpec[Any, Any],
+        reserved: Reservation,
+        reserved_tokens: Mapping[TokenShare, int],
+        wanted: Reservation,
+        reserve: Reservation,
+    ) -> CallRefused | None:
+        """Return the refusal of a call by a limit of the run or by its role's token share; None if it fits."""
+        left = self.tokens_left(role.share, reserved_tokens)
+        if left is not None:
+            reserve = replace(reserve, tokens=0)  # shares already reserve tokens for the report
+        reason = refusal(self._run.resolved.limits, self._run.state.accounts.usage, reserved, wanted, reserve)
+        if reason is not None:
+            return CallRefused(reason)
+        if left is not None and wanted.tokens > left:
+            return CallRefused(StopReason.BUDGET_TOKENS, role.share)
+        return None
+
+    def tokens_left(self, share: TokenShare, reserved: Mapping[TokenShare, int]) -> int | None:
+        """Return the tokens that a share may still use; None if the run's tokens are not divided into shares.
+
+        An agent has a part of its run's share and does not divide it again.
+        """
+        resolved = self._run.resolved
+        state = self._run.state
+        limit = resolved.limits.max_tokens
+        if limit is None or not resolved.tokens.token_management_enabled or state.work.task is not None:
+            return None
+        taken = Counter(usage_by_share(state.accounts.usage_by_role)) + Counter(reserved)
+        return tokens_left(share, limit, taken, written=state.evidence.draft is not None)
+
+    def reserved_for_report(self) -> Reservation:
+        """Return the reservation that only the report and its checks may use; none for an agent that writes none."""
+        resolved = self._run.resolved
+        state = self._run.state
+        if state.work.task is not None and not any(role.writes_report for role in declaration(resolved.strategy).roles):
+            return NOTHING
+        # An analysis in flight may add as many findings as a sub-query usually has.
+        findings = len(state.evidence.findings) + FINDINGS_PER_SUB_QUERY
+        if not state.evidence.findings:
+            findings = FINDINGS_PER_SUB_QUERY * (len(state.work.plan.sub_queries) or resolved.limits.max_sub_queries)
+        sizes = state.accounts.call_sizes
+        if declaration(resolved.strategy).live_report:
+            updates = likely_updates(sizes, resolved.reasoning_tokens)
+            report = report_reserve(resolved.limits, updates, self.price(REPORTER))
+        else:
+            whole = likely_report(findings, sizes, resolved.reasoning_tokens)
+            report = report_reserve(resolved.limits, whole, self.price(SYNTHESIZER))
+        if resolved.verify is not Verify.FULL:
+            return report
+        check = likely_check(sizes, resolved.reasoning_tokens)
+        checks = check_reserve(resolved.limits, check, self.price(CHECKER), likely_checks(findings))
+        # The report is written first: until its real cost is known, it may use what is reserved for the checks.
+        cost = max(report.cost_usd, likely_cost_share(sizes) * (report + checks).cost_usd)
+        return replace(report + checks, cost_usd=cost)
+
+    def _reserved_for_reading(self, role: RoleSpec[Any, Any]) -> Reservation:
+        """Return what a call that chooses what to read next leaves for reading it; nothing for other roles."""
+        reader, size = self.likely_reading()
+        if not _chooses_reading(role) or reader is None or reader.name not in self._run.state.accounts.call_sizes:
+            return NOTHING
+        least = Usage(
+            input_tokens=math.ceil(size.input_tokens * READING_PART),
+            output_tokens=math.ceil(size.output_tokens * READING_PART),
+        )
+        return reservation(least, self.price(reader))
+
+    def can_still_read(self, role: RoleSpec[Any, Any]) -> bool:
+        """Return whether a role chooses what to read next, and a call that reads fits without a call of the role."""
+        reader, size = self.likely_reading()
+        if not _chooses_reading(role) or reader is None:
+            return False
+        reserve = self.reserved_for_report()
+        price = self.price(reader)
+        alone = self.reservations.unexplained, self.reservations.unexplained_tokens
+        return any(
+            self._refusal(reader, *alone, reservation(part, price), reserve) is None
+            for part in self._parts(reader, size, reserve, whole_input=False)
+        )
+
+    def likely_reading(self) -> tuple[RoleSpec[Any, Any] | None, Usage]:
+        """Return the role that reads sources in this run, and the size of its largest call, or a small one's."""
+        seen = self._run.state.accounts.call_sizes
+        reader = next((role for role in (ANALYZER, EXTRACTOR) if role.name in seen), None)
+        if reader is not None:
+            output = likely_output(reader, seen, self._run.resolved.reasoning_tokens)
+            return reader, Usage(input_tokens=seen[reader.name].input_tokens, output_tokens=output)
+        reader = next(
+            (role for role in declaration(self._run.resolved.strategy).roles if role in (ANALYZER, EXTRACTOR)), None
+        )
+        return reader, Usage() if reader is None else minimal_call(reader)
+
+    def price(self, role: RoleSpec[Any, Any]) -> ModelPrice | None:
+        """Return the price of a role's model; None if it is not known."""
+        prices = self._run.resolved.model_prices.values()
+        if role.name == SUMMARIZER.name and prices:  # its models may be of any tier
+            return ModelPrice(input=max(price.input for price in prices), output=max(price.output for price in prices))
+        return self._run.resolved.model_prices.get(role.tier.value)
+
+
+def _chooses_reading(role: RoleSpec[Any, Any]) -> bool:
+    """Return whether a role or its rules choose what to read; those of a self-check call everything sufficient."""
+    return role.share is TokenShare.REFINEMENT and role.name != EXECUTOR.name
