@@ -47,7 +47,7 @@ from providers.verification.rules import check
 from tests.unit.client.exchange.hostile_report import report_of
 from workflows.rules.sub_queries import normalized_query
 from workflows.run.calls import show_summary
-from workflows.strategies.orchestrator.orchestrator_strategy import task_problem
+from workflows.strategies.orchestrator.agent_tasks import task_problem
 
 LANGUAGES: Final = ("en", "de")
 SAMPLE: Final = 4

@@ -34,14 +34,14 @@ from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
 from tests.fakes.world import QUESTION, begin
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Reply
-from workflows.strategies.orchestrator.orchestrator_strategy import (
-    OrchestratorPosition,
+from workflows.strategies.orchestrator.agent_tasks import (
     agent_tasks,
     build_report,
     task_problem,
     unserved_steps,
     with_step_statuses,
 )
+from workflows.strategies.orchestrator.orchestrator_strategy import OrchestratorPosition
 from workflows.strategies.units import step_node
 
 Body = Mapping[str, Any]

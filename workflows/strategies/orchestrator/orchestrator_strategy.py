@@ -1,14 +1,10 @@
 """The `orchestrator` strategy: plan → cycles of agents in parallel → report."""
 
-import math
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
-from contracts.agents import AT_ONCE, AgentRecord, AgentTask, TaskResult
-from contracts.call_sizes import BYTES_PER_TOKEN
-from contracts.evidence import DocumentRef, Finding
+from contracts.agents import AT_ONCE, AgentRecord, AgentTask
+from contracts.evidence import DocumentRef
 from contracts.gaps import SettledGap
 from contracts.orchestrator_roles import (
     ORCHESTRATOR,
@@ -22,7 +18,7 @@ from contracts.orchestrator_roles import (
     OutlineInput,
 )
 from contracts.outcome import Mark, Pause, Progress, UnitProgress
-from contracts.plan import Plan, PlanNode
+from contracts.plan import PlanNode
 from contracts.resolved import EffectiveLimits, ResolvedResearch
 from contracts.roles import RoleSpec
 from contracts.sentences import Message, counted
@@ -33,7 +29,6 @@ from contracts.vocabulary import (
     Action,
     AgentRole,
     AgentStatus,
-    Confidence,
     EngineKind,
     GapStatus,
     NodeKind,
@@ -44,9 +39,20 @@ from workflows.phases.drafts import take_draft
 from workflows.phases.role_inputs import findings_to_report
 from workflows.phases.writing import write_draft
 from workflows.rules.duplicates import hits_to_protect
-from workflows.rules.sub_queries import normalized_query, same_query
+from workflows.rules.sub_queries import same_query
 from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.orchestrator.agent_tasks import (
+    agent_tasks,
+    assess_findings,
+    build_report,
+    list_steps,
+    report_text,
+    served_steps,
+    task_problem,
+    unserved_steps,
+    with_step_statuses,
+)
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import (
     CALL_A_TOOL,
@@ -77,23 +83,8 @@ THINK_FURTHER: Final = (
 """Takes the place of `LOOK_FURTHER` in a turn in which no agent can be sent."""
 DECIDER: Final = "orchestrator"
 MAX_SHOWN_GAPS: Final = 5
-MAX_REPORT_TOKENS: Final = 10_000
-"""Limit of one agent's report."""
-LOW_CONFIDENCE: Final = (Confidence.LOW, Confidence.SPECULATION)
-MIN_FINDINGS: Final = 3
-MIN_SOURCES: Final = 2
 MAX_STEPS: Final = 6
 """Steps of a plan."""
-MIN_TASK_CHARACTERS: Final = 12
-MIN_TASK_WORDS: Final = 3
-OUTSIDE_REFERENCES: Final = re.compile(
-    r"\bthe (?:user|asker)\b|\b(?:the|this|our) (?:original|overall|main|research) (?:question|query|plan|request)\b"
-    r"|\b(?:step|part|item|point) \d+\b(?! of (?!(?:the|this|our) (?:plan|research|question)\b))"
-    r"|\b(?:previous|earlier|other|last|first) (?:agent|task|report|finding)s?\b(?! (?:about|by|for|from|in|of|on)\b)"
-    r"|\bagent-\d+|\b(?:mentioned|listed|described|discussed) above|\bthe above\b",
-    re.IGNORECASE,
-)
-"""Phrases that refer to something outside the task."""
 SPENT_LIMITS: Final = (StopReason.BUDGET_CALLS, StopReason.BUDGET_TOKENS, StopReason.BUDGET_COST)
 """Limits of the run that end an agent early, as opposed to its own time limit."""
 
@@ -157,9 +148,11 @@ class OrchestratorStrategy(UnitStrategy):
             return Finished(_stop_reason(run.state, position))
         unit = position.next_unit
         work = {CycleUnit.PLANNING: _plan, CycleUnit.CYCLE: _cycle, CycleUnit.SYNTHESIS: write_draft}[unit]
-        name, label = unit.value, unit.label
+        name = unit.value
+        label = unit.label
         if unit is CycleUnit.CYCLE:
-            name, label = f"{name}-{position.cycle + 1}", f"{label} {position.cycle + 1}"
+            name = f"{name}-{position.cycle + 1}"
+            label = f"{label} {position.cycle + 1}"
         await carry_out(run, name, work, lambda: _describe_unit(run.state, unit), label=label)
         return Unit(name=name, iteration_ended=unit is CycleUnit.CYCLE)
 
@@ -202,8 +195,10 @@ class OrchestratorStrategy(UnitStrategy):
         has_work = has_tasks or state.work.open_pause or position.ended == CYCLES_USED_UP
         is_planned = position.next_unit is not CycleUnit.PLANNING
         if is_planned and has_work and _cycles_left(position, state.resolution.limits):
-            position.next_unit, position.ended = CycleUnit.CYCLE, ""
-        position.finished, position.rewritten = False, False
+            position.next_unit = CycleUnit.CYCLE
+            position.ended = ""
+        position.finished = False
+        position.rewritten = False
 
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each cycle with its agents, and the report."""
@@ -279,14 +274,16 @@ def _retry(state: ResearchState, record: AgentRecord) -> AgentRecord:
 
 def _plan_requested_steps(run: ResearchRun, position: OrchestratorPosition) -> None:
     """Add a step for each new request of a person, while cycles are left."""
-    state, is_planned = run.state, position.next_unit is not CycleUnit.PLANNING
+    state = run.state
+    is_planned = position.next_unit is not CycleUnit.PLANNING
     if not is_planned or position.finished or not _cycles_left(position, run.resolved.limits):
         return
     for gap in unplanned_requests(state):
         step = step_node(gap.suggested_queries[0], request=gap)
         state.work.plan = state.work.plan.with_nodes(step).with_fields(version=state.work.plan.version + 1)
         run.decide(AgentRole.SUPERVISOR, "step_added", gap.description, {"gap_id": gap.id})
-        position.next_unit, position.ended = CycleUnit.CYCLE, ""
+        position.next_unit = CycleUnit.CYCLE
+        position.ended = ""
 
 
 def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopReason:
@@ -323,12 +320,14 @@ async def _cycle(run: ResearchRun) -> None:
         tasks = [record.task for record in run.state.work.agents if record.task.id in position.unfinished]
         texts = await _spawn(run, position, tasks)
         position.news = "\n\n".join(["Earlier agents have gone on with their tasks.", *texts.values()])
-        position.unfinished, position.must_think = [], True
+        position.unfinished = []
+        position.must_think = True
     if not position.calls and not await _decide(run, position):
         return
     if not (position.dispatched or position.direct_answers):
         _sort_calls(run, position)
-    answers, texts = dict(position.direct_answers), dict[str, str]()
+    answers = dict(position.direct_answers)
+    texts: dict[str, str] = {}
     if position.dispatched:
         texts = await _spawn(run, position, list(position.dispatched.values()))
         stubs = {record.task.id for record in run.state.work.agents if record.result and record.result.is_stub}
@@ -337,7 +336,9 @@ async def _cycle(run: ResearchRun) -> None:
     position.answers = [answers.get(call.id) or refuse_call(call) for call in position.calls]
     run.note_answers(ORCHESTRATOR, "orchestrate", position.calls, position.answers)
     position.must_think = bool(texts) or (position.must_think and not position.thought)
-    position.calls, position.dispatched, position.direct_answers = [], {}, {}
+    position.calls = []
+    position.dispatched = {}
+    position.direct_answers = {}
     position.cycle += 1
     if not position.ended and not _cycles_left(position, run.resolved.limits):
         position.ended = CYCLES_USED_UP
@@ -351,7 +352,9 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
     """Have the orchestrator take its turn; return false if it calls no tool, even reminded. Raises `Interrupted`."""
     for is_silent in (False, True):
         output = await run.turn(ORCHESTRATOR, "orchestrate", _request(run, position, is_silent))
-        position.transcript, position.answers, position.news = output.transcript, [], ""
+        position.transcript = output.transcript
+        position.answers = []
+        position.news = ""
         if output.calls:
             position.calls = output.calls
             return True
@@ -364,24 +367,29 @@ async def _decide(run: ResearchRun, position: OrchestratorPosition) -> bool:
 
 
 def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) -> OrchestrateInput:
-    state, thinks = run.state, thinks_by_itself(run.resolved, ORCHESTRATOR)
-    opening, waiting = position.transcript is None, unserved_steps(state.work.plan)
-    reminders = [CALL_A_TOOL] if is_silent else [position.news] if position.news else []
+    state = run.state
+    thinks = thinks_by_itself(run.resolved, ORCHESTRATOR)
+    opening = position.transcript is None
+    waiting = unserved_steps(state.work.plan)
+    reminders = []
+    if is_silent:
+        reminders.append(CALL_A_TOOL)
+    elif position.news:
+        reminders.append(position.news)
     if waiting and not opening:
-        reminders.append(f"Steps of the plan that no agent has finished: {_list_steps(state.work.plan, waiting)}")
+        reminders.append(f"Steps of the plan that no agent has finished: {list_steps(state.work.plan, waiting)}")
     must_think = position.must_think and not thinks
     if position.cycle == 1 and not is_silent:
         reminders.append(THINK_FURTHER if must_think else LOOK_FURTHER)
     if not opening:
         turns = max(1, _cycles_left(position, run.resolved.limits))
         reminders.append(f"Left: {plural(turns, 'turn')}, this one included.")
-    may_report = [ORCHESTRATOR_REPORT.name] if _has_results(state) else []
     # A model that does not reason on its own thinks between rounds of agents, but never twice in a row.
-    if must_think:
-        offered = [THINK.name, *may_report]
-    else:
-        offered = [RESEARCH_AGENT.name, *may_report]
-        offered += [] if thinks or position.thought else [THINK.name]
+    offered = [THINK.name if must_think else RESEARCH_AGENT.name]
+    if _has_results(state):
+        offered.append(ORCHESTRATOR_REPORT.name)
+    if not (must_think or thinks or position.thought):
+        offered.append(THINK.name)
     return OrchestrateInput(
         transcript=position.transcript,
         answers=position.answers,
@@ -396,12 +404,6 @@ def _request(run: ResearchRun, position: OrchestratorPosition, is_silent: bool) 
         reasons=thinks,
         unserved=[state.work.plan.steps.index(step) + 1 for step in waiting],
     )
-
-
-def _list_steps(plan: Plan, steps: Sequence[PlanNode]) -> str:
-    """List steps with their numbers in the plan, from 1."""
-    asked = " (the person who asked wants this)"
-    return "; ".join(f"{plan.steps.index(step) + 1}. {step.text}{asked if step.gap_id else ''}" for step in steps)
 
 
 def thinks_by_itself(resolved: ResolvedResearch, role: RoleSpec[Any, Any]) -> bool:
@@ -456,7 +458,8 @@ def answer_thought(
 
 def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
     """End the cycles at the orchestrator's request, or return the reason for refusal."""
-    state, waiting = run.state, unserved_steps(run.state.work.plan)
+    state = run.state
+    waiting = unserved_steps(state.work.plan)
     requested = [step for step in waiting if step.gap_id]
     must_think = position.must_think and not thinks_by_itself(run.resolved, ORCHESTRATOR)
     send = "think, then send" if must_think else "send"
@@ -465,7 +468,7 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
     if not _has_results(state):
         return f"Nothing has been researched yet, so there is nothing to report: {send} an agent first."
     if requested and _cycles_left(position, run.resolved.limits) > 1:
-        wanted = _list_steps(state.work.plan, requested)
+        wanted = list_steps(state.work.plan, requested)
         return f"The person who asked wants more, so {send} an agent for each of these steps: {wanted}"
     position.ended = CYCLES_USED_UP if requested else "the orchestrator asked for the report"
     unneeded = [step for step in waiting if not step.gap_id]
@@ -477,7 +480,9 @@ def _end_cycles(run: ResearchRun, position: OrchestratorPosition) -> str:
 
 def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, arguments: AgentArguments) -> str:
     """Turn a call into an agent with its task in the plan, or return the reason for refusal."""
-    state, limits, task = run.state, run.resolved.limits, arguments.task.strip()
+    state = run.state
+    limits = run.resolved.limits
+    task = arguments.task.strip()
     failed = {node.id for node in agent_tasks(state.work.plan) if node.status is NodeStatus.FAILED}
     earlier = {record.task.id: record.task.text for record in state.work.agents if record.task.id not in failed}
     earlier |= {assigned.id: assigned.text for assigned in position.dispatched.values()}
@@ -503,7 +508,8 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
     )
     state.work.plan = state.work.plan.with_nodes(node)
     position.served[agent] = [step.id for step in steps]
-    branch, protected = len(position.dispatched), len(hits_to_protect(state))
+    branch = len(position.dispatched)
+    protected = len(hits_to_protect(state))
     position.dispatched[call_id] = AgentTask(
         id=agent,
         text=task,
@@ -540,13 +546,14 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         position.open_points = list(dict.fromkeys([*position.open_points, *(gap.id for gap in gaps[:MAX_SHOWN_GAPS])]))
         points = {name: number for number, name in enumerate(position.open_points, start=1)}
         left_open = {points[gap.id]: gap.description for gap in gaps[:MAX_SHOWN_GAPS]}
-        texts[agent] = _report_text(run.state, agent, result, report, remarks, left_open)
+        texts[agent] = report_text(run.state, agent, result, report, remarks, left_open)
     return texts
 
 
 def _settle_points(run: ResearchRun, position: OrchestratorPosition, answered: Sequence[AnsweredPoint]) -> None:
     """Close the gaps that the orchestrator calls answered by findings from the documents that it names."""
-    points, documents = dict(enumerate(position.open_points, 1)), dict(enumerate(position.documents, 1))
+    points = dict(enumerate(position.open_points, 1))
+    documents = dict(enumerate(position.documents, 1))
     settled = []
     for item in answered:
         named = {documents[number] for number in item.documents if number in documents}
@@ -556,140 +563,3 @@ def _settle_points(run: ResearchRun, position: OrchestratorPosition, answered: S
         if item.point in points:
             settled.append(SettledGap(gap_id=points[item.point], answered_by=findings))
     run.settle_gaps(settled, DECIDER)
-
-
-# --- the report of one agent: statements with document numbers, which are stable across all agents of a run ----------
-@dataclass(frozen=True)
-class IntermediateReport:
-    """The report of one agent."""
-
-    text: str
-    """One statement per line."""
-    documents: list[str]
-    """Ids of the sources of all reports so far; the number of a document is its position, from 1."""
-    numbers: list[int]
-    """Numbers of the documents in this report."""
-    omitted: int
-    """Number of findings omitted for lack of room."""
-
-
-def _report_text(
-    state: ResearchState,
-    agent: str,
-    result: TaskResult,
-    report: IntermediateReport,
-    remarks: Sequence[str],
-    left_open: Mapping[int, str],
-) -> str:
-    if result.is_stub:
-        return f"{agent} brought nothing: {result.problem or result.stop_reason.value}."
-    lines = [f"{agent} reports:", report.text or "(no statement)"]
-    sources = {number: state.evidence.sources[report.documents[number - 1]] for number in report.numbers}
-    titles = [f"[{number}] {source.title[:150] or 'without a title'}" for number, source in sources.items()]
-    lines += ["Documents:", *titles] if titles else []
-    lines += [f"Open point {number}: {description}" for number, description in left_open.items()]
-    if result.problem:
-        lines.append(f"Cut short: {result.problem}")
-    lines += [f"Remark: {remark}" for remark in remarks]
-    return "\n".join(lines)
-
-
-def build_report(findings: Sequence[Finding], known: Sequence[str] = ()) -> IntermediateReport:
-    """Return the report of one agent; `known` are the documents of earlier reports, whose numbers never change.
-
-    If room is short, the best-supported findings remain, in order; the others are counted.
-    """
-    documents = list(dict.fromkeys([*known, *(source for finding in findings for source in finding.source_ids)]))
-    numbers = {source: number for number, source in enumerate(documents, start=1)}
-    lines = []
-    for finding in findings:
-        marks = "".join(f"[{numbers[source]}]" for source in dict.fromkeys(finding.source_ids))
-        doubt = " (weakly supported)" if finding.confidence in LOW_CONFIDENCE else ""
-        lines.append(f"{finding.statement.rstrip()}{doubt} {marks}".rstrip())
-    room, chosen = MAX_REPORT_TOKENS, list[int]()
-    for index in sorted(range(len(lines)), key=lambda index: (findings[index].confidence in LOW_CONFIDENCE, index)):
-        size = math.ceil(len(f"{lines[index]}\n".encode()) / BYTES_PER_TOKEN)
-        if size <= room:
-            chosen.append(index)
-            room -= size
-    chosen.sort()
-    return IntermediateReport(
-        text="\n".join(lines[index] for index in chosen),
-        documents=documents,
-        numbers=sorted({numbers[source] for index in chosen for source in findings[index].source_ids}),
-        omitted=len(lines) - len(chosen),
-    )
-
-
-def assess_findings(findings: Sequence[Finding], omitted: int) -> list[str]:
-    """Return the weaknesses of a report, for the orchestrator; empty for a thorough one."""
-    if not findings:
-        return ["nothing was found"]
-    sources = {source for finding in findings for source in finding.source_ids}
-    uncited = sum(not finding.evidence_ids for finding in findings)
-    weak = sum(finding.confidence in LOW_CONFIDENCE for finding in findings)
-    contested = sum(bool(finding.contradicts) for finding in findings)
-    remarks = {
-        f"shallow: {plural(len(findings), 'finding')}": len(findings) < MIN_FINDINGS,
-        "one source alone says all of it": len(sources) < MIN_SOURCES,
-        f"uncited: {plural(uncited, 'statement')}": uncited,
-        f"weakly supported: {weak} of {len(findings)} findings": 2 * weak > len(findings),
-        f"sources disagree about {plural(contested, 'finding')}": contested,
-        f"{plural(omitted, 'finding')} had no room in this report; the final report has them": omitted,
-    }
-    return [remark for remark, applies in remarks.items() if applies]
-
-
-# --- tasks and steps of the plan ------------------------------------------------------------------------------------
-def task_problem(task: str) -> str:
-    """Return why the task is not self-contained, and the remedy; empty if there is no problem."""
-    words = normalized_query(task).split()
-    # Scripts without spaces say much in few characters.
-    if not words or (task.isascii() and (len(task) < MIN_TASK_CHARACTERS or len(words) < MIN_TASK_WORDS)):
-        return "task: too short to be understood; name the subject and what is to be found out about it"
-    if reference := OUTSIDE_REFERENCES.search(task):
-        return (
-            f"task: “{reference[0]}” means nothing to an agent, which knows only its task; "
-            "write what it stands for in its place"
-        )
-    return ""
-
-
-def agent_tasks(plan: Plan) -> list[PlanNode]:
-    """Return the agents' tasks, in order."""
-    return [node for node in plan.nodes if node.kind is NodeKind.TASK]
-
-
-def unserved_steps(plan: Plan) -> list[PlanNode]:
-    """Return the steps that have no agent, or whose agents all failed."""
-    return [step for step in plan.steps if step.status is NodeStatus.PENDING]
-
-
-def served_steps(plan: Plan, numbers: Sequence[int], task: str) -> list[PlanNode]:
-    """Return the steps that a task serves: those with these numbers (from 1), else the one sharing most words."""
-    named = [plan.steps[number - 1] for number in dict.fromkeys(numbers) if 0 < number <= len(plan.steps)]
-    if named:
-        return named
-    words = set(normalized_query(task).split())
-    shared = [(len(words & set(normalized_query(step.text).split())), -index) for index, step in enumerate(plan.steps)]
-    shared_count, index = max(shared, default=(0, 0))
-    return [plan.steps[-index]] if shared_count > 1 else []
-
-
-def with_step_statuses(plan: Plan, served: Mapping[str, Sequence[str]]) -> Plan:
-    """Return the plan with step statuses derived from their agents; `served` maps agents to steps.
-
-    A step is completed if one of its agents is, and pending again if all of them failed.
-    """
-    updated = []
-    for step in plan.steps:
-        tasks = [task for task in agent_tasks(plan) if step.id in served.get(task.id, ())]
-        statuses = {task.status for task in tasks}
-        if not tasks or step.status is NodeStatus.SKIPPED:
-            continue
-        status = NodeStatus.PENDING if statuses == {NodeStatus.FAILED} else NodeStatus.EXECUTING
-        if NodeStatus.COMPLETED in statuses:
-            status = NodeStatus.COMPLETED
-        finding_count = max(task.finding_count for task in tasks)
-        updated.append(step.with_fields(status=status, finding_count=finding_count, status_reason=""))
-    return plan.with_nodes(*updated)
