@@ -24,14 +24,9 @@ from workflows.driver import Driver
 from workflows.run.inbox import Inbox, Reply
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import load_strategy
-from workflows.strategies.reflective.reflective_strategy import (
-    ReflectivePosition,
-    UnitKind,
-    completed_steps,
-    describe_unit,
-    query_nodes,
-    summarize_steps,
-)
+from workflows.strategies.reflective.position import ReflectivePosition, UnitKind
+from workflows.strategies.reflective.reflective_strategy import describe_unit
+from workflows.strategies.reflective.steps import completed_steps, query_nodes, summarize_steps
 from workflows.strategies.units import step_node
 
 WISH = "What is the default of freeze_max_age?"

@@ -25,16 +25,7 @@ from contracts.sentences import Message, counted
 from contracts.state import ResearchState, Unit
 from contracts.texts import plural, shorten
 from contracts.tools import ToolAnswer, ToolCall, refuse_call
-from contracts.vocabulary import (
-    Action,
-    AgentRole,
-    AgentStatus,
-    EngineKind,
-    GapStatus,
-    NodeKind,
-    NodeStatus,
-    StopReason,
-)
+from contracts.vocabulary import Action, AgentRole, AgentStatus, EngineKind, GapStatus, NodeKind, NodeStatus, StopReason
 from workflows.phases.drafts import take_draft
 from workflows.phases.role_inputs import findings_to_report
 from workflows.phases.writing import write_draft
@@ -318,8 +309,8 @@ async def _cycle(run: ResearchRun) -> None:
     position = OrchestratorPosition.of(run.state)
     if position.unfinished:
         tasks = [record.task for record in run.state.work.agents if record.task.id in position.unfinished]
-        texts = await _spawn(run, position, tasks)
-        position.news = "\n\n".join(["Earlier agents have gone on with their tasks.", *texts.values()])
+        retried = await _spawn(run, position, tasks)
+        position.news = "\n\n".join(["Earlier agents have gone on with their tasks.", *retried.values()])
         position.unfinished = []
         position.must_think = True
     if not position.calls and not await _decide(run, position):
