@@ -10,7 +10,8 @@ from contracts.vocabulary import Phase
 from tests.toy import declared
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorPosition, SupervisorStrategy
+from workflows.strategies.supervisor.decisions import SupervisorPosition
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 FAILS = 7
 """The value of `max_parallel` that brings the fault out: limits are what a resumed run may change."""

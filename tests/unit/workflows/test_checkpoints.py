@@ -20,7 +20,8 @@ from workflows.run.checkpoints import SAVE_INTERVAL_SECONDS, UNSAVED, resume_sta
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.supervisor_strategy import SupervisorPosition, SupervisorStrategy
+from workflows.strategies.supervisor.decisions import SupervisorPosition
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 SAVE = activities.SAVE_SESSION.name
 

@@ -49,18 +49,17 @@ from workflows.run.context import MAX_CALL_REQUESTS, MAX_GUIDANCE, guidance_for,
 from workflows.run.inbox import Inbox
 from workflows.run.research_run import ResearchRun
 from workflows.strategies import Finished
-from workflows.strategies.supervisor.supervisor_strategy import (
+from workflows.strategies.supervisor.decisions import (
     SupervisorPosition,
-    SupervisorStrategy,
-    curable_issues,
     decide,
-    evaluate,
     is_reflected_on,
     reflection_input,
     reflection_prompt,
     should_iterate,
     stop_reason_after_synthesis,
 )
+from workflows.strategies.supervisor.gates import curable_issues, evaluate
+from workflows.strategies.supervisor.supervisor_strategy import SupervisorStrategy
 
 
 async def test_a_run_answers_from_the_documents(tmp_path: Path) -> None:
