@@ -170,7 +170,9 @@ class DoubtfulClaim(CompactModel):
     verdict: Verdict
     reason: Text = ""
     others: list[ShownPassage] = []
-    """The passages of the run that share most with it among those it does not cite."""
+    """The passages of the run and of its pages that share most with it among those it does not cite."""
+    found: list[Evidence] = []
+    """Of them, those that are no evidence of the run yet."""
 
     @property
     def passages(self) -> list[ShownPassage]:
@@ -193,6 +195,8 @@ class Proposal(CompactModel):
     """Of a split: the part that no passage supports, as a sentence."""
     evidence_ids: list[str] = []
     """The passages that the new sentence cites."""
+    rest_evidence_ids: list[str] = []
+    """Further passages for the rest: those that are tried, then those that support it."""
     dropped: str = ""
     """What the old sentence says and the new one does not."""
     reason: Text = ""
@@ -220,6 +224,8 @@ class CorrectedEntry(CompactModel):
     tried: list[TriedProposal] = []
     actions: dict[int, CorrectionAction] = {}
     """What a corrector proposed for each claim, by its index, tried or not."""
+    found: list[Evidence] = []
+    """Passages of pages that are tried as citations."""
 
 
 class Correction(CompactModel):

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from contracts.base import CompactModel
 from contracts.checking import VerificationSummary
-from contracts.evidence import DocumentRef, ReportDraft, SearchHit, Verdict
+from contracts.evidence import DocumentRef, Evidence, ReportDraft, SearchHit, Verdict
 from contracts.outcome import Citation, ReportFiles, ResearchResult, Usage
 from contracts.request import SourceType, published_between
 from contracts.resolved import ResolvedResearch
@@ -337,6 +337,8 @@ class FinalizedVerification(CompactModel):
     """Verdict on each claim, in order."""
     draft: ReportDraft | None = None
     """The corrected draft; None if no correction was accepted."""
+    evidence: list[Evidence] = []
+    """Passages of pages that the corrected draft cites, and that the run did not have."""
     doubtful_entry: str = ""
     sizes: list[int] = []
     """Bytes of each claim to correct."""

@@ -360,8 +360,11 @@ def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str,
 def term_above(text: str, start: int) -> str:
     """Return the term whose definition a place belongs to, such as "`work_mem` (`integer`)"; empty if there is none.
 
-    It is the nearest line above, up to the heading, that begins with code and has its text on the next line.
+    It is the nearest line above, up to the heading, that begins with code and has its text on the next line. A place
+    that begins with such a line names its own term.
     """
+    if TERM.match(text, start):
+        return ""
     heading = text.rfind("\n#", 0, start) + 1
     above = text[max(heading, start - TERM_DISTANCE) : start]
     return next((match[1] for match in reversed(list(TERM.finditer(above)))), "")

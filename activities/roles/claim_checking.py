@@ -23,7 +23,7 @@ from contracts.sentences import Message
 
 REASON_CHARACTERS: Final = 240
 QUOTE_CHARACTERS: Final = 160  # of a deciding quote in the reason of a verdict
-MAX_QUOTES: Final = 4  # deciding quotes of a verdict
+MAX_QUOTES: Final = 8  # deciding quotes of a verdict
 SENTENCE_CHARACTERS: Final = 600  # of a corrected sentence
 MAX_CITED: Final = 8  # passages that a corrected sentence cites
 TWO_VERDICTS: Final = Message("reason_two_answers")

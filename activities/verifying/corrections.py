@@ -1,10 +1,10 @@
 """Corrections of claims that did not pass, as pure functions.
 
-A doubtful statement is first tried with the passages of the run that share most with it as further citations, then with
-the sentence that a corrector proposes. Each is judged like any sentence of a draft, and the mildest that passes is
-taken. A wrong statement without one is removed, even if it is the only one in its section; but what a corrector keeps
-or a passage of the run may support stays, marked, unless it is contradicted. If more than two of those that would go
-have evidence in the run, none goes.
+A doubtful statement is first tried with further citations: the passages of the run, and of all pages that it read, that
+share most with what its own lack; then with the sentence that a corrector proposes. Each is judged like any sentence of
+a draft, and the mildest that passes is taken. A wrong statement without one is removed, even if it is the only one in
+its section; but what a corrector keeps or a passage may support stays, marked, unless it is contradicted. If more than
+two of those that would go have evidence in the run, none goes.
 """
 
 import re
@@ -32,16 +32,18 @@ from activities.verifying.material import (
     Answers,
     Claims,
     Material,
+    Unsupported,
     conclude,
     extract_claims,
     is_judged,
+    search_pages,
     show_passages,
     to_asked,
 )
 from contracts import checking
 from contracts.addresses import digest
 from contracts.checking import CorrectionAction
-from contracts.evidence import ClaimVerdict, DocumentRef, ReportDraft, Verdict
+from contracts.evidence import ClaimVerdict, DocumentRef, Evidence, ReportDraft, Verdict
 from contracts.sentences import Message
 from providers.verification.rules import find_differences, shared_words
 
@@ -78,6 +80,16 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
     """
     chosen = [number for number, claim in enumerate(claims) if not claim.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
+    chosen = chosen[:MAX_DOUBTFUL]
+    related = [material.related(claims[number]) for number in chosen]
+    # Only a model can tell whether a passage supports a statement.
+    found = [list[Evidence]() for _ in chosen]
+    if material.by_model:
+        statements = [
+            Unsupported(claims[number].words, claims[number].evidence_ids, others)
+            for number, others in zip(chosen, related, strict=True)
+        ]
+        found = search_pages(statements, material)
     return checking.DoubtfulEntry(
         items=[
             checking.DoubtfulClaim(
@@ -85,11 +97,29 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
                 asked=to_asked(claims[number], material),
                 verdict=verdicts[number].verdict,
                 reason=verdicts[number].reason,
-                others=show_passages(material.related(claims[number]), material),
+                others=show_passages([*others, *(item.id for item in items)], material.with_found(items)),
+                found=items,
             )
-            for number in chosen[:MAX_DOUBTFUL]
+            for number, others, items in zip(chosen, related, found, strict=True)
         ]
     )
+
+
+def seek_for_rests(
+    proposals: Sequence[checking.Proposal], material: Material
+) -> tuple[list[checking.Proposal], list[Evidence]]:
+    """Return the proposals, those that split with passages of the pages read that may support the rest, and these.
+
+    The rest of a statement is a statement of its own, for which other passages are the best.
+    """
+    claims = material.entry.claims
+    splits = [item for item in proposals if item.rest and material.by_model and not claims[item.number].cell]
+    found = search_pages([Unsupported(item.rest, item.evidence_ids) for item in splits], material)
+    further = {id(item): items for item, items in zip(splits, found, strict=True)}
+    extended = [
+        item.with_fields(rest_evidence_ids=[each.id for each in further.get(id(item), [])]) for item in proposals
+    ]
+    return extended, [each for items in found for each in items]
 
 
 def try_proposals(
@@ -118,10 +148,15 @@ def try_proposals(
         if not sentence or key in tried or (claim.cell and rest):  # a cell is one claim, which has one mark
             continue
         claims = text.claims_of(claim, sentence, material)
+        if proposal.action is CorrectionAction.CITE:
+            # A checker tells which of the passages has what, also where rules find the words.
+            claims = [part.with_fields(asked=True) for part in claims]
         of_rest: list[checking.ExtractedClaim] = []
         if rest:
             before = " ".join(filter(None, (claim.place.before, *(part.text for part in claims))))
             of_rest = text.claims_of(claim, rest, material, before)
+            if proposal.rest_evidence_ids:
+                of_rest = [part.with_fields(asked=True) for part in of_rest]
         tried[key] = checking.TriedProposal(proposal=proposal, claims=[*claims, *of_rest], rest_claims=len(of_rest))
     return list(tried.values())
 
@@ -136,6 +171,8 @@ class Chosen:
     """A record of each."""
     answers: dict[str, checking.ClaimAnswer]
     """Answers about claims of the new draft that were asked about in another form."""
+    evidence: list[Evidence] = field(default_factory=list)
+    """Passages of pages that the corrections cite, and that the run did not have."""
     undone: int = 0
     """Removals that were not made, because too many of the statements have evidence in the run."""
 
@@ -186,8 +223,13 @@ def choose_corrections(
     is_doubtful = len(with_evidence) > MAX_LOST
     staying = removed if is_doubtful else [n for n in with_evidence if verdicts[n].verdict is Verdict.UNSUPPORTED]
     made = [number for number in corrections if number not in staying]
+    cited = {key for n in made for key in (*proposals[n].evidence_ids, *proposals[n].rest_evidence_ids)}
     return Chosen(
-        [proposals[n] for n in made], [corrections[n] for n in made], more_answers, len(removed) * is_doubtful
+        [proposals[n] for n in made],
+        [corrections[n] for n in made],
+        more_answers,
+        [item for key, item in material.found_by_id.items() if key in cited],
+        len(removed) * is_doubtful,
     )
 
 
@@ -247,11 +289,23 @@ def _pass(
         return Passed(proposal.with_fields(evidence_ids=cited), after, worst, answers=again)
     if Verdict.CONTRADICTED in verdicts[count:]:
         return Passed(proposal.with_fields(rest="", dropped=proposal.rest), after, worst)
-    undecided = [part.fingerprint for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict in UNDECIDED]
-    unsupported = {"verdict": Verdict.UNSUPPORTED, "reason": SPLIT_OFF}
-    called = {key: checking.ClaimAnswer(fingerprint=key, **unsupported) for key in undecided}
-    split_off = [part.text for part in rest]
-    return Passed(proposal, " ".join([after, *split_off]), worst, split_off, called)
+    supporting = dict[str, None]()
+    for part, verdict in zip(rest, verdicts[count:], strict=True):
+        if verdict is Verdict.SUPPORTED and part.fingerprint in answers:
+            supporting.update(dict.fromkeys(answers[part.fingerprint].evidence_ids))
+    further = [key for key in supporting if key not in proposal.evidence_ids]
+    called = dict[str, checking.ClaimAnswer]()
+    for part, verdict in zip(rest, verdicts[count:], strict=True):
+        fingerprint = claim_id(part.words, [*proposal.evidence_ids, *further])
+        answer = answers.get(part.fingerprint, checking.ClaimAnswer(fingerprint=fingerprint))
+        if verdict in UNDECIDED:
+            answer = checking.ClaimAnswer(fingerprint=fingerprint, verdict=Verdict.UNSUPPORTED, reason=SPLIT_OFF)
+        called[fingerprint] = answer.with_fields(fingerprint=fingerprint)
+    split_off = [
+        part.text for part, verdict in zip(rest, verdicts[count:], strict=True) if verdict is not Verdict.SUPPORTED
+    ]
+    whole = " ".join([after, *(part.text for part in rest)])
+    return Passed(proposal.with_fields(rest_evidence_ids=further), whole, worst, split_off, called)
 
 
 def _missing_words(before: str, after: str) -> str:
@@ -265,7 +319,7 @@ def has_evidence(claim: checking.ExtractedClaim, material: Material) -> bool:
     """Return whether a passage of the run has nearly all words of a claim, and every figure and name of it."""
     language = material.entry.language
     question = material.entry.query
-    for key in (*claim.evidence_ids, *material.related(claim)):
+    for key in (*claim.evidence_ids, *material.related(claim), *material.found_by_id):
         if key in material.passages:
             item, title, text = material.passages[key]
             quote = text[item.start : item.end]
@@ -302,7 +356,9 @@ class DraftText:
             return _cite_more(old, evidence_ids), ()
         if proposal.action is CorrectionAction.REMOVE or not text:
             return (), ()
-        return _cite(_in_style_of(runs, text), evidence_ids), _cite([Run(rest)], evidence_ids) if rest else ()
+        return _cite(_in_style_of(runs, text), evidence_ids), _cite(
+            [Run(rest)], (*evidence_ids, *proposal.rest_evidence_ids)
+        ) if rest else ()
 
     def claims_of(
         self, claim: checking.ExtractedClaim, inlines: tuple[Inline, ...], material: Material, before: str | None = None
@@ -483,5 +539,6 @@ def correct(
     # Parsed again, as neighbours may merge, such as two lists that lost the paragraph between them.
     described, text = describe_draft(ReportDraft(document=material.entry.draft), parse_draft(write(changed).text))
     stored = DocumentRef(hash=digest(text), media_type=MARKDOWN_TYPE, size=len(text))
-    entry = material.entry.with_fields(draft=stored, claims=extract_claims(text, material))
-    return chosen, replace(material, entry=entry), described, text
+    evidence = [*material.entry.evidence, *chosen.evidence]
+    entry = material.entry.with_fields(draft=stored, claims=extract_claims(text, material), evidence=evidence)
+    return chosen, Material(entry, material.texts, material.by_model), described, text

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from typing import Any, Final
 
 from activities.reporting.claims import ParsedClaim, claim_id, find_claims
@@ -12,9 +13,13 @@ from activities.reporting.drafts import parse_draft
 from activities.reporting.inputs import CitedPassage, judge, show_passage
 from activities.reporting.references import KnownAddresses
 from activities.reporting.tree import write
+from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at
 from contracts import checking
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
 from contracts.sentences import Message
+from providers.extractive.ranking import is_covered
+from providers.text import meaning_words, sentence_spans, word_keys, words
+from providers.tokens.lookup import FoundPassage, find_passages, with_announced
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import Statement, find_differences
 
@@ -22,10 +27,26 @@ Claims = Sequence[checking.ExtractedClaim]
 Answers = Mapping[str, checking.ClaimAnswer]
 """Answers of checkers by the fingerprint of the claim."""
 
-MAX_PASSAGES: Final = 12
+MAX_PASSAGES: Final = 16
 """Passages shown to a checker for one claim; hardly any cites more."""
-MAX_OTHERS: Final = 5
+MAX_OTHERS: Final = 3
 """Further passages of the run that are tried for a doubtful claim."""
+MAX_FOUND: Final = 5
+"""Passages of the pages read that are tried for it as well."""
+MAX_FOUND_CITED: Final = 3
+"""Of them, those of the pages that it cites, which come first."""
+FOUND_CHARACTERS: Final = 900
+"""Of a passage of a page; of a longer paragraph, its best sentences."""
+MIN_FOUND_CHARACTERS: Final = 30
+"""A definition may be shorter than what a gap is looked for in."""
+SEARCHED_CHARACTERS: Final = 4_000_000
+"""Of pages that are searched for the doubtful claims of a text, those that they cite first: about a second."""
+RANKED_PASSAGES: Final = 200
+"""Passages of pages about a claim, in which those with the words that it lacks are looked for."""
+RANKED_EACH: Final = 20
+"""Best of them, about the claim and about what it lacks, of which near-duplicates go."""
+FEW_LACKING: Final = 4
+"""Words without which a claim is shorter than what they alone could find."""
 LACKING_WEIGHT: Final = 3.0
 """Weight of a word that the cited passages of a claim lack, in the search for further ones."""
 MAX_REMARKS: Final = 4
@@ -54,13 +75,32 @@ class Material:
     """Stored texts of sources by hash."""
     by_model: bool
     """True if a model checks claims that rules cannot decide."""
+    found: Sequence[Evidence] = ()
+    """Passages of pages that are tried as citations, and are no evidence of the run before a checker quotes them."""
 
     @cached_property
     def passages(self) -> dict[str, tuple[Evidence, str, str]]:
-        """The run's passages by id, with title and text of their source; those without a loaded text are missing."""
+        """The run's passages and those found, by id, with title and text of their source, where that is loaded."""
         sources = {source.id: source for source in self.entry.sources if source.text.hash in self.texts}
-        known = ((item, sources[item.source_id]) for item in self.entry.evidence if item.source_id in sources)
+        # What the run has already comes last, with its page and its entry.
+        items = [*self.found, *self.entry.evidence]
+        known = ((item, sources[item.source_id]) for item in items if item.source_id in sources)
         return {item.id: (item, source.title, self.texts[source.text.hash]) for item, source in known}
+
+    def with_found(self, found: Iterable[Evidence]) -> "Material":
+        """Return the material with more passages that are tried."""
+        return replace(self, found=[*self.found, *found])
+
+    @cached_property
+    def found_by_id(self) -> dict[str, Evidence]:
+        """Those that are tried and that the run does not have, by id."""
+        known = {item.id for item in self.entry.evidence}
+        return {item.id: item for item in self.found if item.id not in known}
+
+    @cached_property
+    def evidence(self) -> dict[str, tuple[Evidence, str, str]]:
+        """The run's passages alone, as in `passages`."""
+        return {item.id: self.passages[item.id] for item in self.entry.evidence if item.id in self.passages}
 
     @cached_property
     def stems(self) -> dict[str, frozenset[str]]:
@@ -68,13 +108,13 @@ class Material:
         language = self.entry.language
         return {
             key: Statement(text[item.start : item.end], language).stems
-            for key, (item, _, text) in self.passages.items()
+            for key, (item, _, text) in self.evidence.items()
         }
 
     @cached_property
     def shown_stems(self) -> dict[str, frozenset[str]]:
         """The stems of the content words of each passage as it is shown: with title, heading and the text around it."""
-        shown = {key: show_passage(*passage) for key, passage in self.passages.items()}
+        shown = {key: show_passage(*passage) for key, passage in self.evidence.items()}
         return {
             key: Statement(f"{passage.title}\n{passage.text}", self.entry.language).stems
             for key, passage in shown.items()
@@ -119,6 +159,136 @@ class Material:
     def registry(self) -> KnownAddresses:
         """The addresses known to the run."""
         return KnownAddresses.of([source.url for source in self.entry.sources], self.entry.query)
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """A statement that needs support, and the passages that it has."""
+
+    words: str
+    evidence_ids: Sequence[str]
+    others: Sequence[str] = ()
+    """Passages of the run that are tried for it."""
+
+
+def search_pages(statements: Sequence[Unsupported], material: Material) -> list[list[Evidence]]:
+    """Return the passages of the pages read that share most with the unsupported part of each statement, best first.
+
+    At most `MAX_FOUND`, of the pages that it cites before all others; none is within a passage that the run has for the
+    statement, and none repeats another.
+    """
+    language = material.entry.language
+    texts = _searched_texts(statements, material)
+    lacking = [_lacking_words(one, material) for one in statements]
+    subjects = [
+        [" ".join(form)] for one, missing in zip(statements, lacking, strict=True) for form in (missing, [one.words])
+    ]
+    ranked = find_passages(
+        texts, subjects, language, RANKED_PASSAGES, shortest=MIN_FOUND_CHARACTERS, one_per_section=False
+    )
+    found = []
+    for number, one in enumerate(statements):
+        about_missing, about_all = ranked[2 * number], ranked[2 * number + 1]
+        if len(lacking[number]) < FEW_LACKING:
+            # Passages on other subjects have a word or two of them as well.
+            about_missing = [passage for passage in about_missing if passage in set(about_all)]
+        pairs = zip_longest(about_missing[:RANKED_EACH], about_all[:RANKED_EACH])
+        passages = dict.fromkeys(passage for pair in pairs for passage in pair if passage)
+        found.append(_choose(list(passages), one, material, texts))
+    return found
+
+
+def _searched_texts(statements: Sequence[Unsupported], material: Material) -> dict[str, str]:
+    """Return the texts of the sources by id, those that the statements cite first, up to a limit of characters."""
+    cited = [
+        material.passages[key][0].source_id
+        for one in statements
+        for key in one.evidence_ids
+        if key in material.passages
+    ]
+    known = {
+        source.id: material.texts[source.text.hash]
+        for source in material.entry.sources
+        if source.text.hash in material.texts
+    }
+    texts: dict[str, str] = {}
+    room = SEARCHED_CHARACTERS
+    for source_id in dict.fromkeys([*cited, *known]):
+        text = known[source_id]
+        if len(text) <= room:
+            texts[source_id] = text
+            room -= len(text)
+    return texts
+
+
+def _lacking_words(one: Unsupported, material: Material) -> list[str]:
+    """Return the words with a meaning that a statement has and none of its passages, as they are shown.
+
+    A part of a name, such as `primary` of `primary_conninfo`, is not that name.
+    """
+    language = material.entry.language
+    shown = show_passages(one.evidence_ids, material)
+    covered = _keys(" ".join(f"{item.title} {item.text}" for item in shown), language)
+    meaning = dict.fromkeys(meaning_words(one.words, language))
+    return [word for word in meaning if word_keys(word, language)[0] not in covered]
+
+
+def _choose(
+    passages: Sequence[FoundPassage], one: Unsupported, material: Material, texts: Mapping[str, str]
+) -> list[Evidence]:
+    """Return the best passages as evidence, without repetitions and what the statement has."""
+    language = material.entry.language
+    own = [material.passages[key][0] for key in (*one.evidence_ids, *one.others) if key in material.passages]
+    cited = {item.source_id for item in own[: len(one.evidence_ids)]}
+    chosen: dict[bool, list[Evidence]] = {True: [], False: []}
+    known: list[frozenset[str]] = []
+    for passage in passages:
+        text = texts[passage.source_id]
+        is_cited = passage.source_id in cited
+        span = _best_sentences(text, passage, one.words, language)
+        if span is None or any(_is_within(passage.source_id, span, item) for item in own):
+            continue
+        keys = _keys(text[slice(*span)], language)
+        if any(is_covered(keys, other) for other in known):
+            continue
+        known.append(keys)
+        chosen[is_cited].append(evidence_at(passage.source_id, text, *span))
+    first = chosen[True][:MAX_FOUND_CITED]
+    others = chosen[False][: MAX_FOUND - len(first)]
+    return [*first, *others, *chosen[True][len(first) :]][:MAX_FOUND]
+
+
+def _is_within(source_id: str, span: tuple[int, int], item: Evidence) -> bool:
+    return item.source_id == source_id and item.start <= span[0] and span[1] <= item.end
+
+
+def _best_sentences(text: str, passage: FoundPassage, statement: str, language: str) -> tuple[int, int] | None:
+    """Return the place of a passage, with the beginning of what it announces; of a long one, that of the neighbouring
+    sentences that share most with a statement, or None if there is only one that is too long to be quoted.
+    """
+    start, end = passage.start, passage.end
+    if end - start <= FOUND_CHARACTERS:
+        return start, with_announced(text, end, start + FOUND_CHARACTERS)
+    sought = _keys(statement, language)
+    spans = [(start + first, start + last) for first, last in sentence_spans(text[start:end])]
+    keys = [sought & _keys(text[slice(*span)], language) for span in spans]
+    best = None
+    most = 0
+    for first, (begin, _) in enumerate(spans):
+        shared = frozenset[str]()
+        for last in range(first, len(spans)):
+            stop = spans[last][1]
+            if stop - begin > (MAX_QUOTE_CHARACTERS if last == first else FOUND_CHARACTERS):
+                break
+            shared |= keys[last]
+            if len(shared) > most:
+                most = len(shared)
+                best = begin, begin + len(text[begin:stop].rstrip())
+    return best
+
+
+def _keys(text: str, language: str) -> frozenset[str]:
+    return frozenset(key for word in words(text) for key in word_keys(word, language))
 
 
 def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:

@@ -18,11 +18,18 @@ from activities.reporting.drafts import MARKDOWN_TYPE, join_sections, parse_draf
 from activities.reporting.render import evidence_texts
 from activities.reporting.tree import write
 from activities.roles.grounding import load_texts
-from activities.verifying.corrections import best_answers, correct, find_doubtful, to_plain_draft, try_proposals
+from activities.verifying.corrections import (
+    best_answers,
+    correct,
+    find_doubtful,
+    seek_for_rests,
+    to_plain_draft,
+    try_proposals,
+)
 from activities.verifying.material import Material, conclude, draw_controls, extract_claims, is_judged, select_open
 from contracts import activities, checking, messages
 from contracts.base import CompactModel
-from contracts.evidence import DocumentRef, ReportDraft, VerdictsEntry
+from contracts.evidence import DocumentRef, Evidence, ReportDraft, VerdictsEntry
 from contracts.state import ResearchState
 from contracts.strategies import writer_engine
 from contracts.vocabulary import EngineKind
@@ -81,10 +88,18 @@ class VerifyingActivities:
             if request.doubtful_entry:
                 doubtful = (await self.notebooks.read(request.doubtful_entry, checking.DoubtfulEntry)).items
             draft = await self.content.get_text(material.entry.draft)
+            material = material.with_found(item for claim in doubtful for item in claim.found)
+            proposals, found = await asyncio.to_thread(seek_for_rests, proposals, material)
+            material = material.with_found(found)
             tried = await asyncio.to_thread(try_proposals, draft, proposals, doubtful, material)
             claims = [claim for proposal in tried for claim in proposal.claims]
             actions = {proposal.number: proposal.action for proposal in reversed(proposals)}
-            entry = checking.CorrectedEntry(before=request.claims_entry, tried=tried, actions=actions)
+            entry = checking.CorrectedEntry(
+                before=request.claims_entry,
+                tried=tried,
+                actions=actions,
+                found=list(material.found_by_id.values()),
+            )
             stored_entry = await self.notebooks.write(entry)
             return await self._result(stored_entry, claims, select_open(claims, material, known), material)
 
@@ -99,6 +114,7 @@ class VerifyingActivities:
             corrections: list[checking.Correction] = []
             draft = None
             undone = 0
+            evidence = list[Evidence]()
             if entry:
                 corrections = (await self.notebooks.read(entry, checking.CorrectionsEntry)).items
             if not request.corrected_entry:
@@ -106,12 +122,14 @@ class VerifyingActivities:
             else:
                 tried = await self.notebooks.read(request.corrected_entry, checking.CorrectedEntry)
                 material = await self._load(tried.before, by_model=request.by_model)
+                material = material.with_found(tried.found)
                 markdown = await self.content.get_text(material.entry.draft)
                 chosen, corrected, described, text = await asyncio.to_thread(correct, markdown, material, tried, known)
                 known = known | chosen.answers
                 undone = chosen.undone
                 if chosen.corrections:
                     material = corrected
+                    evidence = chosen.evidence
                     corrections = [*corrections, *chosen.corrections]
                     draft = await store_draft(self.content, described, text)
             claims = material.entry.claims
@@ -138,6 +156,7 @@ class VerifyingActivities:
                 summary=count_verdicts(summary, judged),
                 verdicts=[verdict.verdict for verdict in verdicts],
                 draft=draft,
+                evidence=evidence,
                 doubtful_entry=await self._store(doubtful),
                 undone=undone,
                 sizes=[_size(claim) for claim in doubtful.items],

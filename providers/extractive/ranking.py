@@ -337,14 +337,14 @@ class Ranking:
             figures = {key for key in keys if any(map(str.isdecimal, key))}
             if not any(
                 (passage.source.id == other.source.id and passage.start < other.end and other.start < passage.end)
-                or (_is_covered(keys, known) and figures <= known)
+                or (is_covered(keys, known) and figures <= known)
                 for other, known in kept
             ):
                 kept.append((passage, keys))
         return [passage for passage, _ in kept]
 
 
-def _is_covered(keys: frozenset[str], known: frozenset[str]) -> bool:
+def is_covered(keys: frozenset[str], known: frozenset[str]) -> bool:
     """Return whether a passage says again what another one does; of short ones, a single word makes a difference."""
     shorter = min(len(keys), len(known))
     return len(keys & known) >= (shorter if shorter <= SHORT_KEYS else DUPLICATE_SHARE * shorter)

@@ -1,13 +1,14 @@
 """Passages of pages already read that share the rarest words with each of several subjects. Pure."""
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
-from providers.extractive.ranking import CHARACTER_COST, Question
+from providers.extractive.ranking import CHARACTER_COST, NEIGHBOUR_CHARACTERS, Question
 from providers.text import question_stems, word_keys, words
 
 MIN_COVERAGE: Final = 0.25
@@ -42,11 +43,18 @@ class _Candidate:
 
 
 def find_passages(
-    texts: Mapping[str, str], subjects: Sequence[Sequence[str]], language: str, limit: int
+    texts: Mapping[str, str],
+    subjects: Sequence[Sequence[str]],
+    language: str,
+    limit: int,
+    *,
+    shortest: int = MIN_CHARACTERS,
+    one_per_section: bool = True,
 ) -> list[list[FoundPassage]]:
-    """Return at most `limit` passages on each subject, best first, one of a section.
+    """Return at most `limit` passages on each subject, best first.
 
-    `texts` are stored texts by source id.
+    `texts` are stored texts by source id, and `shortest` is in characters. Several passages of one section say the same
+    about where an answer may stand; who looks for the answer itself needs them all.
 
     A subject is one question in several forms; a passage counts by the form that it fits best. Each text is cut and its
     words are counted once, however many subjects there are.
@@ -56,13 +64,54 @@ def find_passages(
         (source_id, text, block)
         for source_id, text in texts.items()
         if not is_index(text)
-        for block in blocks_of(text)
-        if block.kind is not Kind.CODE and block.end - block.start >= MIN_CHARACTERS
+        for block in _joined_lines(text)
+        if block.kind is not Kind.CODE and block.end - block.start >= shortest
     ]
     candidates = [_measure(*block, stems, language) for block in blocks]
     candidates = [candidate for candidate in candidates if candidate.inside]
     counts = Counter(key for candidate in candidates for key in candidate.inside | candidate.above)
-    return [_best(forms, candidates, counts, language, limit) for forms in subjects]
+    found = [_best(forms, candidates, counts, language) for forms in subjects]
+    return [(_one_per_section(passages) if one_per_section else passages)[:limit] for passages in found]
+
+
+def _joined_lines(text: str) -> Iterator[PassageBlock]:
+    """Yield the blocks of a text; lines without a blank line between them, such as a term and its text, as one."""
+    joined: PassageBlock | None = None
+    for block in blocks_of(text):
+        if joined and block.kind is Kind.LINE is joined.kind and _continues(text, joined, block):
+            joined = replace(joined, end=block.end)
+            continue
+        if joined:
+            yield joined
+        joined = block
+    if joined:
+        yield joined
+
+
+def _continues(text: str, joined: PassageBlock, block: PassageBlock) -> bool:
+    is_next = text[joined.end : block.start].strip(" \t") == "\n"
+    return is_next and joined.headings == block.headings and block.end - joined.start <= NEIGHBOUR_CHARACTERS
+
+
+def with_announced(text: str, end: int, limit: int) -> int:
+    """Return the end of what a passage that ends with a colon announces, up to the offset `limit`; else its own end."""
+    if text[end - 1 : end] != ":":
+        return end
+    blocks = blocks_of(text)
+    first = bisect_left(blocks, end, key=lambda block: block.start)
+    headings = blocks[first].headings if first < len(blocks) else ()
+    for block in blocks[first:]:
+        if block.end > limit or block.headings != headings:
+            break
+        end = block.end
+    return end
+
+
+def _one_per_section(passages: Sequence[FoundPassage]) -> list[FoundPassage]:
+    by_section: dict[tuple[str, tuple[str, ...]], FoundPassage] = {}
+    for passage in passages:
+        by_section.setdefault((passage.source_id, passage.path), passage)
+    return list(by_section.values())
 
 
 def _measure(source_id: str, text: str, block: PassageBlock, stems: AbstractSet[str], language: str) -> _Candidate:
@@ -79,7 +128,7 @@ def _measure(source_id: str, text: str, block: PassageBlock, stems: AbstractSet[
 
 
 def _best(
-    forms: Sequence[str], candidates: Sequence[_Candidate], counts: Mapping[str, int], language: str, limit: int
+    forms: Sequence[str], candidates: Sequence[_Candidate], counts: Mapping[str, int], language: str
 ) -> list[FoundPassage]:
     questions = [_question(form, counts, len(candidates), language) for form in forms]
     scored = []
@@ -92,11 +141,7 @@ def _best(
             score = coverage + (HEADING_WEIGHT * asked / len(heading) if heading else 0.0)
             scored.append((score - CHARACTER_COST * (passage.end - passage.start), passage))
     scored.sort(key=lambda item: (-round(item[0], 6), item[1].source_id, item[1].start))
-    # Several passages of one section would say the same about where the answer may stand.
-    by_section: dict[tuple[str, tuple[str, ...]], FoundPassage] = {}
-    for _, passage in scored:
-        by_section.setdefault((passage.source_id, passage.path), passage)
-    return list(by_section.values())[:limit]
+    return [passage for _, passage in scored]
 
 
 def _question(text: str, counts: Mapping[str, int], passages: int, language: str) -> Question:

@@ -14,6 +14,7 @@ from contracts.evidence import DocumentRef
 from contracts.strategies import declaration
 from contracts.vocabulary import EngineKind, Outcome
 from tests.every_strategy.joined import ENGINES, MODELLED, TWO_MODELLED, trial_of, undisturbed
+from tests.every_strategy.test_tokens_of_every_strategy import assert_verbatim
 from tests.fakes import checking_work
 
 MADE_UP = ("Zyzzyva", "It is not true", "In other words")
@@ -112,6 +113,21 @@ async def test_the_review_runs_beside_the_check_and_sees_what_is_cited(tmp_path:
     assert re.search(r"ev-[0-9a-f]{10} \(The Autovacuum Daemon[^)]*\): \w+", call.prompt)
     assert "Zyzzyva Incorporated confirmed" in call.prompt
     assert "“Zyzzyva” is named" not in call.prompt
+
+
+async def test_a_statement_is_cited_from_the_page_that_says_it(tmp_path: Path) -> None:
+    """What no finding quotes is found on a page that was read, becomes evidence at its place, and the audit is good."""
+    async with with_writer(tmp_path, "supervisor", "remembers") as trial:
+        await trial.conduct()
+        await assert_verbatim(trial)
+    document = await trial.document()
+    (claim,) = [one for one in document["claims"] if "autovacuum_max_workers" in one["text"]]
+    quotes = {one["id"]: one["quote"] for one in document["evidence"]}
+    quoted = {key for finding in document["findings"] for key in finding["evidence_ids"]}
+    assert claim["verdict"] == "supported"
+    (added,) = set(claim["evidence_ids"]) - quoted
+    assert f"{checking_work.UNQUOTED}." in quotes[added].replace("\n", " ")
+    assert document["verification"]["correction_counts"] == {"cite": 1}
 
 
 async def test_corrections_that_fail_the_check_are_not_taken(tmp_path: Path) -> None:

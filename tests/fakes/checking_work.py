@@ -220,6 +220,17 @@ def _embroidered(number: int, statement: str) -> str:
     return statement
 
 
+UNQUOTED = "The number of workers is limited by `autovacuum_max_workers`, whose default is 3"
+"""A sentence of a page of the small corpus, which no finding quotes."""
+
+
+def unquoted_report(prompt: str) -> str:
+    """A report whose last statement is on a page that was read, and cites a passage of another one."""
+    found = cited(prompt)
+    lines = [f"- {statement} {marker}." for statement, marker in [*found, (UNQUOTED, found[0][1])]]
+    return report_with(prompt, *lines)
+
+
 def reworded_report(prompt: str) -> str:
     """A report that says what its passages say, in so many other words that rules cannot tell."""
     return report_with(prompt, *(f"- {_reworded(statement)} {marker}." for statement, marker in cited(prompt)))

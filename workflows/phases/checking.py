@@ -323,6 +323,7 @@ async def _conclude(run: ResearchRun, unreached: int, *, corrects: bool, **entri
     if concluded.draft is not None and state.evidence.draft is not None:
         # The activity returns only the figures that follow from the text.
         before = state.evidence.draft
+        state.evidence.passages.update({item.id: item for item in concluded.evidence})
         await take_draft(run, concluded.draft.with_history_of(before, before.revision + 1))
         for action, count in concluded.summary.correction_counts.items():
             run.note("citation.corrected", f"{action}: {plural(count, 'claim')}", action=action, count=count)

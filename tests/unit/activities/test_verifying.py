@@ -14,10 +14,20 @@ from activities.verifying.corrections import (
     correct,
     find_doubtful,
     is_cut,
+    seek_for_rests,
     to_plain_draft,
     try_proposals,
 )
-from activities.verifying.material import Material, conclude, draw_controls, extract_claims, select_open
+from activities.verifying.material import (
+    FOUND_CHARACTERS,
+    Material,
+    Unsupported,
+    conclude,
+    draw_controls,
+    extract_claims,
+    search_pages,
+    select_open,
+)
 from benchmarks.truth.__main__ import Pair, read_pairs
 from contracts.addresses import digest
 from contracts.checking import (
@@ -192,6 +202,161 @@ def test_a_further_citation_comes_before_any_other_remedy() -> None:
     assert text == f"- {BOTH} [ev-1][ev-2].\n"
     assert (correction.action, correction.dropped) == (CorrectionAction.CITE, "")
     assert verdicts == [Verdict.SUPPORTED]
+
+
+PAGE = """# Stores
+
+## Settings
+
+`pages_in_memory`
+The size of the store, `128 MB` unless it is set.
+
+`flush_delay`
+Time between two writes, in seconds. There are two modes:
+
+`eager`
+every page is written at once
+
+`lazy`
+pages wait for the delay
+
+## Operators
+
+Valkey was chosen over Redis by the operators.
+"""
+ABOUT_MODES = "With lazy, pages wait for the delay"
+
+
+def material_of_page(*drafted: str) -> tuple[str, list[ExtractedClaim], Material]:
+    """A draft of these sentences, its claims and a run that read the page, of which it quotes the last sentence."""
+    reference = DocumentRef(hash=digest(PAGE))
+    start = PAGE.index(OTHER)
+    item = Evidence(id="ev-1", source_id="src-1", start=start, end=start + len(OTHER), quote_hash=digest(OTHER))
+    others = [CheckedSource(id="src-2", title="Harbour", text=DocumentRef(hash=digest(HARBOUR)))]
+    entry = ClaimsEntry(
+        draft=reference, evidence=[item], sources=[*others, CheckedSource(id="src-1", title="Stores", text=reference)]
+    )
+    material = Material(entry, {reference.hash: PAGE, digest(HARBOUR): HARBOUR}, by_model=True)
+    draft = to_plain_draft(" ".join(f"{sentence} [ev-1]." for sentence in drafted))
+    claims = extract_claims(draft, material)
+    return draft, claims, replace(material, entry=material.entry.with_fields(claims=claims))
+
+
+HARBOUR = (
+    "# Harbour\n\nIn the lazy season, pages of the log wait for the delay of the ferry, as the harbour master says."
+)
+
+
+def test_passages_of_the_pages_read_are_tried_for_a_doubtful_statement() -> None:
+    """The best of the page that it cites come first, with the term that they define; none is what it cites already.
+
+    Without a model, which alone can judge them, none is sought.
+    """
+    _, claims, material = material_of_page(ABOUT_MODES)
+    found = search_pages([Unsupported(ABOUT_MODES, ["ev-1"])], material)[0]
+    texts = {"src-1": PAGE, "src-2": HARBOUR}
+    quotes = [texts[item.source_id][item.start : item.end] for item in found]
+    assert quotes[0] == "`lazy`\npages wait for the delay"
+    assert any(quote.startswith("In the lazy season") for quote in quotes[1:])
+    assert OTHER not in quotes
+    assert found[0].quote_hash == digest(quotes[0])
+    verdicts = conclude(claims, answers_for(claims, Verdict.UNSUPPORTED))
+    (doubtful,) = find_doubtful(claims, verdicts, material).items
+    assert [item.id for item in doubtful.found] == [item.id for item in found]
+    assert [each.evidence_id for each in doubtful.others] == [item.id for item in found]
+    assert doubtful.others[0].title == "Stores § Settings"
+    by_rules = replace(material, by_model=False)
+    assert find_doubtful(claims, verdicts, by_rules).items[0].found == []
+
+
+def test_what_a_passage_announces_is_tried_with_it() -> None:
+    """A sentence that ends with a colon says nothing without its list, as far as that has room."""
+    (found,) = search_pages(
+        [Unsupported("The flush_delay has two modes, eager and lazy.", ["ev-1"])], material_of_page("X")[2]
+    )
+    text = PAGE[found[0].start : found[0].end]
+    assert text.startswith("`flush_delay`")
+    assert text.endswith("pages wait for the delay")
+
+
+def test_a_long_text_is_searched_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pages that a statement cites are searched before all others."""
+    monkeypatch.setattr("activities.verifying.material.SEARCHED_CHARACTERS", len(PAGE))
+    (found,) = search_pages([Unsupported(ABOUT_MODES, ["ev-1"])], material_of_page("X")[2])
+    assert {item.source_id for item in found} == {"src-1"}
+
+
+def test_of_a_long_paragraph_the_best_sentences_are_tried() -> None:
+    """A citation leads to few sentences, which are whole."""
+    filler = "Ferries leave the harbour at noon on weekdays. " * 30
+    sentence = "The lamp of the tower burns at night."
+    page = f"# Tower\n\n{filler}{sentence} {filler}"
+    reference = DocumentRef(hash=digest(page))
+    entry = ClaimsEntry(draft=reference, sources=[CheckedSource(id="src-1", text=reference)])
+    (found,) = search_pages(
+        [Unsupported("The lamp of the tower burns at night.", [])], Material(entry, {digest(page): page}, by_model=True)
+    )
+    text = page[found[0].start : found[0].end]
+    assert sentence in text
+    assert len(text) <= FOUND_CHARACTERS
+    assert text[0].isupper()
+    assert text.endswith(".")
+
+
+def tried_at_page(
+    draft: str, proposals: list[Proposal], known: dict[str, ClaimAnswer], material: Material
+) -> CorrectedEntry:
+    """What is tried for a draft, as the activities do it."""
+    claims = material.entry.claims
+    doubtful = find_doubtful(claims, conclude(claims, known), material).items
+    material = material.with_found(item for claim in doubtful for item in claim.found)
+    proposals, found = seek_for_rests(proposals, material)
+    material = material.with_found(found)
+    tried = try_proposals(draft, proposals, doubtful, material)
+    return CorrectedEntry(before="", tried=tried, found=list(material.found_by_id.values()))
+
+
+def test_a_passage_whose_words_a_checker_quotes_becomes_evidence() -> None:
+    """It is cited behind those that the statement had; the passages that were tried in vain are not of the run."""
+    draft, claims, material = material_of_page(ABOUT_MODES)
+    known = answers_for(claims, Verdict.UNSUPPORTED)
+    entry = tried_at_page(draft, [], known, material)
+    (tried,) = entry.tried
+    (claim,) = tried.claims
+    assert claim.asked
+    first = entry.found[0]
+    known |= answers_for([claim], Verdict.SUPPORTED, first.id)
+    chosen, corrected, _, text = correct(draft, material.with_found(entry.found), entry, known)
+    assert text == f"{ABOUT_MODES} [ev-1][{first.id}].\n"
+    assert chosen.evidence == [first]
+    assert [item.id for item in corrected.entry.evidence] == ["ev-1", first.id]
+    verdicts = conclude(corrected.entry.claims, known | chosen.answers)
+    assert [verdict.verdict for verdict in verdicts] == [Verdict.SUPPORTED]
+
+
+@pytest.mark.parametrize("supported", [True, False])
+def test_the_rest_of_a_split_statement_is_checked_with_passages_of_its_own(*, supported: bool) -> None:
+    """It cites those that support it and is not marked; else it is, with the citation of the statement alone."""
+    both = f"{OTHER.rstrip('.')}, and pages wait for the delay with lazy"
+    draft, claims, material = material_of_page(both)
+    rest = "Pages wait for the delay with lazy."
+    split = Proposal(number=0, action=CorrectionAction.SPLIT, text=OTHER, rest=rest, evidence_ids=["ev-1"])
+    known = answers_for(claims, Verdict.PARTIAL)
+    entry = tried_at_page(draft, [split], known, material)
+    (tried,) = [item for item in entry.tried if item.proposal.rest]
+    part = tried.claims[-1]
+    key = next(item.id for item in entry.found if PAGE[item.start : item.end].startswith("`lazy`"))
+    assert key in part.evidence_ids
+    known |= answers_for(tried.claims[:-1], Verdict.SUPPORTED, "ev-1")
+    known |= answers_for([part], Verdict.SUPPORTED if supported else Verdict.NOT_ENOUGH_INFORMATION, *[key][:supported])
+    chosen, corrected, _, text = correct(draft, material.with_found(entry.found), entry, known)
+    further = f"[{key}]" if supported else ""
+    assert text == f"{OTHER.rstrip('.')} [ev-1]. Pages wait for the delay with lazy [ev-1]{further}.\n"
+    (correction,) = chosen.corrections
+    assert correction.split_off == [rest] * (not supported)
+    assert [item.id for item in chosen.evidence] == [key] * supported
+    verdicts = [each.verdict for each in conclude(corrected.entry.claims, known | chosen.answers)]
+    assert verdicts == [Verdict.SUPPORTED, Verdict.SUPPORTED if supported else Verdict.UNSUPPORTED]
 
 
 def test_a_part_that_nothing_supports_becomes_a_sentence_of_its_own() -> None:
