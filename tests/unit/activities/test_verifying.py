@@ -243,7 +243,7 @@ def material_of_page(*drafted: str) -> tuple[str, list[ExtractedClaim], Material
 
 
 HARBOUR = (
-    "# Harbour\n\nIn the lazy season, pages of the log wait for the delay of the ferry, as the harbour master says."
+    "# Harbour\n\nIn the lazy season the ferries wait, as the pages of the log show."
 )
 
 
