@@ -242,9 +242,7 @@ def material_of_page(*drafted: str) -> tuple[str, list[ExtractedClaim], Material
     return draft, claims, replace(material, entry=material.entry.with_fields(claims=claims))
 
 
-HARBOUR = (
-    "# Harbour\n\nIn the lazy season the ferries wait, as the pages of the log show."
-)
+HARBOUR = "# Harbour\n\nIn the lazy season the ferries wait, as the pages of the log show."
 
 
 def test_passages_of_the_pages_read_are_tried_for_a_doubtful_statement() -> None:
