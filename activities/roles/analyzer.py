@@ -30,7 +30,7 @@ from contracts.texts import plural
 from contracts.vocabulary import EngineKind
 from providers.text import sentence_spans
 from providers.tokens.showing import numbered_sections, show_sources
-from providers.verification.rules import find_differences, shared_words
+from providers.verification.rules import find_code_names, find_differences, shared_words
 
 MAX_REMARKS: Final = 4  # per finding
 FENCE: Final = "```"
@@ -188,6 +188,7 @@ def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list
         about = [text for item in items for text in (sources[item.source_id].title, item.heading) if text]
         quotes = [_text(work, item)[item.start : item.end] for item in items]
         found = find_differences(statement, quotes, [*about, *questions], language)
+        found += find_code_names(statement, [*quotes, *about, *questions])
         return {difference.words: difference.reason for difference in found}
 
     problems = differences(evidence)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
+from activities.reporting.inputs import show_passage
 from activities.reporting.references import without_markers
 from activities.reporting.updates import elements_of, read_body, write_element
 from activities.roles.claim_checking import with_control
@@ -468,14 +469,14 @@ class PromptBlocks:
         return f"{shorten(shown, characters)}\n[the rest is not shown]"
 
     def cited_passages(self) -> list[tuple[Evidence, PromptBlock]]:
-        """Return each passage that a reviewed draft cites with its title and its beginning."""
+        """Return each passage that a reviewed draft cites with its title, headings and term, and its beginning."""
         titles = {source.id: source.title for source in self.request.sources}
         texts = {source.id: self.documents.get(source.text.hash, "") for source in self.request.sources}
         shown = []
         for item in self.request.evidence:
-            title = " § ".join(dict.fromkeys(part for part in (titles[item.source_id], item.heading) if part))
-            quote = cut_line(texts[item.source_id][item.start : item.end], REVIEWED_QUOTE_CHARACTERS)
-            shown.append((item, PromptBlock(f"({guard_line(title, TITLE_CHARACTERS)}): {quote}")))
+            passage = show_passage(item, titles[item.source_id], texts[item.source_id])
+            quote = cut_line(passage.quote, REVIEWED_QUOTE_CHARACTERS)
+            shown.append((item, PromptBlock(f"({guard_line(passage.title, TITLE_CHARACTERS)}): {quote}")))
         return shown
 
     def summary_size(self) -> int:

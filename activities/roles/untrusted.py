@@ -37,6 +37,8 @@ IMITATED_SIGN: Final = re.compile(rf"(?<=[0-9a-f]{{2}}){SIGN_END}", re.IGNORECAS
 VERBATIM_FIELDS: Final = frozenset(("quote", "words"))
 """Fields of answers that are compared with a page word for word."""
 MAX_LINE_CHARACTERS: Final = 160
+MAX_ROW_CHARACTERS: Final = 1_200
+"""Of a row of a table on one line; as long as a statement for a checker."""
 LINE_PART: Final = re.compile(r"(?:\A[\t ].{0,158}[^\t ]|[^\t ](?:.{0,158}[^\t ])?)(?![^\t ])|[^\t ]+")
 """A part of a line of at most `MAX_LINE_CHARACTERS` characters that ends at a blank, or a longer word."""
 
@@ -66,9 +68,13 @@ def wrap(name: str, lines: Iterable[str], attributes: str = "") -> str:
 
 
 def break_lines(text: str) -> Iterator[str]:
-    """Split a guarded text into lines, and long ones at blanks, so that a sign is never far away."""
+    """Split a guarded text into lines, and long ones at blanks, so that a sign is never far away.
+
+    The row of a table is no row any more where it is split.
+    """
     for line in text.splitlines():
-        yield from (LINE_PART.findall(line) or [""]) if len(line) > MAX_LINE_CHARACTERS else [line.rstrip("\t ")]
+        longest = MAX_ROW_CHARACTERS if line.startswith("|") else MAX_LINE_CHARACTERS
+        yield from (LINE_PART.findall(line) or [""]) if len(line) > longest else [line.rstrip("\t ")]
 
 
 def seal(part: str, canary: str) -> str:

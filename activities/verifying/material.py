@@ -21,7 +21,7 @@ from providers.extractive.ranking import is_covered
 from providers.text import meaning_words, sentence_spans, word_keys, words
 from providers.tokens.lookup import FoundPassage, find_passages, with_announced
 from providers.verification.quantities import find_quantities
-from providers.verification.rules import Statement, find_differences
+from providers.verification.rules import Statement, find_code_names, find_differences
 
 Claims = Sequence[checking.ExtractedClaim]
 Answers = Mapping[str, checking.ClaimAnswer]
@@ -343,7 +343,9 @@ def _rule(claim: ParsedClaim, material: Material) -> dict[str, Any]:
         found = find_differences(
             claim.stated, quotes, [*about, question], language, pages=pages, numbering=claim.numbering
         )
-        remarks = [difference.reason for difference in found[:MAX_REMARKS]]
+        shown = [text for item in show_passages(claim.evidence_ids, material) for text in (item.title, item.text)]
+        found += find_code_names(claim.stated, [*shown, question])
+        remarks = list(dict.fromkeys(difference.reason for difference in found))[:MAX_REMARKS]
     return {"ruled": ruled.with_fields(claim_id=claim.id), "asked": asked, "remarks": remarks}
 
 

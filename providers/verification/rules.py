@@ -7,7 +7,7 @@ statements not used for tuning, numbers and names were right in 75 of 77 cases, 
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -38,6 +38,8 @@ MENTION_CHARACTERS: Final = 2_000  # of a page for each mention of a name that i
 MAX_LABEL: Final = 60  # characters before a number in which the word stands that it belongs to ("steps 1, 2 and 3")
 NAME_WEIGHT: Final = 3.0  # weight of a name among the words of a claim: a shared name says more than a shared verb
 
+CODE_NAME: Final = re.compile(r"(?<![\w-])(?:--[a-z][\w-]*|[A-Za-z]\w*_\w+)")
+"""A name in code: an option, or words joined by underscores."""
 QUOTATION_MARKS: Final = ("“”", '""', "«»", "„“", "‘’")
 QUOTATION: Final = re.compile(r"“[^“”]++”|(?<![^\s(])\"(?=\S)[^\"\n]++\"|«[^«»]++»|„[^„“”]++[“”]")
 """Words between quotation marks inside a sentence."""
@@ -165,6 +167,20 @@ def find_differences(
     if detect_language(" ".join(passages)) != detect_language(claim):
         return list(_wrong_quantities(statement, evidence, closest, numbering))
     return list(_problems(claim, statement, evidence, closest, pages, numbering))
+
+
+def find_code_names(claim: str, texts: Iterable[str]) -> list[ClaimJudgement]:
+    """Return a difference for each name in code of a claim, such as `primary_conninfo`, that none of the texts has.
+
+    Like those of `find_differences` they are questions. Other names may have other words in a passage, these have one
+    form; but the passage may be about them without naming them.
+    """
+    known = {name.casefold() for text in texts for name in CODE_NAME.findall(text)}
+    return [
+        ClaimJudgement(Verdict.UNSUPPORTED, Message("reason_named_nowhere", part=name), name)
+        for name in dict.fromkeys(CODE_NAME.findall(claim))
+        if name.casefold() not in known
+    ]
 
 
 def _problems(

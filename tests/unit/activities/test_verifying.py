@@ -267,6 +267,16 @@ def test_passages_of_the_pages_read_are_tried_for_a_doubtful_statement() -> None
     assert find_doubtful(claims, verdicts, by_rules).items[0].found == []
 
 
+def test_a_checker_is_asked_about_a_name_in_code_that_no_passage_has() -> None:
+    """Such a name has one form; one that stands in the passages as they are shown, or in the question, is no question."""
+    sentences = ["The operators chose `max_pages` for Valkey", "The operators chose `max_lines` for Valkey"]
+    _, _, material = material_of_page()
+    material = replace(material, entry=material.entry.with_fields(query="What is max_lines?"))
+    named, asked_for = extract_claims(to_plain_draft(" ".join(f"{one} [ev-1]." for one in sentences)), material)
+    assert named.remarks[-1:] == ["“max_pages” is named in no cited passage."]
+    assert asked_for.remarks == []
+
+
 def test_what_a_passage_announces_is_tried_with_it() -> None:
     """A sentence that ends with a colon says nothing without its list, as far as that has room."""
     (found,) = search_pages(

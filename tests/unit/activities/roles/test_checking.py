@@ -183,6 +183,9 @@ def test_a_verdict_names_a_passage_for_each_part() -> None:
         verdict["quotes"] = quotes
     (answer,) = answer_of(json.dumps(given), [claim]).answers
     assert (answer.quotes, answer.evidence_ids) == (quotes[:2], [claim.passages[0].evidence_id, "ev-2"])
+    for verdict in given["verdicts"]:
+        verdict["quotes"] = [*("It holds 128 MB"[:end] for end in range(9, 15)), "The store runs every"]
+    assert answer_of(json.dumps(given), [claim]).answers[0].evidence_ids[-1] == "ev-2"
 
 
 @pytest.mark.parametrize("count", [1, 16])

@@ -478,6 +478,9 @@ def test_lines_of_a_page_are_signed_however_they_are_broken() -> None:
     assert max(map(len, body.splitlines())) <= 160 + len(sign)
     assert body.split("\n", 4)[4].replace(f"\n{sign}", " ").count("word") == 100
     assert list(break_lines("a" * 159 + " b " + "c" * 200)) == ["a" * 159, "b", "c" * 200]
+    row = "| " + "word " * 100 + "|"
+    assert list(break_lines(row)) == [row]
+    assert len(list(break_lines(row * 3))) > 3
 
 
 def test_the_orchestrator_knows_what_one_agent_may_do() -> None:
