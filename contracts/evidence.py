@@ -166,6 +166,14 @@ class Gap(Contract):
     """Sections of pages already read in which a reader that was not shown them expects the answer."""
     iteration: int = 1
 
+    @property
+    def settlement(self) -> dict[str, Any]:
+        """Return the status of the gap and the findings that answer it, for the decision log."""
+        settlement: dict[str, Any] = {"status": self.status.value}
+        if self.resolved_by:
+            settlement["resolved_by"] = self.resolved_by
+        return settlement
+
     def closed_by(self, finding_ids: list[str]) -> Self:
         """Return the gap as answered by these findings."""
         return self.with_fields(status=GapStatus.ADDRESSED, resolved_by=finding_ids)

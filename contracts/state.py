@@ -222,6 +222,26 @@ class EvidenceState(StatePart):
         """Return the readable sources of high quality."""
         return [source for source in self.readable_sources() if source.quality is Quality.HIGH]
 
+    @property
+    def draft_text(self) -> DocumentRef | None:
+        """Return the stored text of the draft; None before there is one."""
+        return self.draft.document if self.draft else None
+
+    @property
+    def draft_words(self) -> int:
+        """Return the number of words of the draft; 0 before there is one."""
+        return self.draft.word_count if self.draft else 0
+
+    @property
+    def draft_sections(self) -> dict[str, int]:
+        """Return the number of words of each section of the draft; empty before there is one."""
+        return self.draft.words_by_section if self.draft else {}
+
+    @property
+    def draft_citations(self) -> list[str]:
+        """Return the ids of the evidence that the draft cites; empty before there is one."""
+        return self.draft.evidence_ids if self.draft else []
+
     def note_entry(self, entry: str | None) -> None:
         """Add an entry to the notebook, once."""
         if entry and entry not in self.notebook:
@@ -424,7 +444,7 @@ class ResearchState(BaseModel):
             duplicates=self.evidence.duplicates,
             findings=len(self.evidence.findings),
             evidence=len(self.evidence.passages),
-            passages_cited=len(set(self.evidence.draft.evidence_ids)) if self.evidence.draft else 0,
+            passages_cited=len(set(self.evidence.draft_citations)),
             gaps_open=len(self.evidence.unaddressed_gaps()),
             gaps=len(self.evidence.gaps),
             queries_failed=sum(query.status is NodeStatus.FAILED for query in self.searches()),

@@ -193,8 +193,11 @@ class DeepResearchWorkflow(PersonMessages):
         """
         resolved = prepared.resolved
         started_at = started.isoformat(timespec="milliseconds")
-        state = ResearchState.unpack(prepared.packed_state) if prepared.packed_state else self._state
-        stored = state.snapshot(PACKED_EVENTS) if prepared.packed_state else None
+        state = self._state
+        stored = None
+        if prepared.packed_state:
+            state = ResearchState.unpack(prepared.packed_state)
+            stored = state.snapshot(PACKED_EVENTS)
         if prepared.packed_state and not _is_continued():
             begin_refresh(state, requested=refresh)
             state = resume_state(state, resolved, started_at, strategy.resume)
@@ -268,7 +271,10 @@ class DeepResearchWorkflow(PersonMessages):
         updates = [SearchAttributeKey.for_keyword(name).value_set(value) for name, value in values.items()]
         cost = state.accounts.usage.cost_usd
         attribute = SearchAttributeKey.for_float(names.COST_ATTRIBUTE)
-        known = attribute.value_unset() if cost is None else attribute.value_set(cost)
+        if cost is None:
+            known = attribute.value_unset()
+        else:
+            known = attribute.value_set(cost)
         workflow.upsert_search_attributes([*updates, known])
 
     # --- the end -----------------------------------------------------------------------------------------------------
@@ -344,12 +350,13 @@ def _parse(request: RawValue) -> ResearchRequest:
 def _start_failure(error: ActivityError, *, resumable: bool = False) -> ApplicationError:
     """Return the failure of a run that cannot start; `resumable` means that it has a session."""
     cause = error.cause
-    kind = cause.type if isinstance(cause, ApplicationError) else None
-    detail = cause.details[0] if isinstance(cause, ApplicationError) and cause.details else {}
-    reason = StopReason(detail.get("stop_reason", StopReason.INTERNAL_ERROR)) if isinstance(detail, dict) else None
-    message = cause.message if isinstance(cause, ApplicationError) else describe_unstarted(error)
-    outcome = Outcome.REFUSED if kind == failures.REFUSED else Outcome.FAILED
-    return _end_early(outcome, reason or StopReason.INTERNAL_ERROR, message, resumable=resumable)
+    if not isinstance(cause, ApplicationError):
+        return _end_early(Outcome.FAILED, StopReason.INTERNAL_ERROR, describe_unstarted(error), resumable=resumable)
+    reason = StopReason.INTERNAL_ERROR
+    if cause.details and isinstance(cause.details[0], dict):
+        reason = StopReason(cause.details[0].get("stop_reason", reason))
+    outcome = Outcome.REFUSED if cause.type == failures.REFUSED else Outcome.FAILED
+    return _end_early(outcome, reason, cause.message, resumable=resumable)
 
 
 def _stopped_before_work() -> ApplicationError:
@@ -396,6 +403,7 @@ def record_ending(result: ResearchResult, state: ResearchState | None = None, fa
     seconds = meter.create_histogram_float("research_run_seconds", "How long runs worked", "s")
     seconds.record(result.usage.active_seconds, {"outcome": result.outcome.value})
     dropped = meter.create_counter("research_sources_dropped", "Sources that could not be read, by reason")
-    sources = state.evidence.sources.values() if state is not None else ()
-    for reason, number in Counter(one.status_reason for one in sources if one.status is SourceStatus.FAILED).items():
-        dropped.add(number, {"reason": reason})
+    if state is not None:
+        lost = [source for source in state.evidence.sources.values() if source.status is SourceStatus.FAILED]
+        for reason, number in Counter(source.status_reason for source in lost).items():
+            dropped.add(number, {"reason": reason})

@@ -104,7 +104,10 @@ class Driver:
             if isinstance(unit, Finished):
                 return unit.reason
             has_pending = state.work.pending_reflection is not None
-            state.work.open_pause = OpenPause(unit=unit) if has_pending else self._strategy.evaluate(run, unit)
+            if has_pending:
+                state.work.open_pause = OpenPause(unit=unit)
+            else:
+                state.work.open_pause = self._strategy.evaluate(run, unit)
         opened = state.work.open_pause
         pause = None
         if (pending := state.work.pending_reflection) is not None:

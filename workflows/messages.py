@@ -162,7 +162,9 @@ class PersonMessages(StateQueries):
         if reply.approved is not None:
             return _approval_message(reply.approved)
         answers = self._waits_for(WaitKind.CLARIFICATION)
-        return "taken: the run goes on with your answer" if answers else self._replanning_message()
+        if answers:
+            return "taken: the run goes on with your answer"
+        return self._replanning_message()
 
     @reply.validator
     def _check_reply(self, text: Any) -> None:

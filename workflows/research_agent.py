@@ -55,7 +55,9 @@ class ResearchAgentWorkflow(StateQueries):
             return driver.result(StopReason.INTERNAL_ERROR, "", defect.text)
 
     def _shown_state(self) -> ResearchState:
-        return self._driver.state if self._driver else self._state
+        if self._driver:
+            return self._driver.state
+        return self._state
 
 
 class AgentDriver:
@@ -107,7 +109,9 @@ class AgentDriver:
 
     async def _conclude(self, run: ResearchRun, strategy: ScopedStrategy, reason: StopReason) -> tuple[str, str]:
         """Return its summary, made within the reserved time, and the reason for an incomplete result."""
-        problem = "" if reason in NATURAL_STOPS else why_stopped(_cause(run.state, reason))
+        problem = ""
+        if reason not in NATURAL_STOPS:
+            problem = why_stopped(_cause(run.state, reason))
         try:
             async with run.time_limit(run.clock.remaining_seconds()):
                 if reason not in NATURAL_STOPS:
@@ -119,10 +123,14 @@ class AgentDriver:
     def result(self, reason: StopReason, summary: str, problem: str) -> TaskResult:
         """Return the agent's result, from its current state."""
         self.state.work.status = RunStatus.PARTIAL if problem else RunStatus.COMPLETED
-        node = self._strategy.describe_node(self.state) if self._strategy else None
+        node = None
+        if self._strategy:
+            node = self._strategy.describe_node(self.state)
         return task_result(self.state, reason, summary, problem, node)
 
 
 def _cause(state: ResearchState, reason: StopReason) -> StopReason:
     """Return the reason for the end of work as people are shown it: a limit that is not spent was not reached."""
-    return reason if reason in NATURAL_STOPS else stop_reason_of(state, reason)
+    if reason in NATURAL_STOPS:
+        return reason
+    return stop_reason_of(state, reason)

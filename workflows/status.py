@@ -70,7 +70,10 @@ def build_status(state: ResearchState, now: float) -> ResearchStatus:
     if resolved is None:
         return status
     is_timed = state.clock.clock_started_at and not result
-    elapsed = elapsed_seconds(state, now) if is_timed else accounts.usage.active_seconds
+    if is_timed:
+        elapsed = elapsed_seconds(state, now)
+    else:
+        elapsed = accounts.usage.active_seconds
     return status.of_request(
         resolved,
         progress=with_verification(load_strategy(resolved.strategy).progress(state), state),
@@ -102,7 +105,9 @@ def details_markdown(
     if len(awaiting) > MAX_SHOWN_WAITS:
         waits.append(f"and for {len(awaiting) - MAX_SHOWN_WAITS} more")
     if resolved is None:
-        phase = f"queued · place {queued.queue_place} of {queued.queue_length}" if queued else "preparing"
+        phase = "preparing"
+        if queued:
+            phase = f"queued · place {queued.queue_place} of {queued.queue_length}"
         return "\n\n".join((title, phase, *waits))
     elapsed = max(0.0, elapsed_seconds(state, now) - state.clock.active_seconds_before)
     head = (
@@ -137,7 +142,7 @@ def details_markdown(
 
 def _plan_lines(state: ResearchState) -> list[str]:
     """Return the report's headings (with word counts once there is a draft), assumptions and objections."""
-    lengths = state.evidence.draft.words_by_section if state.evidence.draft else {}
+    lengths = state.evidence.draft_sections
     plan = state.work.plan
     headings = [
         f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
@@ -155,7 +160,9 @@ def _plan_lines(state: ResearchState) -> list[str]:
 def _agent_line(level: int, agent: AgentProgress) -> str:
     """Return a line for an agent, with its task and workflow id."""
     is_over = agent.status not in (AgentStatus.QUEUED, AgentStatus.RUNNING)
-    findings = f" · {plural(agent.counts.findings, 'finding')}" if is_over else ""
+    findings = ""
+    if is_over:
+        findings = f" · {plural(agent.counts.findings, 'finding')}"
     location = f" · workflow `{agent.workflow_id}`" if agent.workflow_id else ""
     indent = "  " * (level - 1)
     return f"{indent}- {AGENT_MARKS[agent.status]} {agent.id}{findings}{location}: {_show(agent.task, 120)}"
@@ -178,7 +185,9 @@ def _cost(usage: Usage, limit: float | None) -> str:
     if usage.cost_usd is None and not usage.known_cost_usd:
         return "cost unknown"
     cost = f"{usage.known_cost_usd:.2f} USD" + (" and more" if usage.cost_usd is None else "")
-    return cost if limit is None else f"{cost} of at most {limit:.2f}"
+    if limit is None:
+        return cost
+    return f"{cost} of at most {limit:.2f}"
 
 
 def _show(text: str, characters: int) -> str:

@@ -52,7 +52,9 @@ class PageReading:
     @property
     def step(self) -> str:
         """Return the name of its call."""
-        suffix = f"/{short_hash(self.purpose)}" if self.purpose != "0" else ""
+        suffix = ""
+        if self.purpose != "0":
+            suffix = f"/{short_hash(self.purpose)}"
         return f"analyze/{self.source_id}{suffix}"
 
 
@@ -103,7 +105,9 @@ def page_refusal(run: ResearchRun, number: int, opened: Collection[int], reads_l
         return f"page {number} was opened already: its notes stand above"
     if run.is_excluded(pages[number - 1].hit):
         return f"page {number} is excluded by the request"
-    return "" if reads_left else "no page is left to open: report what was found"
+    if reads_left:
+        return ""
+    return "no page is left to open: report what was found"
 
 
 async def search_and_open(
@@ -188,7 +192,10 @@ def _reading_input(
     run: ResearchRun, task: PlanNode, reading: PageReading, limit: int, engine: EngineKind
 ) -> AnalyzeInput:
     """Return the request to read one page for its purpose."""
-    query = task.with_fields(text=reading.focus, expected_contribution="") if reading.focus else task
+    if reading.focus:
+        query = task.with_fields(text=reading.focus, expected_contribution="")
+    else:
+        query = task
     source = run.state.evidence.sources[reading.source_id]
     request = reading_input(run, [query], [source], issues=[])
     if engine is EngineKind.MODEL:
@@ -213,8 +220,12 @@ def describe_search(
     lines = [f"{number}. {describe_hit(page)}" for _, number, page in ranked[:limit]]
     again = [number for number, page in enumerate(list_pages(state), start=1)
              if number in listed and canonical_url(page.hit.url) in found]  # fmt: skip
-    lines += [f"Also found, and known from before: page {', '.join(map(str, again))}."] if again else []
-    headline = f"Found for “{search.text}”:" if numbers else f"Nothing new was found for “{search.text}”."
+    if again:
+        lines += [f"Also found, and known from before: page {', '.join(map(str, again))}."]
+    if numbers:
+        headline = f"Found for “{search.text}”:"
+    else:
+        headline = f"Nothing new was found for “{search.text}”."
     return "\n".join([headline, *lines]), numbers
 
 
@@ -233,7 +244,9 @@ def page_title(page: Candidate) -> str:
 
 def unread_reason(source: Source | None) -> str:
     """Return the reason why a chosen page has no text; `source` is None if a limit prevented reading it."""
-    return source.status_reason if source and source.status_reason else "the limit of pages is reached"
+    if source and source.status_reason:
+        return source.status_reason
+    return "the limit of pages is reached"
 
 
 def describe_page(

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from temporalio.exceptions import ActivityError
 
 from contracts.addresses import gap_id
-from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, Source
+from contracts.evidence import CHOSEN_BY_OPERATOR, Finding, Gap, Source
 from contracts.gaps import SettledGap
 from contracts.notebooks import add_derived_fields
 from contracts.outcome import GateIssue
@@ -19,7 +19,7 @@ from contracts.roles import ANALYZER, AnalyzeInput, AnalyzerResult, ProposedGap,
 from contracts.sentences import Message, counted
 from contracts.state import ResearchState
 from contracts.texts import plural, shorten
-from contracts.vocabulary import AgentRole, EngineKind, GapStatus, Phase, Quality
+from contracts.vocabulary import AgentRole, EngineKind, Phase, Quality
 from workflows.phases.role_inputs import reading_input, sources_to_analyze
 from workflows.rules import gaps
 from workflows.rules.duplicates import protected_ids
@@ -63,10 +63,16 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     always merged; `Interrupted` or `asyncio.CancelledError` is raised after the merge.
     """
     state = run.state
-    queries = queries_to_repeat(state) if again else queries_to_analyze(state)
+    if again:
+        queries = queries_to_repeat(state)
+    else:
+        queries = queries_to_analyze(state)
     issues = run.issues(Phase.ANALYSIS)
     by_model = (engine or run.resolved.engine) is EngineKind.MODEL
-    readings = plan_readings(run, queries, issues) if by_model else _readings_by_query(run, queries, issues)
+    if by_model:
+        readings = plan_readings(run, queries, issues)
+    else:
+        readings = _readings_by_query(run, queries, issues)
     turns = asyncio.Semaphore(run.resolved.limits.max_parallel)
 
     async def read(reading: Reading) -> AnalyzerResult:
@@ -170,7 +176,9 @@ def _sources_left(run: ResearchRun, query: PlanNode) -> list[Source]:
     """Return the sources to read for a sub-query: those that an unfinished analysis has left, else all."""
     sources = sources_to_analyze(run, query)
     left = run.state.work.pages_left.get(query.id)
-    return sources if left is None else [source for source in sources if source.id in left]
+    if left is None:
+        return sources
+    return [source for source in sources if source.id in left]
 
 
 def _is_known(state: ResearchState, source: Source, query: PlanNode) -> bool:
@@ -269,10 +277,7 @@ def _record_gap_changes(run: ResearchRun) -> Iterator[None]:
     yield
     for gap in run.state.evidence.gaps:
         if statuses.get(gap.id, gap.status) is not gap.status:
-            outputs = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
-            run.decide(AgentRole.ANALYZER, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
-            kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
-            run.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
+            run.record_gap(gap, AgentRole.ANALYZER)
 
 
 def withdraw(state: ResearchState, queries: list[PlanNode], pages: Collection[str] | None = None) -> None:
@@ -288,7 +293,7 @@ def withdraw(state: ResearchState, queries: list[PlanNode], pages: Collection[st
     ]
     state.evidence.findings = [finding for finding in state.evidence.findings if finding not in removed]
     cited = {item for finding in state.evidence.findings for item in finding.evidence_ids}
-    cited.update(state.evidence.draft.evidence_ids if state.evidence.draft else [])
+    cited.update(state.evidence.draft_citations)
     unused = {item for finding in removed for item in finding.evidence_ids} - cited
     state.evidence.passages = {name: item for name, item in state.evidence.passages.items() if name not in unused}
     state.evidence.gaps = gaps.withdraw_gaps(
@@ -398,7 +403,8 @@ def _end(
     if query.id not in state.work.analyzed_sub_queries:
         state.work.analyzed_sub_queries.append(query.id)
     stated = _merge_gaps(run, query, fresh, drafts, in_parts=in_parts)
-    stated = list(dict.fromkeys([*query.stated_gaps, *stated])) if in_parts else stated
+    if in_parts:
+        stated = list(dict.fromkeys([*query.stated_gaps, *stated]))
     state.work.plan = state.work.plan.with_nodes(query.with_fields(stated_gaps=stated))
 
 
@@ -453,7 +459,9 @@ def _merge_gaps(
             state.evidence.gaps = gaps.give_up_gap(state.evidence.gaps, query.gap_id)
         # A follow-up without findings must not reopen its gap in other words; a leaf reports gaps stated by its source.
         may_open = fresh or not query.gap_id or query.source_id is not None
-        opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}") if may_open else []
+        opened: list[Gap] = []
+        if may_open:
+            opened = gaps.open_gaps(state, drafts, f"sub_query:{query.id}")
         state.evidence.gaps = gaps.with_gaps(state, opened)
         for gap in opened:
             run.note("gap.opened", f"gap: {gap.description}", gap_id=gap.id)

@@ -63,7 +63,9 @@ async def check_draft(run: ResearchRun, *, is_reviewed: bool, side_by_side: bool
         await verify(run)
         if run.inbox.interruption is not None:
             return
-    weighed = await _weigh(run) if run.resolved.checks.review is JudgeMode.MODEL else None
+    weighed = None
+    if run.resolved.checks.review is JudgeMode.MODEL:
+        weighed = await _weigh(run)
     calls: list[Callable[[], Awaitable[ReviewerAnswer | None]]] = [
         partial(_review, run, weighed, is_extra=not side_by_side),
         partial(verify, run, weighed),
@@ -105,7 +107,9 @@ async def _review(
 
 
 def _reviewing_engine(run: ResearchRun) -> EngineKind:
-    return run.resolved.engine if run.resolved.checks.review is JudgeMode.MODEL else EngineKind.EXTRACTIVE
+    if run.resolved.checks.review is JudgeMode.MODEL:
+        return run.resolved.engine
+    return EngineKind.EXTRACTIVE
 
 
 async def _revise(run: ResearchRun, first: ReviewerAnswer) -> bool:
@@ -214,9 +218,16 @@ def with_verification(progress: Progress, state: ResearchState) -> Progress:
         return progress
     done = state.work.result is not None
     running = state.work.phase == VERIFICATION
-    mark = Mark.DONE if done else Mark.RUNNING if running else Mark.WAITING
+    if done:
+        mark = Mark.DONE
+    elif running:
+        mark = Mark.RUNNING
+    else:
+        mark = Mark.WAITING
     summary = state.evidence.verification.summary
-    detail = _describe_verdicts(summary) if summary.verdict_counts else ""
+    detail = ""
+    if summary.verdict_counts:
+        detail = _describe_verdicts(summary)
     unit = UnitProgress(name=VERIFICATION, label="verify", mark=mark, detail=detail)
     return progress.with_fields(units=[*progress.units, unit])
 

@@ -206,7 +206,9 @@ async def _replace_draft(run: ResearchRun, reason: StopReason, problem: str, wri
         run.inbox.clear()
         await writer(run, reason, changed=True, engine=EngineKind.EXTRACTIVE)
         run.degrade(Message("degraded_anew"))
-    return reason if state.evidence.draft is not None else StopReason.INTERNAL_ERROR
+    if state.evidence.draft is not None:
+        return reason
+    return StopReason.INTERNAL_ERROR
 
 
 # --- the end -------------------------------------------------------------------------------------------------------

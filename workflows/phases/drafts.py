@@ -112,7 +112,7 @@ def update_input(
     cited = {key for finding in findings for key in finding.evidence_ids}
     read = {key for finding in findings for key in finding.source_ids}
     return UpdateInput(
-        draft=state.evidence.draft.document if state.evidence.draft else None,
+        draft=state.evidence.draft_text,
         heading=heading,
         outline=current_outline(run),
         purpose=purpose,
@@ -128,9 +128,7 @@ def update_input(
 
 def current_outline(run: ResearchRun) -> list[str]:
     """Return the headings of the live report, in order."""
-    return run.state.work.plan.outline or list(
-        run.state.evidence.draft.words_by_section if run.state.evidence.draft else []
-    )
+    return run.state.work.plan.outline or list(run.state.evidence.draft_sections)
 
 
 async def apply_updates(run: ResearchRun, updates: Sequence[ReportUpdate]) -> AppliedUpdates:
@@ -169,7 +167,9 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
             raise
         run.degrade(Message("report_unrevised", reason=reason_of(error)))
         return None
-    steps = [outcome.step for outcome in applied.outcomes if outcome.step] if applied else []
+    steps = []
+    if applied:
+        steps = [outcome.step for outcome in applied.outcomes if outcome.step]
     return _add_evidence(draft, steps) if steps else None
 
 

@@ -79,7 +79,10 @@ class Gathering:
         left = sources_left(state, limits)
         self._protected = hits_to_protect(state) if sub_queries else []
         """Unread protected sources of the request, read before all others, for the first sub-query."""
-        self._budget = left if cap is None else min(left, cap + len(self._protected))
+        if cap is None:
+            self._budget = left
+        else:
+            self._budget = min(left, cap + len(self._protected))
         self._room = {query.id: reads_left(query, limits) if only is None else self._budget for query in sub_queries}
         """Number of sources that each sub-query may still read."""
         self._searching = Searching(run, sub_queries, titled=labelled or only is not None)
@@ -159,12 +162,16 @@ class Gathering:
         errors = {identity: read.record.exception() for identity, read in self._reads.items()}
         kinds = {name: reason_of(error) for name, error in errors.items() if isinstance(error, ActivityError)}
         failed = [name for name, kind in kinds.items() if kind == failures.SOURCE_UNAVAILABLE]
-        return failed if 2 * len(failed) > len(self._reads) else []
+        if 2 * len(failed) <= len(self._reads):
+            return []
+        return failed
 
     def _hits(self, query: PlanNode) -> list[SearchHit]:
         """Return the hits of a sub-query in rank order, without those excluded by the request."""
         response = self._responses.get(query.id)
-        hits = sorted(response.hits, key=lambda hit: hit.rank) if response else []
+        hits = []
+        if response:
+            hits = sorted(response.hits, key=lambda hit: hit.rank)
         return [hit for hit in hits if not self._run.is_excluded(hit)]
 
     def _read_best(self, query: PlanNode, hits: list[SearchHit], cap: int) -> None:
@@ -190,7 +197,9 @@ class Gathering:
         if (page := self._ledger.get(identity)) is not None:
             run.note("source.added", f"read before: {page.title}", source_id=page.id, title=page.title)
             return known_record(page)
-        questions = [query.text for query in self._sub_queries] if hit.provider == NAMED else None
+        questions = None
+        if hit.provider == NAMED:
+            questions = [query.text for query in self._sub_queries]
         fields = {"hit_entries": hit.entries, "needs_title": not hit.title, "patience_seconds": patience}
         request = _read_request(run, identity, canonical_url(hit.url), questions, **fields)
         async with self._reads_at_once:
@@ -292,7 +301,9 @@ class Gathering:
         state.evidence.duplicates += duplicates
         unfinished = NodeStatus.EXECUTING if response else NodeStatus.PENDING
         status = NodeStatus.COMPLETED if complete else unfinished
-        unanswered = "; ".join(f"{name}: {reason}" for name, reason in answers.errors.items()) if answers else ""
+        unanswered = ""
+        if answers:
+            unanswered = "; ".join(f"{name}: {reason}" for name, reason in answers.errors.items())
         query = state.work.plan.newest(query).with_fields(
             status=NodeStatus.FAILED if error is not None else status,
             status_reason="",

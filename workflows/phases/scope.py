@@ -30,7 +30,10 @@ async def judge_scope(run: ResearchRun) -> None:
     state = run.state
     is_asked = run.resolved.gates.requires_approval
     answer = await _ask(run, [node.text for node in state.work.plan.parts] if state.work.plan.to_judge else [])
-    nodes = state.work.plan.parts if state.work.plan.to_judge else _nodes(run, answer.queries)
+    if state.work.plan.to_judge:
+        nodes = state.work.plan.parts
+    else:
+        nodes = _nodes(run, answer.queries)
     objections = _objections(run, nodes, answer)
     splits: list[str] = []
     if not (is_asked or all(query.feasible for query in answer.queries)):

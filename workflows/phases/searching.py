@@ -72,7 +72,9 @@ class Answers:
     def duplicate_hits(self) -> int:
         """Return the number of hits merged into others, because several providers had them."""
         hits = sum(len(response.hits) for response in self.responses)
-        return hits - len(merge_hits(self.responses, hits)) if len(self.responses) > 1 else 0
+        if len(self.responses) <= 1:
+            return 0
+        return hits - len(merge_hits(self.responses, hits))
 
     @property
     def failed(self) -> str | None:
@@ -272,7 +274,9 @@ class Searching:
     def _max_hits(self, provider: str) -> int:
         limits = self._resolved.limits
         is_corpus = provider == CORPUS_PROVIDER
-        return 2 * limits.max_sources_per_query if is_corpus else self._resolved.search.max_results_per_query
+        if is_corpus:
+            return 2 * limits.max_sources_per_query
+        return self._resolved.search.max_results_per_query
 
     def _count_failure(self, query: PlanNode, provider: str, error: ActivityError) -> None:
         """Count a failure, and drop a provider that will not recover, as long as there is another one.
@@ -282,7 +286,10 @@ class Searching:
         run = self._run
         cause = last_failure(error)
         reason = describe_failure(error)
-        kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
+        if isinstance(cause, ApplicationError):
+            kind = cause.type
+        else:
+            kind = reason_of(error)
         if kind == failures.SEARCH_REJECTED:
             text = f"{provider} did not take “{shorten(query.text, 150)}”: {reason}"
             run.note("status", text, level="warning", provider=provider)

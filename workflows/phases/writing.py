@@ -37,7 +37,9 @@ async def write_draft(run: ResearchRun) -> None:
     """
     issues = run.issues(Phase.SYNTHESIS)
     sections = _planned_sections(run)
-    draft = await _write_by_sections(run, sections, issues) if sections else None
+    draft = None
+    if sections:
+        draft = await _write_by_sections(run, sections, issues)
     if draft is None:
         draft = (await run.ask(SYNTHESIZER, "write", write_input(run, issues=issues))).draft
     await take_draft(run, draft)
@@ -58,9 +60,14 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
         planned = []
         for query in state.work.plan.sub_queries:
             findings = [finding for finding in reportable if finding.sub_query_id == query.id]
-            heading = query.facet[:1].upper() + query.facet[1:] if query.facet else query.text.rstrip("?")
+            if query.facet:
+                heading = query.facet[:1].upper() + query.facet[1:]
+            else:
+                heading = query.text.rstrip("?")
             planned += [(heading, query.text, findings)] if findings else []
-    return planned[:MAX_REPORT_SECTIONS] if len(planned) >= MIN_REPORT_SECTIONS else []
+    if len(planned) < MIN_REPORT_SECTIONS:
+        return []
+    return planned[:MAX_REPORT_SECTIONS]
 
 
 async def _write_by_sections(run: ResearchRun, sections: list[Section], issues: list[GateIssue]) -> ReportDraft | None:

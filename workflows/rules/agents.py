@@ -331,7 +331,10 @@ def merge_agent(state: ResearchState, task: AgentTask, result: TaskResult) -> li
     Leaves and tasks of its plan are added below its task's node, with their findings, gaps and sources; everything else
     belongs to the task's node itself.
     """
-    results = ResearchState.unpack(result.packed) if result.packed else ResearchState()
+    if result.packed:
+        results = ResearchState.unpack(result.packed)
+    else:
+        results = ResearchState()
     evidence = state.evidence
     found = results.evidence
     # The run's own entries take precedence over the agent's.
@@ -399,7 +402,9 @@ class _Owners:
 
     def of(self, name: str | None) -> str:
         """Return the run's node for a name used by the agent."""
-        return name if name in self.nodes and name is not None else self.task
+        if name in self.nodes and name is not None:
+            return name
+        return self.task
 
     def take(self, item: Owned, state: ResearchState) -> Owned:
         """Return an agent's finding or query as one of the run."""

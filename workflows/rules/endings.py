@@ -73,7 +73,9 @@ def outcome_of(question: str, state: ResearchState, reason: StopReason) -> Outco
     if state.evidence.draft is None:
         return Outcome.FAILED
     incomplete = _is_missing(question, state, reason) or has_fallen_back(state) or report_issues(state)
-    return Outcome.PARTIAL if incomplete else Outcome.COMPLETED
+    if incomplete:
+        return Outcome.PARTIAL
+    return Outcome.COMPLETED
 
 
 def _is_missing(question: str, state: ResearchState, reason: StopReason) -> bool:
@@ -94,7 +96,9 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
     if searched and not (cut_short or state.work.failed_branches or lost_sources(state)):
         return Outcome.EMPTY
     # Readable sources justify a report that names the missing parts.
-    return Outcome.PARTIAL if state.evidence.readable_sources() else Outcome.FAILED
+    if state.evidence.readable_sources():
+        return Outcome.PARTIAL
+    return Outcome.FAILED
 
 
 def result_of(
@@ -160,7 +164,9 @@ def stop_reason_of(state: ResearchState, reason: StopReason) -> StopReason:
         return StopReason.BUDGET_REST
     if not state.evidence.findings and not is_direct(state) and reason in NATURAL_STOPS:
         outage = state.work.failed_branches or lost_sources(state)
-        return StopReason.PROVIDER_OUTAGE if outage else StopReason.NO_EVIDENCE
+        if outage:
+            return StopReason.PROVIDER_OUTAGE
+        return StopReason.NO_EVIDENCE
     return reason
 
 
@@ -169,7 +175,9 @@ def completeness_of(question: str, state: ResearchState, reason: StopReason) -> 
     if not state.evidence.findings and not is_direct(state):
         return Completeness.EMPTY
     missing = not is_direct(state) and _is_missing(question, state, reason)
-    return Completeness.PARTIAL if missing else Completeness.FULL
+    if missing:
+        return Completeness.PARTIAL
+    return Completeness.FULL
 
 
 def is_direct(state: ResearchState) -> bool:
@@ -229,11 +237,9 @@ def limitations_of(question: str, state: ResearchState, reason: StopReason) -> l
         lines.append(Message("refresh_unfinished", count=len(state.work.refresh.due)))
     if state.evidence.findings and state.evidence.draft:
         lines += [Message("check_failed", what=issue.message) for issue in report_issues(state)]
-    empty = (
-        [name for name, count in state.evidence.draft.words_by_section.items() if not count]
-        if state.evidence.draft
-        else []
-    )
+    empty = []
+    if state.evidence.draft:
+        empty = [name for name, count in state.evidence.draft.words_by_section.items() if not count]
     if empty:
         lines.append(Message("empty_sections", text=empty))
     lines += [Message("not_answered", text=text) for text in find_unanswered(question, state)]

@@ -51,7 +51,10 @@ def with_gaps(state: ResearchState, fresh: Sequence[Gap]) -> list[Gap]:
 
     Settled gaps give way first, then the least severe and oldest ones; requests of people do not.
     """
-    limit = declaration(state.work.resolved.strategy).most_gaps if state.work.resolved else MAX_GAPS
+    if state.work.resolved:
+        limit = declaration(state.work.resolved.strategy).most_gaps
+    else:
+        limit = MAX_GAPS
     gaps = [*state.evidence.gaps, *fresh]
     order = sorted(range(len(gaps)), key=lambda index: (_importance(gaps[index]), index), reverse=True)
     return [gaps[index] for index in sorted(order[:limit])]

@@ -35,7 +35,9 @@ class PageToRead:
         size = math.ceil(self.characters / CHARACTERS_PER_TOKEN) or LONG_PAGE_TOKENS
         if self.again:
             return min(size, AGAIN_TOKENS)
-        return size if size <= WHOLE_TOKENS or self.protected else LONG_PAGE_TOKENS
+        if size <= WHOLE_TOKENS or self.protected:
+            return size
+        return LONG_PAGE_TOKENS
 
 
 @dataclass(frozen=True)

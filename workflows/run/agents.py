@@ -129,7 +129,10 @@ class Agents:
             if not task.done() or task.cancelled():
                 task.cancel()
                 waits = self._find(agent).status is AgentStatus.QUEUED
-                why = Message("agent_turn_not_come") if waits else Message("agent_unanswered")
+                if waits:
+                    why = Message("agent_turn_not_come")
+                else:
+                    why = Message("agent_unanswered")
                 record = self._find(agent)
                 stub = _stub(record, reason, why)
                 self._replace(record.with_fields(status=AgentStatus.CUT_OFF, result=stub, ended_at=run.now_text()))
@@ -152,7 +155,9 @@ class Agents:
             if run.contains_canary(record.task.text):
                 run.degrade(STEERED_NOTE)
                 return _stub(record, StopReason.INTERNAL_ERROR, Message("agent_repeats"))
-            refused = _refusal(share) if run.resolved.engine is EngineKind.MODEL else None
+            refused = None
+            if run.resolved.engine is EngineKind.MODEL:
+                refused = _refusal(share)
             if refused is not None:
                 return _stub(record, refused, Message("agent_nothing_left", why=refused.value))
             left = run.clock.remaining_work_seconds()
@@ -205,7 +210,9 @@ class Agents:
         record = self._find(agent)
         for caller, calls in result.calls.items():
             # A restarted agent repeats the calls of its earlier start.
-            counted = record.result.calls.get(caller, {}) if record.result else {}
+            counted = {}
+            if record.result:
+                counted = record.result.calls.get(caller, {})
             for role, number in calls.items():
                 run.count_calls(caller, role, max(0, number - counted.get(role, 0)))
         for decision in merge_agent(run.state, record.task, result):
@@ -276,11 +283,15 @@ class Agents:
         count = len(fresh)
         if run.resolved.engine is EngineKind.MODEL:
             reader, size = self._budget.likely_reading()
-            usd = None if reader is None else size.max_usd(self._budget.price(reader))
+            usd = None
+            if reader is not None:
+                usd = size.max_usd(self._budget.price(reader))
             count = agents_at_once(left, size, usd, len(fresh))
         for agent, share in zip(fresh, divide_shares(left, count), strict=False):
             self._replace(self._find(agent).with_fields(share=share))
-        return at_once if count == len(fresh) else min(at_once, count)
+        if count == len(fresh):
+            return at_once
+        return min(at_once, count)
 
     def _mark_unfinished(self, task: AgentTask) -> None:
         """Set a task's status in the plan to executing; a task that was cut off is unfinished work of the run."""
@@ -300,7 +311,10 @@ def _call_result(record: AgentRecord, call: "asyncio.Task[TaskResult]") -> TaskR
         return call.result()
     except (asyncio.CancelledError, TemporalError) as error:
         cause = error.cause if isinstance(error, ChildWorkflowError) else error
-        why = cause.message if isinstance(cause, ApplicationError) else type(cause).__name__
+        if isinstance(cause, ApplicationError):
+            why = cause.message
+        else:
+            why = type(cause).__name__
         problem = Message("agent_failed", why=why[:280])
         if isinstance(cause, (CancelledError, asyncio.CancelledError)):
             problem = Message("agent_stopped")

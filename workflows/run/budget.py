@@ -81,7 +81,10 @@ def report_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | Non
 
 def check_reserve(limits: EffectiveLimits, size: Usage, price: ModelPrice | None, count: int) -> Reservation:
     """Return the reserve for checking a report's claims in `count` calls of a likely size, within each limit."""
-    calls = CHECKING_CALLS if limits.max_model_calls is None else int(limits.max_model_calls * CHECKING_SHARE)
+    if limits.max_model_calls is None:
+        calls = CHECKING_CALLS
+    else:
+        calls = int(limits.max_model_calls * CHECKING_SHARE)
     return Reservation(
         min(CHECKING_CALLS, calls),
         min(count * size.tokens, int((limits.max_tokens or 0) * CHECKING_SHARE)),

@@ -58,7 +58,10 @@ class CallOptions:
     def within(self, seconds: float) -> "CallOptions":
         """Return the options with at most `seconds` seconds for all attempts together."""
         limit = timedelta(seconds=seconds)
-        total = limit if self.schedule_to_close is None else min(self.schedule_to_close, limit)
+        if self.schedule_to_close is None:
+            total = limit
+        else:
+            total = min(self.schedule_to_close, limit)
         return replace(self, start_to_close=min(self.start_to_close, limit), schedule_to_close=total)
 
 
@@ -145,7 +148,9 @@ def last_failure(error: ActivityError) -> BaseException | None:
     """Return the last failure of a call; after a timeout, that of the last attempt that reported one."""
     cause = error.cause
     reported = cause.__cause__ if isinstance(cause, ActivityTimeout) else None
-    return reported if isinstance(reported, ApplicationError) else cause
+    if isinstance(reported, ApplicationError):
+        return reported
+    return cause
 
 
 def failure_details(cause: BaseException | None) -> dict[str, Any]:
@@ -156,7 +161,9 @@ def failure_details(cause: BaseException | None) -> dict[str, Any]:
 def defects_of(error: ActivityError) -> list[Defect]:
     """Return the unforeseen error that made a call fail, if there is one."""
     defect = failure_details(last_failure(error)).get("defect")
-    return [Defect.model_validate(defect)] if isinstance(defect, dict) else []
+    if not isinstance(defect, dict):
+        return []
+    return [Defect.model_validate(defect)]
 
 
 def spent_by(error: ActivityError) -> Usage:

@@ -83,7 +83,9 @@ class Checkpoints:
         resolved = self._run.resolved
         state = self._run.state
         # A later checkpoint can make up for this one, but not for the last one.
-        patience = None if closed else self._run.clock.remaining_work_seconds()
+        patience = None
+        if not closed:
+            patience = self._run.clock.remaining_work_seconds()
         call = options or call_options(RECORDS_QUEUE, self._run.operation("save"), "save the session", patience)
         snapshot = _Snapshot(state.snapshot(PACKED_EVENTS if closed else events))
 
@@ -221,7 +223,7 @@ def begin_refresh(state: ResearchState, *, requested: bool) -> None:
         state.work.refresh = None
     if not requested or state.work.refresh is not None or state.work.result is None or state.work.result.files is None:
         return
-    cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
+    cited = set(state.evidence.draft_citations)
     unwritten = [finding.id for finding in state.evidence.findings if not cited.intersection(finding.evidence_ids)]
     state.work.refresh = Refresh(
         before=state.work.result.files.json_document,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from contracts.canary import contains_canary, exposes_private_text
-from contracts.evidence import ASKED_BY_PERSON, SearchHit, Source
+from contracts.evidence import ASKED_BY_PERSON, Gap, SearchHit, Source
 from contracts.exclusions import is_excluded
 from contracts.gaps import SettledGap
 from contracts.outcome import MODEL, PERSON, AgentDecision, Event, EventPage, GateIssue, Guidance
@@ -88,7 +88,9 @@ class RunContext:
 
     def scoped(self, name: str) -> str:
         """Return the name of a call, prefixed in an agent with the agent's id, so that agents share no operation."""
-        return f"{self.state.scope}/{name}" if self.state.scope else name
+        if self.state.scope:
+            return f"{self.state.scope}/{name}"
+        return name
 
     def operation_done(self, step: str) -> None:
         """Give the next repetition of a step a new operation id.
@@ -166,10 +168,13 @@ class RunContext:
         self.state.evidence.gaps = settle_gaps(self.state, settled)
         for gap in self.state.evidence.gaps:
             if gap.status is not statuses[gap.id]:
-                outputs = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
-                self.decide(role, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, outputs)
-                kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
-                self.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
+                self.record_gap(gap, role)
+
+    def record_gap(self, gap: Gap, role: str) -> None:
+        """Record a role's new status of a gap, in the decision log and for watchers."""
+        self.decide(role, f"gap_{gap.status.value}", gap.description, {"gap_id": gap.id}, gap.settlement)
+        kind = "gap.closed" if gap.status is GapStatus.ADDRESSED else "status"
+        self.note(kind, f"gap {gap.status.value}: {gap.description}", gap_id=gap.id)
 
     # --- plan ------------------------------------------------------------------------------------------------------
     def draft_plan(self, brief: str, nodes: list[PlanNode], **parts: Any) -> None:
@@ -235,7 +240,10 @@ class RunContext:
         else:
             state.people.decisions_dropped += 1
         # The rationale for another iteration is a complete sentence.
-        name = "" if rationale and action == "decide_iteration" else action.replace("_", " ")
+        if rationale and action == "decide_iteration":
+            name = ""
+        else:
+            name = action.replace("_", " ")
         text = ": ".join(part for part in (agent, name, rationale) if part)
         self.note("decision.recorded", text, agent=agent, action=action)
         return number

@@ -236,7 +236,9 @@ class Host:
 
 def log_defect(error: Exception, strategy: str | None) -> Defect:
     """Log an unforeseen error of a run under this strategy with all its frames, and return its description."""
-    packages = [declaration(strategy).implementation.partition(".")[0].partition(":")[0]] if strategy else []
+    packages = []
+    if strategy:
+        packages = [declaration(strategy).implementation.partition(".")[0].partition(":")[0]]
     defect = describe_error(error, packages)
     fields = {"research_id": workflow.info().workflow_id, "error": defect.error, "place": defect.place}
     workflow.logger.error("run.defect", extra=fields | {"frames": defect.frames})
@@ -246,7 +248,9 @@ def log_defect(error: Exception, strategy: str | None) -> Defect:
 # --- outside payloads, decoded here so that none of them can fail a workflow task ------------------------------------
 def payload_json(value: RawValue) -> bytes:
     """Return the JSON of a payload; `null` for a payload in another encoding."""
-    return value.payload.data if value.payload.metadata.get("encoding") == JSON_ENCODING else b"null"
+    if value.payload.metadata.get("encoding") != JSON_ENCODING:
+        return b"null"
+    return value.payload.data
 
 
 def decode_json(value: RawValue) -> Any:

@@ -274,7 +274,9 @@ def _current_wait(state: ResearchState, pending: Sequence[Reply], kind: WaitKind
         raise Unacceptable(f"the run waits for {waiting.describe()}: see `research status`")
     if any(reply.plan is None for reply in pending):
         raise Unacceptable("an earlier message is being taken up: look at the run, and send this again")
-    return waiting.for_plan(_newest_plan(state, pending)) if pending else waiting
+    if pending:
+        return waiting.for_plan(_newest_plan(state, pending))
+    return waiting
 
 
 def _newest_plan(state: ResearchState, pending: Sequence[Reply]) -> Plan:
@@ -286,7 +288,10 @@ def _replace_parts(plan: Plan, queries: Sequence[PlannedQuery], limits: Effectiv
     """Return the nodes of a plan with the parts written by a person; unchanged parts reuse their nodes."""
     parts = plan.parts
     known = {normalized_text(node.text): node for node in parts}
-    first = parts[0] if parts else PlanNode(id="", text="", kind=NodeKind.QUERY)
+    if parts:
+        first = parts[0]
+    else:
+        first = PlanNode(id="", text="", kind=NodeKind.QUERY)
     limit = "max_sub_queries" if first.needs_search or not limits.max_steps else "max_steps"
     searched = {key for key, node in known.items() if node.status is not NodeStatus.PENDING}
     count = sum(normalized_text(query.query) not in searched for query in queries)

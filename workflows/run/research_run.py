@@ -479,4 +479,6 @@ def summary_orders(error: ActivityError) -> list[SummaryOrder]:
 def call_summary(role: RoleSpec[Any, Any], request: RoleInput) -> str:
     """Return the summary shown next to the activity's name in the web UI."""
     subject = request.subject()
-    return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}" if subject else role.activity.replace("_", " ")
+    if subject:
+        return f"{role.activity.split('_', maxsplit=1)[0]}: {subject}"
+    return role.activity.replace("_", " ")

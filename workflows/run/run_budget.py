@@ -113,7 +113,10 @@ class RunBudget:
         closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
         is_least = measured is not None and measured.is_least
         while True:
-            reserve = NOTHING if closes else self.reserved_for_report() + self._reserved_for_reading(role)
+            if closes:
+                reserve = NOTHING
+            else:
+                reserve = self.reserved_for_report() + self._reserved_for_reading(role)
             likely = likely_call(role, bound, run.state.accounts.call_sizes, run.resolved.reasoning_tokens)
             likely = Usage(
                 input_tokens=likely.input_tokens if measured is None else measured.input_tokens,

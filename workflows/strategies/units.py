@@ -109,7 +109,9 @@ def unit_mark(index: int, current: int, *, finished: bool, started: bool) -> Mar
     """Return the mark of the unit at index `index` while the one at `current` is next."""
     if finished or index < current:
         return Mark.DONE
-    return Mark.RUNNING if index == current and started else Mark.WAITING
+    if index == current and started:
+        return Mark.RUNNING
+    return Mark.WAITING
 
 
 def unit_progress(state: ResearchState, position: UnitPosition, unit: UnitName, summary: str) -> UnitProgress:

@@ -19,7 +19,7 @@ from tests.fakes import model_work, states, tool_work
 from tests.fakes.model_work import element
 from tests.fakes.tool_work import answered, called, offered
 from workflows.phases.agent_reading import describe_reading
-from workflows.strategies.living.turns import unwritten_notes
+from workflows.strategies.living.live_report import unwritten_notes
 
 Body = Mapping[str, Any]
 

@@ -22,6 +22,7 @@ from workflows.rules.gaps import apply_assessments, open_gaps, silent_gap, with_
 from workflows.rules.sub_queries import assign_readings, plan_sub_queries, reading_nodes
 from workflows.run.inbox import Interrupted, with_searched
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.living.live_report import name_omitted, place_notes, start_report, unwritten_notes
 from workflows.strategies.living.position import LivingPosition, LivingUnit
 from workflows.strategies.living.turns import (
     FINISHED,
@@ -29,12 +30,8 @@ from workflows.strategies.living.turns import (
     analyze_files,
     analyze_last_pages,
     follow_plan,
-    name_omitted,
-    place_notes,
-    start_report,
     take_turn,
     unasked_queries,
-    unwritten_notes,
 )
 from workflows.strategies.protocol import Finished
 from workflows.strategies.units import UnitStrategy, carry_out, planned_queries, unit_progress, unplanned_requests
@@ -114,7 +111,7 @@ class LivingStrategy(UnitStrategy):
         # Lost pages may be opened again, and files whose analysis failed are analyzed again.
         position.opened = [number for number in position.opened if page_source(state, number) is not None]
         position.finished = False
-        cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
+        cited = set(state.evidence.draft_citations)
         position.placed = [note.id for note in state.evidence.findings if cited.intersection(note.evidence_ids)]
         if state.work.refresh is None:
             position.not_analyzed = []
@@ -165,7 +162,7 @@ class LivingStrategy(UnitStrategy):
         position = LivingPosition.read(state)
         units = (LivingUnit.PLANNING, LivingUnit.COMPLETION, *([LivingUnit.REFRESH] if state.work.refresh else []))
         plan, *ends = (unit_progress(state, position, unit, _summary(state, unit)) for unit in units)
-        words = state.evidence.draft.words_by_section if state.evidence.draft else {}
+        words = state.evidence.draft_sections
         sections = [
             UnitProgress(
                 name=f"section-{number}",
@@ -176,7 +173,10 @@ class LivingStrategy(UnitStrategy):
             for number, heading in enumerate(state.work.plan.outline, start=1)
         ]
         is_working = position.next_unit == LivingUnit.TURN
-        summary = f"turn {position.turn} of at most {MAX_TURNS}" if is_working else _summary(state, LivingUnit.TURN)
+        if is_working:
+            summary = f"turn {position.turn} of at most {MAX_TURNS}"
+        else:
+            summary = _summary(state, LivingUnit.TURN)
         return Progress(summary=summary, units=[plan, *sections, *ends])
 
 
@@ -184,7 +184,7 @@ def _summary(state: ResearchState, kind: LivingUnit) -> str:
     """Return the results of a unit in a few words."""
     if kind is LivingUnit.PLANNING:
         return f"{plural(len(state.work.plan.sub_queries), 'query')}, {plural(len(state.work.plan.outline), 'heading')}"
-    words = sum(state.evidence.draft.words_by_section.values()) if state.evidence.draft else 0
+    words = sum(state.evidence.draft_sections.values())
     pages = len(state.evidence.readable_sources())
     notes = len(state.evidence.findings)
     return f"{plural(pages, 'page')} read, {plural(notes, 'note')}, {plural(words, 'word')}"
@@ -295,7 +295,7 @@ async def _look_back(run: ResearchRun, position: LivingPosition) -> None:
         gaps=state.evidence.unaddressed_gaps(),
         remaining_iterations=0,
         most_queries=MAX_LOOKED_BACK,
-        draft=state.evidence.draft.document if state.evidence.draft else None,
+        draft=state.evidence.draft_text,
         source_count=len(state.evidence.readable_sources()),
         finding_count=len(state.evidence.findings),
         asked=[query.text for query in state.work.plan.sub_queries],

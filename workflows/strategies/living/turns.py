@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 from contracts.addresses import normalized_text, sub_query_id
-from contracts.evidence import Finding, Source
+from contracts.evidence import Source
 from contracts.living_roles import (
     FETCH_URL,
     FILE_ID_CHARACTERS,
@@ -21,7 +21,6 @@ from contracts.living_roles import (
     UpdateArguments,
 )
 from contracts.plan import CHOSEN_BY_AGENT, OTHER_FORM, PlanNode
-from contracts.report_updates import REPORTER, AppliedUpdate, DraftStep, UpdateInput
 from contracts.resolved import EffectiveLimits
 from contracts.roles import AnalyzerResult
 from contracts.sentences import Message, counted
@@ -44,11 +43,19 @@ from workflows.phases.agent_reading import (
     unanalyzed_sources,
     unread_reason,
 )
-from workflows.phases.drafts import apply_updates, follow_outline, take_step, update_input
+from workflows.phases.drafts import follow_outline, update_input
 from workflows.phases.role_inputs import findings_to_report
-from workflows.rules.sub_queries import same_query, sources_left, subject_words
-from workflows.run.host import all_answers, ended_calls, run_parallel
+from workflows.rules.sub_queries import same_query, sources_left
+from workflows.run.host import all_answers
 from workflows.run.research_run import ResearchRun
+from workflows.strategies.living.live_report import (
+    WrittenUpdate,
+    empty_sections,
+    find_notes,
+    note_numbers,
+    unwritten_notes,
+    write_updates,
+)
 from workflows.strategies.living.position import LivingPosition, LivingUnit
 from workflows.strategies.units import CALL_A_TOOL, planned_queries
 
@@ -70,7 +77,6 @@ NOTE_CHARACTERS: Final = 200
 ONE_UPDATE_EACH: Final = "This section is updated by another call of this turn: make the call again in the next turn."
 
 
-ALL_OMITTED: Final = "its writer left out all of these notes, because the section says them or needs them not"
 FINISHED: Final = "the agent has finished"
 """Reason of the end of its turns that is the agent's own choice."""
 
@@ -78,12 +84,6 @@ FINISHED: Final = "the agent has finished"
 def unasked_queries(state: ResearchState) -> list[PlanNode]:
     """Return the approved queries not searched yet."""
     return [query for query in planned_queries(state) if query.status is NodeStatus.PENDING]
-
-
-def empty_sections(state: ResearchState) -> list[str]:
-    """Return the headings without text."""
-    words = state.evidence.draft.words_by_section if state.evidence.draft else {}
-    return [heading for heading in state.work.plan.outline if not words.get(heading)]
 
 
 @dataclass
@@ -106,13 +106,13 @@ async def follow_plan(run: ResearchRun, position: LivingPosition) -> None:
     state = run.state
     followed = position.plan_version
     position.plan_version = state.work.plan.version
-    headings = list(state.evidence.draft.words_by_section) if state.evidence.draft else []
+    headings = list(state.evidence.draft_sections)
     if followed in (0, state.work.plan.version) or not (headings != state.work.plan.outline or unasked_queries(state)):
         return
     position.plan_version = followed  # until the report has the headings
     await follow_outline(run)
     position.plan_version = state.work.plan.version
-    cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
+    cited = set(state.evidence.draft_citations)
     # Notes of removed sections may be written again, under other headings.
     position.placed = [
         note.id for note in state.evidence.findings if note.id in position.placed and cited & set(note.evidence_ids)
@@ -163,7 +163,12 @@ async def take_turn(run: ResearchRun) -> None:
     run.note_answers(LIVING_AGENT, step, output.calls, position.answers, results)
     is_idle = not position.ended and _measure_progress(state) == progress
     position.idle_turns = position.idle_turns + 1 if is_idle else 0
-    position.reminder = "" if not is_idle else NOTHING_NEW if output.calls else CALL_A_TOOL
+    if not is_idle:
+        position.reminder = ""
+    elif output.calls:
+        position.reminder = NOTHING_NEW
+    else:
+        position.reminder = CALL_A_TOOL
     position.turn += 1
     if position.ended:
         return
@@ -217,7 +222,7 @@ def what_is_left(run: ResearchRun) -> str:
     unasked = "; ".join(query.text for query in unasked_queries(state))
     lines = [f"Left: {plural(pages, 'page')} to fetch, {plural(turns, 'turn')}, this one included."]
     lines += [f"Queries of the plan not asked yet: {unasked}"] if unasked else []
-    sections = state.evidence.draft.words_by_section if state.evidence.draft else {}
+    sections = state.evidence.draft_sections
     if any(sections.values()):
         lengths = "; ".join(f"{name}: {count or 'empty'}" for name, count in sections.items())
         lines.append(f"Words of each section: {lengths}.")
@@ -357,7 +362,8 @@ async def _carry_out(
             result = read.get(work.files[name])
             text, is_error = _describe_file(state, work.files[name], known_notes, result)
             # Another reading of the same page in this turn lists its own notes alone.
-            known_notes |= {finding.id for finding in result.findings} if result else set()
+            if result:
+                known_notes |= {finding.id for finding in result.findings}
             results[name] = _note_fields(state, work.files[name].source_id)
         elif name in work.updates:
             text, results[name] = _describe_update(state, work.updates[name].heading, written[name])
@@ -470,8 +476,11 @@ def finish_refusal(state: ResearchState, questions: Sequence[str], *, can_fetch:
     named = normalized_text(" ".join(questions))
     queries = [query.text for query in unasked_queries(state) if normalized_text(query.text) not in named]
     headings = [heading for heading in empty_sections(state) if normalized_text(heading) not in named]
-    missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"] if queries else []
-    missing += [f"these headings are still empty: {'; '.join(headings)}"] if headings else []
+    missing = []
+    if queries:
+        missing = [f"these queries of the plan were not asked: {'; '.join(queries)}"]
+    if headings:
+        missing += [f"these headings are still empty: {'; '.join(headings)}"]
     if can_fetch and not state.evidence.fetched_sources():
         return "No page was fetched yet: titles answer nothing. Fetch the most promising pages and have them read."
     if not missing:
@@ -555,141 +564,3 @@ def _describe_update(state: ResearchState, heading: str, update: "WrittenUpdate"
 def file_id(source: Source) -> str:
     """Return the short name of a fetched file in a conversation."""
     return (source.content_hash or "").removeprefix("sha256:")[:FILE_ID_CHARACTERS]
-
-
-# --- the living report: notes placed under matching headings, update by update --------------------------------------
-async def start_report(run: ResearchRun) -> None:
-    """Start the report with title and headings, if it has no text yet. Raises `Interrupted`."""
-    if run.state.evidence.draft is None:
-        first = (await apply_updates(run, [])).draft
-        if first is not None:
-            take_step(run, DraftStep(draft=first))
-
-
-async def place_notes(
-    run: ResearchRun, engine: EngineKind | None = EngineKind.EXTRACTIVE, excluded: Collection[int] = ()
-) -> None:
-    """Write every note that is not in the report yet, nor `excluded` by its number, under its best-matching heading.
-
-    Uses rules unless another engine is given (None: the run's). A refresh skips notes that the report omitted before.
-    Raises `Interrupted`.
-    """
-    state = run.state
-    last_due = dict[str, list[int]]()
-    lacking = set(state.work.refresh.unwritten if state.work.refresh else ())
-    left_out = {number for number, finding in enumerate(state.evidence.findings, start=1) if finding.id in lacking}
-    left_out |= {*excluded, *LivingPosition.of(state).omitted}
-    await start_report(run)
-    while (due := unwritten_notes(state, left_out)) and due != last_due:
-        last_due = due
-        requests = {
-            f"place-notes/{number}": update_input(run, heading, find_notes(state, notes))
-            for number, (heading, notes) in enumerate(due.items(), start=1)
-        }
-        written = await write_updates(run, requests, engine=engine)
-        if not any(update.outcome.step or update.omitted for update in written):
-            break  # the remaining notes fit into no update
-        left_out |= set(LivingPosition.of(state).omitted)
-    if engine is EngineKind.EXTRACTIVE:
-        name_omitted(run, due)
-
-
-def name_omitted(run: ResearchRun, sections: Mapping[str, Sequence[int]]) -> None:
-    """Record the notes that no update could write into the report, by the heading that they fit."""
-    if omitted := sum(map(len, sections.values())):
-        run.degrade(Message("notes_without_room", notes=counted("note", omitted), sections=list(sections)))
-
-
-@dataclass(frozen=True)
-class WrittenUpdate:
-    """What became of an update, and of the notes that it does not report."""
-
-    outcome: AppliedUpdate
-    left: list[str] = field(default_factory=list)
-    """Ids of the notes without room."""
-    omitted: list[str] = field(default_factory=list)
-    """Ids of the notes that its writer left out for good."""
-
-
-async def write_updates(
-    run: ResearchRun,
-    requests: Mapping[str, UpdateInput],
-    call_ids: Sequence[str] = (),
-    engine: EngineKind | None = None,
-) -> list[WrittenUpdate]:
-    """Have updates of different sections written in parallel, one request per step, and apply them in order.
-
-    An update that could not be written affects only its own section. Raises `Interrupted`.
-    """
-    asked = [partial(run.ask, REPORTER, step, request, engine) for step, request in requests.items()]
-    calls = await run_parallel(run.host, asked, len(asked))
-    written = [(call, reason) for _, call, reason in ended_calls(requests, calls)]
-    due = [call.result().update for call, reason in written if reason is None and call.result().update.operations]
-    applied = iter((await apply_updates(run, due)).outcomes if due else ())
-    outcomes = list[WrittenUpdate]()
-    position = LivingPosition.of(run.state)
-    for (call, reason), call_id in zip(written, call_ids or [""] * len(written), strict=True):
-        if reason is not None:
-            run.degrade(Message("update_unwritten", reason=reason))
-            outcomes.append(WrittenUpdate(AppliedUpdate(refusal=f"it could not be written ({reason})")))
-            continue
-        result = call.result()
-        outcome = next(applied) if result.update.operations else AppliedUpdate(refusal=ALL_OMITTED)
-        outcomes.append(WrittenUpdate(outcome, result.notes_left, result.notes_omitted))
-        position.omitted = sorted({*position.omitted, *note_numbers(run.state, result.notes_omitted)})
-        if (step := outcome.step) is not None:
-            take_step(run, step, **({"call_id": call_id} if call_id else {}))
-    return outcomes
-
-
-# --- notes ---------------------------------------------------------------------------------------------------------
-def find_notes(state: ResearchState, numbers: Sequence[int]) -> list[Finding]:
-    """Return the notes with these numbers, without duplicates; a number means the same note in every turn."""
-    return [state.evidence.findings[number - 1] for number in dict.fromkeys(numbers)]
-
-
-def note_numbers(state: ResearchState, ids: Collection[str]) -> list[int]:
-    """Return the numbers of the notes with these ids, in order."""
-    return [number for number, finding in enumerate(state.evidence.findings, start=1) if finding.id in ids]
-
-
-def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str, list[int]]:
-    """Return the numbers of uncited notes by best-matching heading, at most as many as one update takes.
-
-    Notes that share no word with any heading are divided with headings that would stay empty.
-    """
-    outline = state.work.plan.outline
-    cited = set(state.evidence.draft.evidence_ids if state.evidence.draft else ())
-    sections = dict[str, list[int]]()
-    unmatched = set[int]()
-    reportable = {finding.id for finding in findings_to_report(state.evidence.findings)}
-    for number, finding in enumerate(state.evidence.findings, start=1):
-        if number not in excluded and finding.id in reportable and not cited.intersection(finding.evidence_ids):
-            heading, is_match = find_heading(state, finding)
-            sections.setdefault(heading, []).append(number)
-            unmatched |= set() if is_match else {number}
-    loose = {heading: [one for one in numbers if one in unmatched] for heading, numbers in sections.items()}
-    if loose:
-        fullest = max(loose, key=lambda heading: (len(loose[heading]), -outline.index(heading)))
-        targets = [heading for heading in empty_sections(state) if heading not in sections or heading == fullest]
-        targets = [heading for heading in outline if heading in {*targets, fullest}][: max(1, len(loose[fullest]))]
-        size = -(-len(loose[fullest]) // len(targets))
-        sections[fullest] = [number for number in sections[fullest] if number not in unmatched]
-        for index, heading in enumerate(targets):
-            part = loose[fullest][index * size :][:size]
-            sections[heading] = sorted([*part, *sections.get(heading, [])])
-    return {heading: sections[heading][:MAX_UPDATE_NOTES] for heading in outline if sections.get(heading)}
-
-
-def find_heading(state: ResearchState, finding: Finding) -> tuple[str, bool]:
-    """Return the heading that shares most words with a finding and its query, and true.
-
-    If none shares any, return the heading at the query's position, and false.
-    """
-    outline = state.work.plan.outline
-    queries = state.work.plan.sub_queries
-    index = next((index for index, query in enumerate(queries) if query.id == finding.sub_query_id), 0)
-    words = subject_words(f"{finding.statement} {queries[index].text if queries else ''}")
-    shared = [len(words & subject_words(heading)) for heading in outline]
-    best = max(shared)
-    return outline[shared.index(best) if best else min(index, len(outline) - 1)], bool(best)

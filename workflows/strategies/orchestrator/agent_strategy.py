@@ -108,8 +108,12 @@ class AgentStrategy(ScopedStrategy):
             drafts = [ProposedGap(description=text, kind=GapKind.QUESTION.value) for text in position.open_questions]
             state.evidence.gaps = []
             state.evidence.gaps = with_gaps(state, open_gaps(state, drafts, f"sub_query:{state.scope}"))
-        reason_given = f" ({position.finished})" if position.finished and position.open_questions is None else ""
-        headline = state.evidence.findings[0].statement if state.evidence.findings else "nothing was found"
+        reason_given = ""
+        if position.finished and position.open_questions is None:
+            reason_given = f" ({position.finished})"
+        headline = "nothing was found"
+        if state.evidence.findings:
+            headline = state.evidence.findings[0].statement
         return f"{_summary(state)}{reason_given}: {headline}"[:SUMMARY_CHARACTERS]
 
 
@@ -240,7 +244,9 @@ def _page_problem(
         return page_refusal(run, page.number, (), reads_left)
     reading = page.reading(run.state)
     problem = repeated_reading(position, reading) if reading else ""
-    return f"page {page.number}: {problem}" if problem else ""
+    if not problem:
+        return ""
+    return f"page {page.number}: {problem}"
 
 
 async def _repeat_lost_work(run: ResearchRun) -> None:
@@ -249,7 +255,10 @@ async def _repeat_lost_work(run: ResearchRun) -> None:
     Raises `Interrupted`.
     """
     state = run.state
-    lost = run.state.work.task.lost if run.state.work.task else LostWork()
+    if run.state.work.task:
+        lost = run.state.work.task.lost
+    else:
+        lost = LostWork()
     known = Identities(state.evidence.sources, state.evidence.aliases)
     by_text = {query.text: query for query in state.work.plan.sub_queries}
     nodes = list[PlanNode]()

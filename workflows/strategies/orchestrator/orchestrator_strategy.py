@@ -220,11 +220,13 @@ class OrchestratorStrategy(UnitStrategy):
 
 def _describe_unit(state: ResearchState, unit: CycleUnit) -> str:
     """Return the results of a unit (for cycles: of the last one) in a few words."""
-    return {
-        CycleUnit.PLANNING: plural(len(state.work.plan.steps), "step"),
-        CycleUnit.CYCLE: _describe_cycle(state, OrchestratorPosition.read(state).cycle),
-        CycleUnit.SYNTHESIS: plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word"),
-    }[unit]
+    match unit:
+        case CycleUnit.PLANNING:
+            return plural(len(state.work.plan.steps), "step")
+        case CycleUnit.CYCLE:
+            return _describe_cycle(state, OrchestratorPosition.read(state).cycle)
+        case CycleUnit.SYNTHESIS:
+            return plural(state.evidence.draft_words, "word")
 
 
 def _describe_cycle(state: ResearchState, number: int) -> str:
@@ -289,7 +291,9 @@ def _stop_reason(state: ResearchState, position: OrchestratorPosition) -> StopRe
     if not state.evidence.unaddressed_gaps():
         return StopReason.NO_OPEN_GAPS
     is_judged = state.resolution.engine is EngineKind.MODEL  # rules send one agent for each step and judge nothing
-    return StopReason.COVERAGE_SUFFICIENT if is_judged else StopReason.NO_ACTIONABLE_GAPS
+    if is_judged:
+        return StopReason.COVERAGE_SUFFICIENT
+    return StopReason.NO_ACTIONABLE_GAPS
 
 
 # --- units ---------------------------------------------------------------------------------------------------------
@@ -478,7 +482,9 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
     earlier = {record.task.id: record.task.text for record in state.work.agents if record.task.id not in failed}
     earlier |= {assigned.id: assigned.text for assigned in position.dispatched.values()}
     # Rules reuse the text of the question, so rewording cannot be required.
-    problem = task_problem(task) if run.resolved.engine is EngineKind.MODEL else ""
+    problem = ""
+    if run.resolved.engine is EngineKind.MODEL:
+        problem = task_problem(task)
     if not problem and (same := [agent for agent, text in earlier.items() if same_query(text, task)]):
         problem = f"task: {same[0]} had this task already. Ask for what is still missing"
     if problem:
@@ -527,7 +533,9 @@ async def _spawn(run: ResearchRun, position: OrchestratorPosition, tasks: list[A
         findings = [by_id[name] for name in result.finding_ids if name in by_id]
         report = build_report(findings, position.documents)
         position.documents = report.documents
-        remarks = [] if result.is_stub else assess_findings(findings, report.omitted)
+        remarks = []
+        if not result.is_stub:
+            remarks = assess_findings(findings, report.omitted)
         if remarks:
             inputs = {"agent": agent, "findings": len(findings)}
             run.decide(DECIDER, "evaluate_report", "; ".join(remarks), inputs, {"remarks": remarks})

@@ -139,7 +139,9 @@ class ExecutorPosition(UnitPosition):
             return position
         inputs: dict[str, Any] = state.work.task.given
         tree = ResearchTree.model_validate(inputs["tree"])
-        asked = Gap.model_validate(inputs["gap"]) if "gap" in inputs else None
+        asked = None
+        if "gap" in inputs:
+            asked = Gap.model_validate(inputs["gap"])
         most_nodes = int(inputs.get("most_nodes", len(tree.nodes)))
         return position.with_fields(tree=tree, most_nodes=most_nodes, asked=asked)
 
@@ -202,13 +204,12 @@ class ExecutorStrategy(ScopedStrategy):
         _add_gaps(state, *(ProposedGap(description=f"Not looked into to its end: {text}") for text in undone))
         if not state.evidence.findings and not state.evidence.unaddressed_gaps():
             _add_gaps(state, ProposedGap(description=f"Nothing in the vetted sources answers “{goal}”."))
-        summary = (
-            state.evidence.draft.summary
-            if state.evidence.draft
-            else state.evidence.findings[0].statement
-            if state.evidence.findings
-            else ""
-        )
+        if state.evidence.draft:
+            summary = state.evidence.draft.summary
+        elif state.evidence.findings:
+            summary = state.evidence.findings[0].statement
+        else:
+            summary = ""
         return f"{_summary(state)}: {summary or 'nothing was found'}"[:SUMMARY_CHARACTERS]
 
     def describe_node(self, state: ResearchState) -> NodeSummary | None:
@@ -288,7 +289,7 @@ async def _check(run: ResearchRun) -> None:
         read_sources=[to_extract(source, to_search=False) for source in state.evidence.readable_sources()]
         if is_read
         else [],
-        draft=state.evidence.draft.document if state.evidence.draft else None,
+        draft=state.evidence.draft_text,
         statements=[]
         if state.evidence.draft
         else [finding.statement for finding in findings_to_report(state.evidence.findings)[:STATEMENTS_SHOWN]],
@@ -456,7 +457,9 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
 
 
 def _finding_limit(run: ResearchRun, source: Source) -> int:
-    return findings_of_page(source) if run.resolved.engine is EngineKind.MODEL else FINDINGS_PER_SUB_QUERY
+    if run.resolved.engine is EngineKind.MODEL:
+        return findings_of_page(source)
+    return FINDINGS_PER_SUB_QUERY
 
 
 def _note_leaf(run: ResearchRun, leaf: TreeLeaf, findings: int, gaps: int) -> None:
@@ -504,7 +507,9 @@ def _reason_unread(state: ResearchState, leaf: TreeLeaf) -> str | None:
     source = state.evidence.sources.get(leaf.source_id)
     if source is None:
         return Message("leaf_source_gone")
-    return None if source.status is SourceStatus.FULL else source.status_reason or Message("leaf_unread")
+    if source.status is SourceStatus.FULL:
+        return None
+    return source.status_reason or Message("leaf_unread")
 
 
 # --- corrections: new sources for a gap, new leaves or executors for a question --------------------------------------
@@ -523,7 +528,9 @@ async def _correct(run: ResearchRun) -> None:
     for caller, is_question in (EXECUTOR.name, False), ("planner", True):
         needs = [gap for gap in gaps if (gap.kind is GapKind.QUESTION) is is_question]
         vetting = Vetting(run, position.vetted, caller, MAX_CANDIDATES, position.works)
-        results = await vetting.carry_out([gap.description for gap in needs]) if needs else []
+        results = []
+        if needs:
+            results = await vetting.carry_out([gap.description for gap in needs])
         for gap, vetted in zip(needs, results, strict=True):
             if vetted.accepted:
                 if is_question:
@@ -580,7 +587,9 @@ def _further_reading(position: ExecutorPosition, gap: Gap) -> ResearchTree | Non
     ]
     fresh = [leaf for leaf in leaves if leaf.id not in known]
     position.sections |= {leaf.id: by_source[leaf.source_id] for leaf in fresh}
-    return ResearchTree(nodes=[root.with_fields(leaves=fresh)]) if fresh else None
+    if not fresh:
+        return None
+    return ResearchTree(nodes=[root.with_fields(leaves=fresh)])
 
 
 def _gap_tree(run: ResearchRun, position: ExecutorPosition, gap: Gap, vetted: Vetted) -> ResearchTree:

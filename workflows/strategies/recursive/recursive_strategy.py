@@ -175,7 +175,9 @@ def _stop_reason(state: ResearchState) -> StopReason:
     is_complete = has_all_trees and not unplanned_requests(state)
     by_model = state.resolution.engine is EngineKind.MODEL
     is_content = by_model and is_complete and _are_sufficient(collect_nodes(state.work.agents))
-    return StopReason.COVERAGE_SUFFICIENT if is_content else StopReason.NO_ACTIONABLE_GAPS
+    if is_content:
+        return StopReason.COVERAGE_SUFFICIENT
+    return StopReason.NO_ACTIONABLE_GAPS
 
 
 def _are_sufficient(nodes: Sequence[NodeSummary]) -> bool:
@@ -185,15 +187,18 @@ def _are_sufficient(nodes: Sequence[NodeSummary]) -> bool:
 
 def _summary(state: ResearchState, kind: RecursiveUnit) -> str:
     """Return the results of a unit in a few words."""
-    trees = RecursivePosition.read(state).trees.values()
-    executors = sum(len(tree.nodes) for tree in trees)
-    leaves = sum(len(tree.leaves) for tree in trees)
-    return {
-        RecursiveUnit.SCOPE: plural(len(planned_queries(state)), "query"),
-        RecursiveUnit.TREES: f"{plural(executors, 'executor')}, {plural(leaves, 'task')}",
-        RecursiveUnit.EXECUTION: plural(len(state.evidence.findings), "finding"),
-        RecursiveUnit.SYNTHESIS: plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word"),
-    }[kind]
+    match kind:
+        case RecursiveUnit.SCOPE:
+            return plural(len(planned_queries(state)), "query")
+        case RecursiveUnit.TREES:
+            trees = RecursivePosition.read(state).trees.values()
+            executors = sum(len(tree.nodes) for tree in trees)
+            leaves = sum(len(tree.leaves) for tree in trees)
+            return f"{plural(executors, 'executor')}, {plural(leaves, 'task')}"
+        case RecursiveUnit.EXECUTION:
+            return plural(len(state.evidence.findings), "finding")
+        case RecursiveUnit.SYNTHESIS:
+            return plural(state.evidence.draft_words, "word")
 
 
 # --- trees -----------------------------------------------------------------------------------------------------------

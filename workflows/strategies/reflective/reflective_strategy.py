@@ -148,7 +148,9 @@ class ReflectiveStrategy(UnitStrategy):
         report = units.pop(UnitKind.SYNTHESIS)
         step_units = [_step_progress(state, step, number) for number, step in enumerate(steps, start=1)]
         ended = steps_with_status(state.work.plan, NodeStatus.COMPLETED, NodeStatus.FAILED)
-        summary = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}" if steps else ""
+        summary = ""
+        if steps:
+            summary = f"step {min(len(ended) + 1, len(steps))} of {len(steps)}"
         if summary and state.work.iteration > 1:
             summary += f", plan {state.work.iteration} of at most {state.resolution.limits.max_iterations}"
         return Progress(summary=summary, units=[*units.values(), *step_units, report])
@@ -174,7 +176,9 @@ def describe_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
     match kind:
         case UnitKind.COORDINATION:
             is_deep = position.route is Mode.DEEP
-            return f"{position.route.value}, {state.resolution.depth.value}" if is_deep else position.route.value
+            if is_deep:
+                return f"{position.route.value}, {state.resolution.depth.value}"
+            return position.route.value
         case UnitKind.BACKGROUND:
             return plural(len(position.background), "title")
         case UnitKind.PLANNING:
@@ -183,7 +187,7 @@ def describe_unit(state: ResearchState, kind: UnitKind, name: str) -> str:
             step = named_step(state, name)
             return _step_detail(state, step) if step else ""
         case UnitKind.SYNTHESIS | UnitKind.ANSWER:
-            return plural(state.evidence.draft.word_count if state.evidence.draft else 0, "word")
+            return plural(state.evidence.draft_words, "word")
 
 
 def _step_detail(state: ResearchState, step: PlanNode) -> str:

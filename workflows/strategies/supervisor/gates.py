@@ -174,5 +174,8 @@ def gate_needs(phase: Phase, state: ResearchState) -> str:
 
 def shown_metrics(state: ResearchState, gate: GateResult) -> dict[str, bool | int | float]:
     """Return the figures of a gate that say something: with one collection, no finding has a high confidence."""
-    left_out = {"high_confidence_count"} if state.resolution.one_collection else set[str]()
+    if state.resolution.one_collection:
+        left_out = {"high_confidence_count"}
+    else:
+        left_out = set[str]()
     return {name: value for name, value in gate.metrics.items() if name not in left_out}

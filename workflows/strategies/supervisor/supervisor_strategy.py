@@ -92,7 +92,9 @@ class SupervisorStrategy(Strategy):
         reasons = "; ".join(issue.message for issue in gate.issues)
         run.decide(AgentRole.SUPERVISOR, "evaluate_phase", reasons, inputs, outputs)
         messages = [issue.message for issue in curable_issues(state, gate)]
-        text = f"quality check of the {phase}: {'; '.join(messages)}" if messages and not gate.valid else ""
+        text = ""
+        if messages and not gate.valid:
+            text = f"quality check of the {phase}: {'; '.join(messages)}"
         run.note("gate.evaluated", text, phase=phase, valid=gate.valid, score=gate.quality_score, issues=messages)
         if is_reflected_on(state, gate):
             question = reflection_input(phase, state, gate)
@@ -168,7 +170,9 @@ class SupervisorStrategy(Strategy):
             finished = reported or (index == current and state.work.open_pause is not None)
             started = state.work.phase is not None and state.work.result is None
             mark = unit_mark(index, current, finished=finished, started=started)
-            detail = phase_summary(state, phase) if finished or index < current else ""
+            detail = ""
+            if finished or index < current:
+                detail = phase_summary(state, phase)
             units.append(UnitProgress(name=phase, label=LABELS[phase], mark=mark, detail=detail))
         max_iterations = state.work.resolved.limits.max_iterations if state.work.resolved else 1
         return Progress(summary=f"iteration {state.work.iteration} of {max_iterations}", units=units)
@@ -218,7 +222,7 @@ class SupervisorStrategy(Strategy):
             gaps=state.evidence.unaddressed_gaps(),
             remaining_iterations=run.resolved.limits.max_iterations - state.work.iteration,
             most_queries=run.resolved.limits.max_sub_queries,
-            draft=state.evidence.draft.document if state.evidence.draft else None,
+            draft=state.evidence.draft_text,
             source_count=len(state.evidence.readable_sources()),
             finding_count=len(state.evidence.findings),
             high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.evidence.findings),
@@ -249,8 +253,7 @@ class SupervisorStrategy(Strategy):
             pursued = [query.id for query in fresh if query.gap_id == gap.id]
             inputs = {"gap_id": gap.id}
             if gap.status is not GapStatus.OPEN and gap.id in reviewed:
-                status = {"status": gap.status.value} | ({"resolved_by": gap.resolved_by} if gap.resolved_by else {})
-                run.decide(AgentRole.REFINER, f"gap_{gap.status.value}", gap.description, inputs, status)
+                run.decide(AgentRole.REFINER, f"gap_{gap.status.value}", gap.description, inputs, gap.settlement)
             elif pursued:
                 run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": pursued})
         run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
@@ -269,7 +272,7 @@ def phase_summary(state: ResearchState, phase: Phase) -> str:
             gaps = plural(len(evidence.unaddressed_gaps()), "gap")
             return f"{plural(len(evidence.findings), 'finding')}, {gaps}"
         case Phase.SYNTHESIS:
-            return f"{evidence.draft.word_count if evidence.draft else 0} words"
+            return f"{evidence.draft_words} words"
         case Phase.REFINEMENT:
             return plural(len(open_follow_ups(state)), "follow-up query")
 
