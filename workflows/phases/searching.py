@@ -1,7 +1,7 @@
 """Searching for one sub-query: calls to the run's providers by its policy, and their hits merged into one list."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import zip_longest
@@ -63,6 +63,22 @@ class Answers:
     failures: list[tuple[str, ActivityError]] = field(default_factory=list)
     """Provider and error of each failed search."""
 
+    @classmethod
+    def of(cls, parts: Iterable["Answers"]) -> "Answers":
+        """Return the answers of several providers or chains as one, in order."""
+        answers = cls()
+        for part in parts:
+            answers.responses += part.responses
+            answers.errors |= part.errors
+            answers.asked += part.asked
+            answers.failures += part.failures
+        return answers
+
+    @property
+    def has_hits(self) -> bool:
+        """Return true if a provider found something."""
+        return any(response.hits for response in self.responses)
+
     @property
     def is_outage(self) -> bool:
         """Return true if no provider answered but one may answer later."""
@@ -103,14 +119,14 @@ class Searching:
         self._titled = titled
         self._resolved = resolved = run.resolved
         self._questions = [query.text for query in sub_queries]
-        self._services = [
-            (choice.name, source_type)
-            for choice in resolved.providers
-            if choice.available
-            for source_type in ([SourceType.WEB] if choice.name == CORPUS_PROVIDER else resolved.search.source_types)
-            if choice.name == CORPUS_PROVIDER or source_type in choice.source_types
-        ]
+        self._services: list[Service] = []
         """Each available provider for each requested source type it supports, in order."""
+        for choice in resolved.providers:
+            if choice.available and choice.name == CORPUS_PROVIDER:
+                self._services.append((choice.name, SourceType.WEB))
+            elif choice.available:
+                supported = [kind for kind in resolved.search.source_types if kind in choice.source_types]
+                self._services += [(choice.name, source_type) for source_type in supported]
         self._follows = (
             resolved.follow_up is not None and bool(resolved.follow_up.entry) and run.state.work.iteration == 1
         )
@@ -151,25 +167,21 @@ class Searching:
         else:
             types = dict.fromkeys(source_type for _, source_type in usable)
             chains = [[service for service in usable if service[1] is source_type] for source_type in types]
-        chains = [*([[EARLIER_RUN]] if self._follows else []), *chains]
+        if self._follows:
+            chains = [[EARLIER_RUN], *chains]
 
         async def ask_chain(chain: list[Service]) -> Answers:
-            answers = Answers()
+            parts: list[Answers] = []
             for provider, source_type in chain:
-                await self._ask(query, provider, source_type, answers, patience)
-                if answers.responses and answers.responses[-1].hits:
+                parts.append(await self._ask(query, provider, source_type, patience))
+                if parts[-1].has_hits:
                     break
-            return answers
+            return Answers.of(parts)
 
         parts = await asyncio.gather(*map(ask_chain, chains))
-        if self._follows and not any(response.hits for response in parts[0].responses):
+        if self._follows and not parts[0].has_hits:
             parts = parts[1:]  # an earlier run without a matching source is not a provider's answer
-        answers = Answers()
-        for part in parts:
-            answers.responses += part.responses
-            answers.errors |= part.errors
-            answers.asked += part.asked
-            answers.failures += part.failures
+        answers = Answers.of(parts)
         for name, error in answers.failures:
             if answers.responses or not is_outage(error):
                 self._count_failure(query, name, error)
@@ -179,7 +191,9 @@ class Searching:
         """Return one response for the sub-query: the interleaved hits of all providers, a corpus's term frequencies."""
         if len(answers.responses) == 1:
             return answers.responses[0]
-        names = [*(name for name, _ in self._services), *([EARLIER_PROVIDER] if self._follows else [])]
+        names = [name for name, _ in self._services]
+        if self._follows:
+            names.append(EARLIER_PROVIDER)
         corpus = next((one for one in answers.responses if one.documents_searched is not None), answers.responses[0])
         return corpus.with_fields(
             provider="+".join(dict.fromkeys(response.provider for response in answers.responses)),
@@ -187,26 +201,13 @@ class Searching:
         )
 
     # --- one search ------------------------------------------------------------------------------------------------
-    async def _ask(
-        self, query: PlanNode, provider: str, source_type: SourceType, answers: Answers, patience: float | None
-    ) -> None:
+    async def _ask(self, query: PlanNode, provider: str, source_type: SourceType, patience: float | None) -> Answers:
+        """Return the answer of one provider, or its failure. Raises `ActivityError` only for a cancelled call."""
         run = self._run
-        request = self._request(query, provider, source_type).with_fields(patience_seconds=patience)
-        earlier = find_asked(run.state.evidence.ledger.queries, query.text, provider, source_type.value)
-        if earlier is not None and earlier.text != query.text:
-            # The earlier wording is a cache hit.
-            request = request.with_fields(text=earlier.text)
-            run.note("status", f"searched before: “{shorten(earlier.text, 150)}”", provider=provider)
-        if provider not in (CORPUS_PROVIDER, EARLIER_PROVIDER):
-            text = public_query(request.text, self._resolved.query)
-            if text != " ".join(request.text.split()):
-                run.note(
-                    "status", f"searched without addresses and shortened: “{text}”", level="info", provider=provider
-                )
-            if not text:
-                answers.errors[provider] = "refused_private"
-                return
-            request = request.with_fields(text=text)
+        text = self._wording(query, provider, source_type)
+        if not text:
+            return Answers(errors={provider: "refused_private"})
+        request = self._request(query, provider, source_type).with_fields(text=text, patience_seconds=patience)
         remaining = run.clock.remaining_work_seconds()
         options = call_options(SEARCH_QUEUE, request.operation, f"search: {query.text}", remaining)
         try:
@@ -214,11 +215,12 @@ class Searching:
         except ActivityError as error:
             if is_cancelled(error):
                 raise
-            answers.errors[provider] = reason_of(error)
-            answers.asked.append(query_record(query, provider, found=None, source_type=source_type.value))
-            answers.failures.append((provider, error))
             account(run.state, AgentRole.GATHERER, spent_by(error))
-            return
+            return Answers(
+                errors={provider: reason_of(error)},
+                asked=[query_record(query, provider, found=None, source_type=source_type.value)],
+                failures=[(provider, error)],
+            )
         run.state.evidence.note_entry(response.entry)
         usage = Usage(searches=1, cached_searches=int(response.cached), cost_usd=response.cost_usd)
         account(run.state, AgentRole.GATHERER, usage.plus(response.spent_before or Usage()))
@@ -229,10 +231,29 @@ class Searching:
                 for rank, hit in enumerate(response.hits, start=1)
             ]
             response = response.with_fields(hits=hits)
-        answers.responses.append(response)
-        answers.asked.append(query_record(query, provider, found=len(response.hits), source_type=source_type.value))
         for warning in response.warnings:
             run.note("status", f"{provider}: {warning}", level="info", provider=provider)
+        record = query_record(query, provider, found=len(response.hits), source_type=source_type.value)
+        return Answers(responses=[response], asked=[record])
+
+    def _wording(self, query: PlanNode, provider: str, source_type: SourceType) -> str:
+        """Return the text to search for: the wording of an equal earlier query, because that is a cache hit.
+
+        Public services get no addresses and no long text; empty if nothing else is in the query.
+        """
+        run = self._run
+        text = query.text
+        earlier = find_asked(run.state.evidence.ledger.queries, text, provider, source_type.value)
+        if earlier is not None and earlier.text != text:
+            text = earlier.text
+            run.note("status", f"searched before: “{shorten(text, 150)}”", provider=provider)
+        if provider in (CORPUS_PROVIDER, EARLIER_PROVIDER):
+            return text
+        public = public_query(text, self._resolved.query)
+        if public != " ".join(text.split()):
+            note = f"searched without addresses and shortened: “{public}”"
+            run.note("status", note, level="info", provider=provider)
+        return public
 
     def _request(self, query: PlanNode, provider: str, source_type: SourceType) -> SearchRequest:
         run = self._run
@@ -272,10 +293,8 @@ class Searching:
         )
 
     def _max_hits(self, provider: str) -> int:
-        limits = self._resolved.limits
-        is_corpus = provider == CORPUS_PROVIDER
-        if is_corpus:
-            return 2 * limits.max_sources_per_query
+        if provider == CORPUS_PROVIDER:
+            return 2 * self._resolved.limits.max_sources_per_query
         return self._resolved.search.max_results_per_query
 
     def _count_failure(self, query: PlanNode, provider: str, error: ActivityError) -> None:
@@ -286,10 +305,7 @@ class Searching:
         run = self._run
         cause = last_failure(error)
         reason = describe_failure(error)
-        if isinstance(cause, ApplicationError):
-            kind = cause.type
-        else:
-            kind = reason_of(error)
+        kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
         if kind == failures.SEARCH_REJECTED:
             text = f"{provider} did not take “{shorten(query.text, 150)}”: {reason}"
             run.note("status", text, level="warning", provider=provider)
