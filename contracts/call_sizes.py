@@ -316,8 +316,8 @@ def _answer_tokens(answer: ToolAnswer) -> int:
 
 def _shown_tokens(request: AnalyzeInput) -> int:
     """Return the most tokens of texts in a prompt: its room, or all of the protected sources, with signs of lines."""
-    protected = [one for one in request.sources if one.id in request.protected_source_ids]
-    whole = sum(_shown_characters(one.text, request.max_characters or MAX_TEXT_TOKENS) for one in protected)
+    protected = [source for source in request.sources if source.id in request.protected_source_ids]
+    whole = sum(_shown_characters(source.text, request.max_characters or MAX_TEXT_TOKENS) for source in protected)
     return ESTIMATE_FACTOR * request.shown_tokens + whole
 
 

@@ -136,7 +136,9 @@ def replace_by_references(role: RoleSpec[Any, Any], request: I, state: ResearchS
             for source in request.sources
         ]
     if isinstance(request, FindingsInput):
-        entries = dict.fromkeys([*(one.entry for one in request.findings), *(one.entry for one in request.evidence)])
+        entries = dict.fromkeys(
+            [*(one.entry for one in request.findings), *(evidence.entry for evidence in request.evidence)]
+        )
         changed = [SourceExtract(id=source.id, quality=source.quality) for source in request.sources if source.changed]
         update |= {"entries": list(entries), "findings": [], "evidence": [], "sources": changed}
     if isinstance(request, UpdateInput):

@@ -203,8 +203,11 @@ class ScannerAnswer(RoleAnswer):
 
     def fitted(self, request: ScanInput, notes: list[str]) -> Self:
         """Keep one assessment for each source of the request. Raises `UnfitAnswer` if there is none."""
-        names = {source.id for source in request.sources}
-        known = distinct((one for one in self.assessments if one.source_id in names), lambda one: one.source_id)
+        source_ids = {source.id for source in request.sources}
+        known = distinct(
+            (assessment for assessment in self.assessments if assessment.source_id in source_ids),
+            lambda one: one.source_id,
+        )
         if not known:
             raise UnfitAnswer("assessments: at least one with the id of a shown source is needed")
         if len(known) < len(self.assessments):
@@ -213,7 +216,7 @@ class ScannerAnswer(RoleAnswer):
 
     def of(self, source_id: str) -> ScannedSource | None:
         """Return the assessment of a source; None if it is missing."""
-        return next((one for one in self.assessments if one.source_id == source_id), None)
+        return next((assessment for assessment in self.assessments if assessment.source_id == source_id), None)
 
 
 class VettedSource(Contract):

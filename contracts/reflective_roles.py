@@ -265,9 +265,11 @@ class ReflectorAnswer(RoleAnswer):
     def fitted(self, request: ReflectOnStepInput, notes: list[str]) -> Self:
         """Keep the known gaps that are settled by known findings or gaps, and those to read further for."""
         settled = settle_gaps(self.settled_gaps, request.gaps, request.findings, notes)
-        settled = [one for one in settled if one.answered_by or one.duplicate_of]
-        still_open = {gap.id for gap in request.gaps} - {one.gap_id for one in settled}
-        further = distinct((one for one in self.read_further if one.gap_id in still_open), lambda one: one.gap_id)
+        settled = [settlement for settlement in settled if settlement.answered_by or settlement.duplicate_of]
+        still_open = {gap.id for gap in request.gaps} - {settlement.gap_id for settlement in settled}
+        further = distinct(
+            (reading for reading in self.read_further if reading.gap_id in still_open), lambda one: one.gap_id
+        )
         return self.with_fields(settled_gaps=settled, read_further=further)
 
     @property

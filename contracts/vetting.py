@@ -35,7 +35,10 @@ class Vetted(Contract):
     @property
     def accepted(self) -> list[ExaminedSource]:
         """Return the vetted sources, best first, ties in candidate order."""
-        return sorted((one for one in self.examined if one.accepted), key=lambda one: BEST_FIRST.index(one.quality))
+        return sorted(
+            (source for source in self.examined if source.accepted),
+            key=lambda one: BEST_FIRST.index(one.quality),
+        )
 
     @property
     def rejected(self) -> list[ExaminedSource]:

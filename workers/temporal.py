@@ -59,7 +59,9 @@ class CompactPayloadConverter(CompositePayloadConverter):
     def __init__(self) -> None:
         json_converter = CompactJsonConverter()
         others = DefaultPayloadConverter.default_encoding_payload_converters
-        super().__init__(*(json_converter if isinstance(one, JSONPlainPayloadConverter) else one for one in others))
+        super().__init__(
+            *(json_converter if isinstance(other, JSONPlainPayloadConverter) else other for other in others)
+        )
 
 
 class ShortFailureConverter(DefaultFailureConverter):

@@ -113,7 +113,10 @@ class DeepResearchWorkflow(PersonMessages):
         )
         self._run = run = ResearchRun(self._state, self._inbox, self._host, hooks, stored)
         if not _is_continued():
-            _note_unavailable(run, {one.name: one.reason for one in prepared.resolved.providers if not one.available})
+            _note_unavailable(
+                run,
+                {provider.name: provider.reason for provider in prepared.resolved.providers if not provider.available},
+            )
         driver = Driver(run, strategy, stored=prepared.has_turn or prepared.packed_state is not None)
         try:
             outcome = await driver.conduct()
@@ -228,7 +231,11 @@ class DeepResearchWorkflow(PersonMessages):
         """
         run = self._active_run
         resolved = run.resolved
-        web = [one.name for one in resolved.providers if one.available and one.name != names.CORPUS_PROVIDER]
+        web = [
+            provider.name
+            for provider in resolved.providers
+            if provider.available and provider.name != names.CORPUS_PROVIDER
+        ]
         if not web or _is_continued():
             return
         owner = {"research_id": resolved.research_id, "tenant": resolved.tenant}
@@ -246,7 +253,11 @@ class DeepResearchWorkflow(PersonMessages):
             raise _start_failure(error, resumable=True) from None
         run.state.work.resolved = resolved = resolved.without_providers(unavailable)
         if not any(choice.available for choice in resolved.providers):
-            reasons = [NO_PROVIDERS, *(f"{one.name}: {one.reason}" for one in resolved.providers), *resolved.advice]
+            reasons = [
+                NO_PROVIDERS,
+                *(f"{provider.name}: {provider.reason}" for provider in resolved.providers),
+                *resolved.advice,
+            ]
             run.state.work.status = RunStatus.REFUSED
             run.state.work.last_failure = "; ".join(reasons)
             await run.checkpoints.save(closed=True)
@@ -281,7 +292,7 @@ class DeepResearchWorkflow(PersonMessages):
     def _note_early_end(self, error: FailureError) -> None:
         """Add the final event of a run that failed before it had a driver, for watchers."""
         if isinstance(error, ApplicationError) and not any(
-            each.type == "run.finished" for each in self._state.people.events
+            event.type == "run.finished" for event in self._state.people.events
         ):
             kind = next((outcome for outcome, name in FAILURE_TYPES.items() if name == error.type), Outcome.REFUSED)
             add_end(self._state, workflow.now().isoformat(timespec="milliseconds"), kind, error.message)

@@ -335,7 +335,9 @@ def _merge_neighbours(inlines: Iterable[Inline]) -> list[Inline]:
 
 def cited_evidence(blocks: Iterable[Block]) -> list[str]:
     """Return the evidence ids that a draft cites, in order of first appearance."""
-    return list(dict.fromkeys(key for each in sentences(blocks) for mark in each.marks for key in mark.evidence_ids))
+    return list(
+        dict.fromkeys(key for sentence in sentences(blocks) for mark in sentence.marks for key in mark.evidence_ids)
+    )
 
 
 def without_source_lists(blocks: Blocks) -> Blocks:

@@ -63,7 +63,10 @@ def render_turn(
             for name, level in levels.items()
             for block in older[name]
         }
-        shown = [replace(one, content=[changed.get(id(block), block) for block in one.content]) for one in messages]
+        shown = [
+            replace(message, content=[changed.get(id(block), block) for block in message.content])
+            for message in messages
+        ]
         return RenderedPrompt(opening, messages=shown)
 
     items = [_group(name, number, blocks, shorter) for number, (name, blocks) in enumerate(older.items(), start=1)]

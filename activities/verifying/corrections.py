@@ -348,7 +348,7 @@ class DraftText:
 
         Both are empty for a removal. The lead word and the emphasis of the old sentence stay.
         """
-        old = tuple(inline for one in self.sentences_of(claim) for inline in one.inlines)
+        old = tuple(inline for sentence in self.sentences_of(claim) for inline in sentence.inlines)
         runs = [inline for inline in old if isinstance(inline, Run)]
         text, rest = (registry.strip(parse_plain_text(part)) for part in (proposal.text, proposal.rest))
         evidence_ids = tuple(proposal.evidence_ids)

@@ -87,16 +87,20 @@ class LanguageModelEngine:
     def _candidates(self, task: EngineTask) -> list[ModelCandidate]:
         """Return the models for the task in order of preference. Raises `NotConfigured`."""
         candidates = [
-            replace(each, capabilities=self._weakened.get(each.key, each.capabilities))
-            for each in self._directory.candidates(task.input.model, task.role.tier)
+            replace(candidate, capabilities=self._weakened.get(candidate.key, candidate.capabilities))
+            for candidate in self._directory.candidates(task.input.model, task.role.tier)
         ]
         if isinstance(task.input, SummarizeInput):
             return candidates[:1]  # a run has its own order of models for summaries
         if not candidates:
             raise NotConfigured(f"no model is named for this role: set {MODEL_VARIABLE}")
-        able = [each for each in candidates if not task.role.tools or each.capabilities.tools is not ToolUse.NONE]
+        able = [
+            candidate
+            for candidate in candidates
+            if not task.role.tools or candidate.capabilities.tools is not ToolUse.NONE
+        ]
         if not able:
-            names = ", ".join(each.label for each in candidates)
+            names = ", ".join(candidate.label for candidate in candidates)
             raise NotConfigured(f"the role calls tools, and {names} takes none: name another model or another strategy")
         return able
 

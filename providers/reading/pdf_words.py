@@ -307,11 +307,21 @@ def typed_words(layout: Any, printed: list[Word]) -> list[Word]:
     """
     if layout is None:
         return []
-    fields = [(each.value, each.rect) for each in layout.form_fields or () if each.type in TYPED_FIELDS]
-    fields += [
-        (CHECKED if each.checked else UNCHECKED, each.rect) for each in layout.form_fields or () if each.type in BUTTONS
+    fields = [
+        (form_field.value, form_field.rect)
+        for form_field in layout.form_fields or ()
+        if form_field.type in TYPED_FIELDS
     ]
-    notes = [(each.contents, each.rect) for each in layout.annotations or () if each.subtype.lower() == "freetext"]
+    fields += [
+        (CHECKED if form_field.checked else UNCHECKED, form_field.rect)
+        for form_field in layout.form_fields or ()
+        if form_field.type in BUTTONS
+    ]
+    notes = [
+        (annotation.contents, annotation.rect)
+        for annotation in layout.annotations or ()
+        if annotation.subtype.lower() == "freetext"
+    ]
     words: list[Word] = []
     for text, rect in (*fields, *notes):
         lines = [] if rect is None else (text or "").splitlines()

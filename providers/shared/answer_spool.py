@@ -139,7 +139,7 @@ class AnswerSpool:
         """Return the files here, without links, folders and pipes."""
         try:
             with os.scandir(self._folder) as entries:
-                names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
+                names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
         except OSError:
             return []  # no answer was ever refused
         return [self._folder / name for name in names if SPOOLED_NAME.fullmatch(name)]

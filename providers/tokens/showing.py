@@ -167,7 +167,11 @@ def numbered_sections(request: AnalyzeInput, documents: Mapping[str, str]) -> di
 def source_texts(request: AnalyzeInput, documents: Mapping[str, str]) -> dict[str, str]:
     """Return the stored texts of the sources that a call may show, by id, in order."""
     sources = request.sources[: max_sources(request)]
-    return {one.id: documents[one.text.hash] for one in sources if one.text is not None and one.text.hash in documents}
+    return {
+        source.id: documents[source.text.hash]
+        for source in sources
+        if source.text is not None and source.text.hash in documents
+    }
 
 
 def token_size(text: str) -> float:
@@ -388,7 +392,7 @@ class _Choice:
         self.rankings = [Ranking(request, source_words, topic) for topic in dict.fromkeys(topics) if topic.strip()]
         texts = source_texts(request, documents)
         ranked = (self._ranked(source, texts[source.id]) for source in request.sources if source.id in texts)
-        self.candidates = [one for one in ranked if one.sections]
+        self.candidates = [candidate for candidate in ranked if candidate.sections]
 
     def shown(self) -> list[ShownSource]:
         if self.request.wanted:
@@ -401,21 +405,21 @@ class _Choice:
         }
         return [
             ShownSource(
-                one.source,
-                one.text,
-                tuple(one.spans),
+                candidate.source,
+                candidate.text,
+                tuple(candidate.spans),
                 tuple(
                     HiddenSection(
-                        numbers[one.source.id, part.start],
+                        numbers[candidate.source.id, part.start],
                         part,
-                        in_part=one.touches(part.start, part.end),
-                        beginning=_beginning(one.text, part),
+                        in_part=candidate.touches(part.start, part.end),
+                        beginning=_beginning(candidate.text, part),
                     )
-                    for part in self._hidden(one)
+                    for part in self._hidden(candidate)
                 ),
             )
-            for one in self.candidates
-            if one.spans
+            for candidate in self.candidates
+            if candidate.spans
         ]
 
     # --- ranking ------------------------------------------------------------------------------------------------------
@@ -468,10 +472,10 @@ class _Choice:
 
     # --- spending -----------------------------------------------------------------------------------------------------
     def _take_best(self) -> None:
-        protected = [one for one in self.candidates if self._is_protected(one)]
+        protected = [candidate for candidate in self.candidates if self._is_protected(candidate)]
         for one in protected:
             self._take_all(one)
-        others = [one for one in self.candidates if one not in protected and self._belongs(one)]
+        others = [candidate for candidate in self.candidates if candidate not in protected and self._belongs(candidate)]
         if not others and not protected and self.candidates:
             # Without a page above the floor, the best one is shown: the words of its author may be others.
             others = [max(self.candidates, key=lambda one: one.coverage)]
@@ -486,7 +490,7 @@ class _Choice:
             fits = rest <= self.left and token_size(one.text) <= MAX_WHOLE_TOKENS
             if matters and fits and self._limit(one) == len(one.text):
                 self._take(one, 0, len(one.text))
-        ranked = [(score, one, section) for one in others for score, coverage, section in one.sections
+        ranked = [(score, other, section) for other in others for score, coverage, section in other.sections
                   if coverage >= FLOOR]  # fmt: skip
         ranked.sort(key=lambda item: (-item[0], item[1].source.id, item[2].start))
         for _, one, section in ranked:
@@ -499,7 +503,7 @@ class _Choice:
                 self._take_section(one, section, self.left)
 
     def _take_wanted(self) -> None:
-        by_id = {one.source.id: one for one in self.candidates}
+        by_id = {candidate.source.id: candidate for candidate in self.candidates}
         for wanted in self.request.wanted:
             one = by_id.get(wanted.source_id)
             if one is None:

@@ -132,7 +132,9 @@ def check(
     if not statement.content:
         return ClaimJudgement(Verdict.NOT_ENOUGH_INFORMATION, UNDECIDED_REASON)
     is_long = len(statement.content) >= MIN_WORDS
-    shares_quantity = any(_agree(one, other) for one in statement.quantities for other in evidence.whole.quantities)
+    shares_quantity = any(
+        _agree(quantity, other) for quantity in statement.quantities for other in evidence.whole.quantities
+    )
     if is_long and not shares_quantity and _coverage(statement, evidence.whole, evidence.about) < UNRELATED_SHARE:
         return ClaimJudgement(Verdict.UNSUPPORTED, UNRELATED_REASON)
     absent = (item.raw for item in statement.quantities if item.unit and not _is_given(item, evidence.whole.quantities))

@@ -182,7 +182,9 @@ def may_read_by_rules(run: ResearchRun, position: ReadingPosition) -> bool:
 
     What rules pick is not mixed with a model's findings; a resumed run reads the pages.
     """
-    has_own = run.resolved.engine is EngineKind.MODEL and any(not one.by_rules for one in run.state.evidence.findings)
+    has_own = run.resolved.engine is EngineKind.MODEL and any(
+        not finding.by_rules for finding in run.state.evidence.findings
+    )
     if has_own and (left := unanalyzed_sources(run.state, position)):
         run.degrade(Message("pages_not_analyzed", pages=counted("page", len(left))))
     return not has_own

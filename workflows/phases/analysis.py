@@ -89,18 +89,18 @@ async def analyze(run: ResearchRun, *, again: bool = False, engine: EngineKind |
     results = list[tuple[Reading, AnalyzerResult]]()
     unfinished = set[str]()
     for reading, call in zip(readings, calls, strict=True):
-        names = {query.id for query in reading.queries}
+        query_ids = {query.id for query in reading.queries}
         error = None if call.cancelled() else call.exception()
         if call.cancelled():
-            unfinished |= names
+            unfinished |= query_ids
         elif isinstance(error, ActivityError):
             # A failed analysis fails only its branch, not the run.
             subject = shorten(reading.request.subject(), 150)
             run.branch_failed(Message("analysis_failed", query=subject, reason=explain(error)))
-            unfinished |= names
+            unfinished |= query_ids
         elif error is not None:
             interruption = interruption or error
-            unfinished |= names
+            unfinished |= query_ids
         else:
             results.append((reading, call.result()))
     finished = {query.id for reading, _ in results for query in reading.queries}
@@ -153,9 +153,15 @@ def _section_readings(run: ResearchRun, queries: Sequence[PlanNode], issues: lis
     state = run.state
     readings = list[Reading]()
     room = SECTION_CHARACTERS_PER_TOKEN * run.resolved.limits.analysis_tokens
-    for group in group_by_size(queries, lambda query: sum(one.end - one.start for one in query.sections), room):
-        sections = list({(one.source_id, one.start): one for query in group for one in query.sections}.values())
-        names = [name for name in dict.fromkeys(one.source_id for one in sections) if name in state.evidence.sources]
+    for group in group_by_size(
+        queries, lambda query: sum(section.end - section.start for section in query.sections), room
+    ):
+        sections = list(
+            {(section.source_id, section.start): section for query in group for section in query.sections}.values()
+        )
+        names = [
+            name for name in dict.fromkeys(section.source_id for section in sections) if name in state.evidence.sources
+        ]
         if names:
             request = reading_input(run, group, [state.evidence.sources[name] for name in names], issues, names)
             request = request.with_fields(wanted=sections)
@@ -188,14 +194,14 @@ def _is_known(state: ResearchState, source: Source, query: PlanNode) -> bool:
 
 def _note_left(state: ResearchState, queries: Sequence[PlanNode], undone: Sequence[Reading]) -> None:
     """Note the sub-queries, with their pages, whose analysis a resumed run repeats."""
-    names = {query.id for query in queries}
+    query_ids = {query.id for query in queries}
     left = {
         query.id: [source.id for reading in undone if query in reading.queries for source in reading.request.sources]
         for query in queries
     }
-    kept = {name: pages for name, pages in state.work.pages_left.items() if name not in names}
+    kept = {name: pages for name, pages in state.work.pages_left.items() if name not in query_ids}
     state.work.pages_left = kept | {name: pages for name, pages in left.items() if pages}
-    others = [name for name in state.work.hasty_analyses if name not in names]
+    others = [name for name in state.work.hasty_analyses if name not in query_ids]
     state.work.hasty_analyses = [*others, *(name for name, pages in left.items() if pages)]
 
 
@@ -285,11 +291,11 @@ def withdraw(state: ResearchState, queries: list[PlanNode], pages: Collection[st
 
     `pages` are the ids of the sources that were read again; findings from others stay. None: all findings go.
     """
-    names = {query.id for query in queries}
+    query_ids = {query.id for query in queries}
     removed = [
         finding
         for finding in state.evidence.findings
-        if finding.sub_query_id in names and (pages is None or set(finding.source_ids) <= set(pages))
+        if finding.sub_query_id in query_ids and (pages is None or set(finding.source_ids) <= set(pages))
     ]
     state.evidence.findings = [finding for finding in state.evidence.findings if finding not in removed]
     cited = {item for finding in state.evidence.findings for item in finding.evidence_ids}

@@ -112,7 +112,9 @@ class Gathering:
     async def _search(self, query: PlanNode) -> None:
         """Search for one sub-query, unless an interrupted or repeated pass already has its hits."""
         run = self._run
-        stored = [one.hit for one in self._run.state.evidence.candidates if one.sub_query_id == query.id]
+        stored = [
+            candidate.hit for candidate in self._run.state.evidence.candidates if candidate.sub_query_id == query.id
+        ]
         if stored:
             self._responses[query.id] = SearchResponse(provider=stored[0].provider, hits=stored)
             return

@@ -328,7 +328,8 @@ def state_for_hook(state: ResearchState) -> dict[str, Any]:
             "sub_queries": [{"text": shorten(query.text, limit), "status": query.status.value} for query in queries],
         },
         "findings": [
-            {"statement": shorten(one.statement, limit), "confidence": one.confidence.value} for one in findings
+            {"statement": shorten(finding.statement, limit), "confidence": finding.confidence.value}
+            for finding in findings
         ],
         "open_gaps": [shorten(gap.description, limit) for gap in state.evidence.unaddressed_gaps()[latest]],
         "usage": state.accounts.usage.model_dump(mode="json"),

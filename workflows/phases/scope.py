@@ -63,7 +63,11 @@ async def judge_scope(run: ResearchRun) -> None:
 
 def with_current_limits(state: ResearchState) -> list[Objection]:
     """Return the objections to a plan under the limits in force, which a resumed run may have raised; opinions stay."""
-    opinions = [one for one in state.work.plan.objections if one.kind is not ObjectionKind.STRUCTURAL or one.followed]
+    opinions = [
+        objection
+        for objection in state.work.plan.objections
+        if objection.kind is not ObjectionKind.STRUCTURAL or objection.followed
+    ]
     nodes = state.work.plan.parts
     estimate = estimate_scope(state.resolution, [node.text for node in nodes])
     return [*structural_objections(estimate, state.resolution.limits, nodes), *opinions]

@@ -134,7 +134,11 @@ class Vetting:
         fetched = state.evidence.fetched_sources()
         new = [hit for hits in chosen.values() for hit in hits if identities.identity_of(hit) not in fetched]
         unread = frozenset(canonical_url(hit.url) for hit in new)
-        owners = {one.sub_query_id for one in state.evidence.candidates if canonical_url(one.hit.url) in unread}
+        owners = {
+            candidate.sub_query_id
+            for candidate in state.evidence.candidates
+            if canonical_url(candidate.hit.url) in unread
+        }
         if unread:
             await Gathering(run, [node for node in nodes if node.id in owners], only=unread).carry_out()
         identities = Identities(state.evidence.sources, state.evidence.aliases)

@@ -313,9 +313,11 @@ def lost_work(state: ResearchState) -> LostWork:
     searches = [node for node in state.work.plan.sub_queries if node.kind is NodeKind.QUERY]
     asked = {node.text: node.status for node in searches if node.origin != WITHOUT_SEARCH}
     sources = [
-        each for each in state.evidence.sources.values() if each.status is SourceStatus.FULL or may_be_read_later(each)
+        source
+        for source in state.evidence.sources.values()
+        if source.status is SourceStatus.FULL or may_be_read_later(source)
     ]
-    pages = [each.as_hit() for each in sources if not each.analyzed]
+    pages = [source.as_hit() for source in sources if not source.analyzed]
     return LostWork(
         queries=[
             text for text in {**asked, **dict.fromkeys(earlier.queries)} if asked.get(text) is not NodeStatus.COMPLETED

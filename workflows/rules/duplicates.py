@@ -55,7 +55,10 @@ class Identities:
 def interleave_hits(state: ResearchState, searches: Sequence[str], works: Sequence[MentionedWork]) -> list[SearchHit]:
     """Return the hits of searches, interleaved rank by rank in search order; mentioned works come first."""
     by_search = [
-        sorted((one.hit for one in state.evidence.candidates if one.sub_query_id == name), key=lambda hit: hit.rank)
+        sorted(
+            (candidate.hit for candidate in state.evidence.candidates if candidate.sub_query_id == name),
+            key=lambda hit: hit.rank,
+        )
         for name in searches
     ]
     hits = [hit for rank in zip_longest(*by_search) for hit in rank if hit is not None]

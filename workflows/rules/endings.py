@@ -148,7 +148,7 @@ def result_without_work(state: ResearchState, reason: StopReason, ended_at: str)
     name = state.resolution.research_id
     limitations = [
         remedy.format(id=name),
-        *([one.line() for one in state.work.plan.open_objections] if infeasible else []),
+        *([objection.line() for objection in state.work.plan.open_objections] if infeasible else []),
     ]
     advice = ADVICE.get(reason, "").format(id=name)
     return result_of(state, outcome, reason, ended_at, limitations=limitations, advice=advice)

@@ -218,7 +218,7 @@ def _subjects(
         elif call.name == OPEN_PAGE.name:
             arguments = OPEN_PAGE.read(call)
             page = OpenedPage(arguments.index, " ".join(arguments.focus.split()), arguments.section or 0)
-            asked = [each for each in subjects.values() if isinstance(each, OpenedPage)]
+            asked = [subject for subject in subjects.values() if isinstance(subject, OpenedPage)]
             is_new = page.number not in [*position.opened, *(each.number for each in asked)]
             subjects[call.id] = _page_problem(run, position, page, asked, pages if is_new else None) or page
             pages -= is_new and subjects[call.id] is page

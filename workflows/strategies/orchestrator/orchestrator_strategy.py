@@ -557,7 +557,9 @@ def _settle_points(run: ResearchRun, position: OrchestratorPosition, answered: S
     for item in answered:
         named = {documents[number] for number in item.documents if number in documents}
         findings = [
-            one.id for one in findings_to_report(run.state.evidence.findings) if named.intersection(one.source_ids)
+            finding.id
+            for finding in findings_to_report(run.state.evidence.findings)
+            if named.intersection(finding.source_ids)
         ]
         if item.point in points:
             settled.append(SettledGap(gap_id=points[item.point], answered_by=findings))

@@ -446,7 +446,7 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
         state.work.plan = state.work.plan.with_nodes(node)
         merge(run, node, result)
         if asked := position.asked:
-            answers = (one.answered_by for one in result.settled_gaps if one.gap_id == asked.id)
+            answers = (settlement.answered_by for settlement in result.settled_gaps if settlement.gap_id == asked.id)
             position.answered_by += [name for names in answers for name in names]
         position.done.append(leaf.id)
         known = {(work.words, work.address) for work in position.works}

@@ -148,8 +148,10 @@ class RecursiveStrategy(UnitStrategy):
         """Write from the executors' findings or, before there are any, from passages of the vetted sources."""
         state = run.state
         if not state.evidence.findings:
-            names = {query.id for query in planned_queries(state)}
-            state.work.analyzed_sub_queries = [name for name in state.work.analyzed_sub_queries if name not in names]
+            query_ids = {query.id for query in planned_queries(state)}
+            state.work.analyzed_sub_queries = [
+                name for name in state.work.analyzed_sub_queries if name not in query_ids
+            ]
             changed = await analyze_without_model(run) or changed
         await super().write_early(run, reason, changed=changed, engine=engine)
 

@@ -59,8 +59,8 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
         return []
     if position.route is Mode.QUICK:
         return query_nodes(step, [step.text], state.work.iteration)
-    names = {node.id for node in state.work.plan.children(step)}
-    read = [source for source in state.evidence.readable_sources() if names.intersection(source.sub_query_ids)]
+    search_ids = {node.id for node in state.work.plan.children(step)}
+    read = [source for source in state.evidence.readable_sources() if search_ids.intersection(source.sub_query_ids)]
     titles = [name_page(source.title, source.url) for source in read]
     offered = _unread_pages(state, step)
     request = ResearchStepInput(
@@ -103,10 +103,12 @@ def _unread_pages(state: ResearchState, step: PlanNode) -> list[SearchHit]:
 
 def _reads_left(state: ResearchState, step: PlanNode, limit: int) -> int:
     """Return the number of sources that a step may still read; unreadable ones count, protected ones do not."""
-    names = {node.id for node in state.work.plan.children(step)}
+    search_ids = {node.id for node in state.work.plan.children(step)}
     protected = set(protected_ids(state).values())
     sources = [
-        source for source in state.evidence.fetched_sources().values() if names.intersection(source.sub_query_ids[:1])
+        source
+        for source in state.evidence.fetched_sources().values()
+        if search_ids.intersection(source.sub_query_ids[:1])
     ]
     read = [source for source in sources if source.id not in protected]
     return max(0, limit - len(read))

@@ -83,8 +83,8 @@ def query_nodes(step: PlanNode, queries: Sequence[str], iteration: int) -> list[
 # --- results of a step -----------------------------------------------------------------------------------------------
 def findings_of(state: ResearchState, step: PlanNode) -> list[Finding]:
     """Return the findings of a step, in order."""
-    names = {node.id for node in state.work.plan.children(step)}
-    return [finding for finding in state.evidence.findings if finding.sub_query_id in names]
+    search_ids = {node.id for node in state.work.plan.children(step)}
+    return [finding for finding in state.evidence.findings if finding.sub_query_id in search_ids]
 
 
 def summarize_steps(state: ResearchState, *statuses: NodeStatus) -> list[StepSummary]:
