@@ -179,7 +179,10 @@ def application_error(
     if isinstance(error, Retryable):
         backoff = min(MAX_BACKOFF_SECONDS, 2.0 ** min(number - 1, 10))
         retry_after = error.retry_after
-        delay = backoff if retry_after is None else max(0.0, min(retry_after, MAX_DELAY_SECONDS))
+        if retry_after is None:
+            delay = backoff
+        else:
+            delay = max(0.0, min(retry_after, MAX_DELAY_SECONDS))
         delay *= random.uniform(1.0, 1.1)  # noqa: S311  calls that failed together should not return together
         final = seconds_left is not None and delay > seconds_left
     usage = (spent or Usage()).plus(error.usage)

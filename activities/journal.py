@@ -53,7 +53,9 @@ class CallJournal:
         except AnswerUnusable as error:
             error.usage = error.usage if same else Usage()
             raise
-        return answer if same else replace(answer, usage=Usage())
+        if same:
+            return answer
+        return replace(answer, usage=Usage())
 
     async def _call_engine(self, engine: Engine, task: EngineTask, lease: CallLease) -> EngineAnswer:
         try:

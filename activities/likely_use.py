@@ -110,7 +110,9 @@ def run_without_gaps(resolved: ResolvedResearch) -> LikelyRun:
 
 
 def _possible_calls(resolved: ResolvedResearch) -> Mapping[RoleSpec[Any, Any], tuple[int, int]]:
-    return calls_by_role(resolved) if resolved.engine is EngineKind.MODEL else {}
+    if resolved.engine is not EngineKind.MODEL:
+        return {}
+    return calls_by_role(resolved)
 
 
 def _measured(resolved: ResolvedResearch) -> Mapping[str, Any] | None:
@@ -171,13 +173,17 @@ def _share_of_text(resolved: ResolvedResearch) -> float:
 
 def _likely_pages(resolved: ResolvedResearch) -> int:
     measured = _measured(resolved)
-    return 0 if measured is None else int(measured["likely"]["pages"])
+    if measured is None:
+        return 0
+    return int(measured["likely"]["pages"])
 
 
 def _share_of_iterations(resolved: ResolvedResearch) -> float:
     """Return how many iterations after the first a run may make, divided by those of the measured run; at most 1."""
     measured = preset(resolved.strategy, resolved.depth).max_iterations - 1
-    return 1.0 if measured <= 0 else min(1.0, (resolved.limits.max_iterations - 1) / measured)
+    if measured <= 0:
+        return 1.0
+    return min(1.0, (resolved.limits.max_iterations - 1) / measured)
 
 
 def _middle(low: float, high: float) -> float:

@@ -117,7 +117,9 @@ def resolve(
     if lines := strategy_problems(request, request.strategy):
         raise RunRefused("\n".join(lines))
     engine = _engine(request, configuration)
-    candidates = _candidates(request, configuration) if engine is EngineKind.MODEL else {}
+    candidates = {}
+    if engine is EngineKind.MODEL:
+        candidates = _candidates(request, configuration)
     models = {tier: names[0] for tier, names in candidates.items()}
     reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
     if candidates:
@@ -138,7 +140,9 @@ def resolve(
     protected, problems = resolve_protected_sources(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
-    advice = list(configuration.search_advice([choice for choice in providers if choice.name != CORPUS])) if web else []
+    advice = []
+    if web:
+        advice = list(configuration.search_advice([choice for choice in providers if choice.name != CORPUS]))
     if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
         advice.append("for a written report instead of passages set RESEARCH_MODEL and ANTHROPIC_API_KEY")
     search_hosts = [choice.host for choice in providers if choice.available and choice.host]
@@ -278,7 +282,9 @@ def _engine(request: ResearchRequest, configuration: ResearchConfiguration) -> E
     if request.engine != "extractive" and configuration.models:
         return EngineKind.MODEL
     if request.engine == "model" or (named and request.engine == "auto"):
-        which = f"the request names a model (models.{next(iter(named))}), but " if named else ""
+        which = ""
+        if named:
+            which = f"the request names a model (models.{next(iter(named))}), but "
         raise RunRefused(
             f"{which}no model is configured: set RESEARCH_MODEL together with ANTHROPIC_API_KEY (or ANTHROPIC_BASE_URL "
             "for an endpoint of your own), or use --engine extractive",
@@ -337,7 +343,9 @@ def _unmet_need(
     unscripted = [role.name for role in calling if not role.has_fallback]
     if engine is EngineKind.EXTRACTIVE:
         remedy = "configure a model (RESEARCH_MODEL together with ANTHROPIC_API_KEY), or choose another strategy"
-        return f"needs a model for the role {unscripted[0]}: {remedy}" if unscripted else ""
+        if not unscripted:
+            return ""
+        return f"needs a model for the role {unscripted[0]}: {remedy}"
     for role in calling:
         names = candidates.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
@@ -358,13 +366,20 @@ def _providers(
     if corpus and not corpus.files:
         message = f"corpus {corpus.name} has no readable document ({corpus.skipped} skipped)"
         raise RunRefused(f"{message}: see `research corpus status`", StopReason.NO_PROVIDERS)
-    chosen = [ProviderChoice(name=CORPUS, available=True, reason="named by the request")] if corpus else []
+    chosen = []
+    if corpus:
+        chosen = [ProviderChoice(name=CORPUS, available=True, reason="named by the request")]
     named = request.search.providers
-    web = None if named is None else [name for name in named if name != CORPUS]
+    web = None
+    if named is not None:
+        web = [name for name in named if name != CORPUS]
     if request.web is False and web:
         raise RunRefused(f"search.providers: {web[0]} searches the web, but web is false: change one of the two")
     # The web is searched if requested, if web providers are named, or if there is no corpus.
-    needed = request.corpus is None or bool(web) if request.web is None else request.web
+    if request.web is None:
+        needed = request.corpus is None or bool(web)
+    else:
+        needed = request.web
     if needed and web != []:
         try:
             chosen += configuration.choose_providers(web, source_types)
@@ -382,7 +397,9 @@ def with_estimate(resolved: ResolvedResearch, configuration: ResearchConfigurati
     """Return a resolution with its estimate, and with advice where its limits are below it."""
     estimate = estimate_run(resolved, configuration)
     others = [line for line in resolved.advice if not line.startswith(LIMITS_ADVICE)]
-    advice = [] if estimate is None else limits_too_low(resolved, estimate)
+    advice = []
+    if estimate is not None:
+        advice = limits_too_low(resolved, estimate)
     return resolved.with_fields(estimate=estimate, advice=[*others, *advice])
 
 
@@ -397,7 +414,10 @@ def estimate_run(resolved: ResolvedResearch, configuration: ResearchConfiguratio
     least = run_without_gaps(resolved)
     (usd, unpriced), (least_usd, _) = (run.usd(resolved.models, configuration.call_usd) for run in (likely, least))
     prices = _search_prices(resolved, configuration)
-    at_once = len(prices) if resolved.search.policy is SearchPolicy.FAN_OUT else min(1, len(prices))
+    if resolved.search.policy is SearchPolicy.FAN_OUT:
+        at_once = len(prices)
+    else:
+        at_once = min(1, len(prices))
     known = [price for price in prices.values() if price is not None] or [0.0]
     search_usd = at_once * sum(known) / len(known)
     unpriced += [name for name, price in prices.items() if price is None]
@@ -464,7 +484,12 @@ def _defaults(strategy: StrategyDeclaration, configuration: ResearchConfiguratio
 def _inline(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any = None) -> dict[str, Any]:
     """Return a schema with references resolved and `value` as default, without titles and `null` alternatives."""
     kinds = [option for option in part.get("anyOf", ()) if option != {"type": "null"}]
-    inner = definitions[part["$ref"].rpartition("/")[2]] if "$ref" in part else kinds[0] if len(kinds) == 1 else None
+    if "$ref" in part:
+        inner = definitions[part["$ref"].rpartition("/")[2]]
+    elif len(kinds) == 1:
+        inner = kinds[0]
+    else:
+        inner = None
     if inner is not None:
         own = {key: entry for key, entry in part.items() if key not in ("$ref", "anyOf")}
         return _inline({**inner, **own}, definitions, value)
@@ -476,4 +501,6 @@ def _inline(part: Mapping[str, Any], definitions: Mapping[str, Any], value: Any 
         nested = part["properties"].items()
         return schema | {"properties": {name: _inline(entry, definitions, values.get(name)) for name, entry in nested}}
     default = part.get("default") if value is None else value
-    return schema if default is None else schema | {"default": default}
+    if default is None:
+        return schema
+    return schema | {"default": default}

@@ -79,11 +79,15 @@ class ReadingActivities:
             raise SourceUnreadable("no_text", Message("skip_document"))
         media_type = _line(document.media_type, LABEL_CHARACTERS)
         page_list = PageList(starts=document.pages, uncertain=document.uncertain)
-        page_starts = page_list.model_dump_json(exclude_defaults=True) if document.pages else ""
+        page_starts = ""
+        if document.pages:
+            page_starts = page_list.model_dump_json(exclude_defaults=True)
         raw, text = document.stored or await asyncio.gather(
             self.content.put(document.raw, media_type), self.content.put_text(document.text)
         )
-        pages = await self.content.put_text(page_starts, "application/json") if page_starts else None
+        pages = None
+        if page_starts:
+            pages = await self.content.put_text(page_starts, "application/json")
         judgement = await self.judge(request, document)
         authors = [_line(name, NAME_CHARACTERS) for name in document.authors[:MAX_AUTHORS]]
         entry = SourceEntry(

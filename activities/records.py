@@ -58,7 +58,10 @@ class RecordsActivities:
         """Resolve the request, load or store the session, and take the run's turn if the queue has room."""
         async with attempt(RECORDS, handles_text=False):
             parsed = _parse(request.request_json)
-            work = self._resume(request, parsed) if parsed.continue_from else self._start(request.research_id, parsed)
+            if parsed.continue_from:
+                work = self._resume(request, parsed)
+            else:
+                work = self._start(request.research_id, parsed)
             prepared = await work
             if request.continued or prepared.stored_result is not None:
                 return prepared
@@ -90,7 +93,10 @@ class RecordsActivities:
     @activity.defn(name=activities.DESCRIBE_RESEARCH.name)
     async def describe_research(self, request: messages.MetadataRequest) -> messages.ResearchMetadata:
         """Return the settings schema of a strategy and the location of stored sessions."""
-        strategy = declaration(request.strategy) if request.strategy else described_strategy()
+        if request.strategy:
+            strategy = declaration(request.strategy)
+        else:
+            strategy = described_strategy()
         return messages.ResearchMetadata(
             research_collection=self.configuration.collection,
             research_settings_schema=settings_schema(strategy, self.configuration),
@@ -136,7 +142,9 @@ class RecordsActivities:
         corpus = await self._corpus(parsed.corpus)
         attributes = await self._has_search_attributes()
         resolved = resolve(research_id, parsed, self.configuration, corpus, search_attributes=attributes)
-        followed = await self._follow_up(resolved, parsed.follow_up_of) if parsed.follow_up_of else None
+        followed = None
+        if parsed.follow_up_of:
+            followed = await self._follow_up(resolved, parsed.follow_up_of)
         corpus = await self._with_closest_titles(resolved)
         resolved = resolved.with_fields(follow_up=followed, canary=await self._canary(resolved), corpus=corpus)
         return messages.Prepared(resolved=resolved, resolved_entry=await self.notebooks.write(resolved))
@@ -162,7 +170,9 @@ class RecordsActivities:
         if parsed.refresh:
             await self._require_refreshable(state, stored)
         corpus = stored.corpus if parsed.refresh else None
-        newest = await self._corpus(corpus.name, refresh=True) if corpus else None
+        newest = None
+        if corpus:
+            newest = await self._corpus(corpus.name, refresh=True)
         resolved = resolve_again(stored, parsed, self.configuration, newest)
         if newest is not None:
             resolved = resolved.with_fields(corpus=await self._with_closest_titles(resolved))
@@ -232,7 +242,9 @@ class RecordsActivities:
 
     async def _load_state(self, research_id: str) -> ResearchState | None:
         stored = await self.sessions.load(research_id)
-        return None if stored is None else ResearchState.model_validate_json(stored)
+        if stored is None:
+            return None
+        return ResearchState.model_validate_json(stored)
 
     async def _with_report(self, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state with the report inline in its result, as readers of a session expect."""
@@ -248,7 +260,9 @@ class RecordsActivities:
         try:
             snapshot = await self.corpora.describe(name)
             # A declared corpus is indexed by the first run that names it.
-            return snapshot if snapshot.indexed_at and not refresh else await self.corpora.refresh(name)
+            if snapshot.indexed_at and not refresh:
+                return snapshot
+            return await self.corpora.refresh(name)
         except CorpusUnknown as error:
             raise RunRefused(f"corpus: {error}; add it with `research corpus add`") from None
 
@@ -332,4 +346,6 @@ def _parse(request_json: str) -> ResearchRequest:
 
 def is_notable_change(place: int, known: int) -> bool:
     """Return whether a queue place is worth a history event: any change in the first three, else over 15 %."""
-    return place != known if place <= 3 or not known else not 0.85 * known <= place <= known / 0.85
+    if place <= 3 or not known:
+        return place != known
+    return not 0.85 * known <= place <= known / 0.85

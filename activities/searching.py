@@ -87,7 +87,9 @@ class SearchingActivities:
 
 def _label(hit: SearchHit, snippet_characters: int) -> SearchHit:
     """Return what a workflow gets of a hit that a role may choose."""
-    snippet = shorten(" ".join(hit.snippet.split()), snippet_characters) if snippet_characters else ""
+    snippet = ""
+    if snippet_characters:
+        snippet = shorten(" ".join(hit.snippet.split()), snippet_characters)
     return SearchHit(url=hit.url, title=hit.title[:TITLE_CHARACTERS], snippet=snippet, doi=hit.doi)
 
 

@@ -424,9 +424,12 @@ class ResearchHandle:
                 answer = answer if agent_plan is None else answer.with_agent(agent.id, agent_plan.nodes)
         return answer
 
-    async def answer(self, answers: Sequence[str], round_: int | None = None) -> str:
+    async def answer(self, answers: Sequence[str], question_round: int | None = None) -> str:
         """Answer the open questions of a round, in order. Raises the errors of every message."""
-        return await self._update(names.ANSWER_CLARIFICATION, list(answers), *([] if round_ is None else [round_]))
+        arguments: list[Any] = [list(answers)]
+        if question_round is not None:
+            arguments.append(question_round)
+        return await self._update(names.ANSWER_CLARIFICATION, *arguments)
 
     async def reply(self, text: str) -> str:
         """Answer the open question, or describe a change to the plan."""

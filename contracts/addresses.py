@@ -159,7 +159,9 @@ def _respell(text: str, plain: str) -> str:
 
     def spell(escape: re.Match[str]) -> str:
         character = chr(int(escape[1] or "25", 16))  # a bare `%`
-        return character if character in plain else f"%{ord(character):02X}"
+        if character in plain:
+            return character
+        return f"%{ord(character):02X}"
 
     return quote(ESCAPE.sub(spell, text), safe=plain + SEPARATORS + "%", errors="surrogatepass")
 
@@ -186,7 +188,9 @@ def find_doi(text: str | None) -> str | None:
     path = unquote(match[3]) if match else ""
     if belongs_to(host, "arxiv.org"):
         paper = ARXIV.fullmatch(path)
-        return f"10.48550/arxiv.{paper[1].lower()}" if paper else None
+        if not paper:
+            return None
+        return f"10.48550/arxiv.{paper[1].lower()}"
     label = DOI_LABEL.match(text)
     if belongs_to(host, "doi.org"):
         name = path[1:]
@@ -200,7 +204,8 @@ def find_doi(text: str | None) -> str | None:
 
 def digest(data: str | bytes) -> str:
     """Return the SHA-256 of a text or of bytes, as `sha256:<hex>`."""
-    data = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+    if isinstance(data, str):
+        data = data.encode("utf-8", "surrogatepass")
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 

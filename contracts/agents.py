@@ -186,7 +186,9 @@ class AgentRequest(CompactModel):
 
     def ledger(self) -> Ledger:
         """Return the queries and pages of the run. Raises ValueError if `packed_ledger` cannot be read."""
-        return Ledger.model_validate(unpack_json(self.packed_ledger)) if self.packed_ledger else Ledger()
+        if self.packed_ledger:
+            return Ledger.model_validate(unpack_json(self.packed_ledger))
+        return Ledger()
 
 
 class PrepareAgentRequest(CompactModel):

@@ -196,7 +196,10 @@ def likely_call(
     The output of a role without calls follows that of the other roles.
     """
     own = seen.get(role.name)
-    share = FIRST_INPUT_SHARE if own is None or not own.input_share else own.input_share * INPUT_MARGIN
+    if own is None or not own.input_share:
+        share = FIRST_INPUT_SHARE
+    else:
+        share = own.input_share * INPUT_MARGIN
     return Usage(
         input_tokens=math.ceil(bound.input_tokens * share),
         output_tokens=min(bound.output_tokens, likely_output(role, seen, reasoning_tokens)),
@@ -255,7 +258,9 @@ def likely_check(seen: Mapping[str, CallSizes], reasoning_tokens: int | None) ->
 def likely_cost_share(seen: Mapping[str, CallSizes]) -> float:
     """Return what the run's calls cost, divided by what they could have cost at most; 1 before the first."""
     most = sum(sizes.most_usd for sizes in seen.values())
-    return min(1.0, sum(sizes.usd for sizes in seen.values()) / most) if most else 1.0
+    if not most:
+        return 1.0
+    return min(1.0, sum(sizes.usd for sizes in seen.values()) / most)
 
 
 def likely_checks(findings: int) -> int:
@@ -322,7 +327,9 @@ def _shown_tokens(request: AnalyzeInput) -> int:
 
 
 def _shown_characters(text: DocumentRef | None, limit: int) -> int:
-    return min(limit, text.size) if text and text.size else limit
+    if text and text.size:
+        return min(limit, text.size)
+    return limit
 
 
 def _material_tokens(request: RoleInput) -> int:
@@ -352,10 +359,10 @@ def _material_tokens(request: RoleInput) -> int:
         shown = _statement_tokens(request)
         if request.read_sources:
             shown += min(MAX_GAP_PASSAGES, 3 * len(request.gaps)) * (GAP_PASSAGE_CHARACTERS + LINE_TOKENS)
-        if isinstance(request, RefineInput):
-            shown += _shown_characters(request.draft, DRAFT_CHARACTERS) if request.draft else 0
-        if isinstance(request, SelfCheckInput):
-            shown += SELF_CHECKED_CHARACTERS if request.draft else 0
+        if isinstance(request, RefineInput) and request.draft:
+            shown += _shown_characters(request.draft, DRAFT_CHARACTERS)
+        if isinstance(request, SelfCheckInput) and request.draft:
+            shown += SELF_CHECKED_CHARACTERS
         return shown
     if isinstance(request, ReflectInput):
         return _statement_tokens(request) + (SHOWN_HEADINGS_CHARACTERS if request.draft else 0)

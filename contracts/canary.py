@@ -29,7 +29,9 @@ def contains_canary(text: str, canary: str) -> bool:
 def without_canary(state: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON of a state for readers outside the run, without its canary."""
     resolved = state.get("resolved")
-    return state | {"resolved": resolved | {"canary": ""}} if isinstance(resolved, dict) else state
+    if isinstance(resolved, dict):
+        return state | {"resolved": resolved | {"canary": ""}}
+    return state
 
 
 def exposes_private_text(url: str, canary: str, private: Iterable[str], public: Iterable[str]) -> bool:

@@ -31,7 +31,9 @@ JUDGEMENTS: Final = tuple(verdict.value for verdict in Verdict if verdict is not
 
 def _objects(value: Any) -> Any:
     """Drop list items that are not objects, so that one unreadable item does not invalidate the others."""
-    return [item for item in value if isinstance(item, (dict, Contract))] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [item for item in value if isinstance(item, (dict, Contract))]
+    return value
 
 
 def _texts(value: Any) -> list[str]:

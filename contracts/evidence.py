@@ -240,7 +240,9 @@ def supported_confidence(sources: Iterable[tuple[str, Quality]]) -> Confidence:
     authoritative = {voice for voice, quality in known if quality is Quality.HIGH}
     if len(authoritative) >= MIN_VOICES:
         return Confidence.HIGH
-    return Confidence.MEDIUM if authoritative or len(voices) >= MIN_VOICES else Confidence.LOW
+    if authoritative or len(voices) >= MIN_VOICES:
+        return Confidence.MEDIUM
+    return Confidence.LOW
 
 
 def bounded_confidence(claimed: Confidence, supported: Confidence) -> Confidence:
@@ -356,11 +358,15 @@ class PageList(Contract):
     @classmethod
     def read(cls, text: str) -> "PageList":
         """Read a stored list, or one of an earlier version, which has the starts alone. Raises ValueError."""
-        return cls(starts=PAGE_STARTS.validate_json(text)) if text.startswith("[") else cls.model_validate_json(text)
+        if text.startswith("["):
+            return cls(starts=PAGE_STARTS.validate_json(text))
+        return cls.model_validate_json(text)
 
     def page_of(self, start: int) -> int | None:
         """Return the page on which a passage starts; None without pages."""
-        return bisect_right(self.starts, start) if self.starts else None
+        if not self.starts:
+            return None
+        return bisect_right(self.starts, start)
 
     def is_uncertain(self, start: int, end: int) -> bool:
         """Return whether a passage has words whose reading is uncertain."""

@@ -19,7 +19,9 @@ def mentions_any(text: str, exclude: Iterable[str]) -> bool:
 
 def mentions(text: str, exclusion: str) -> bool:
     """Return true if a text contains the exclusion as whole words in order, after NFKC and case folding."""
-    return f" {_words(exclusion)} " in f" {_words(text)} " if _words(exclusion) else False
+    if not _words(exclusion):
+        return False
+    return f" {_words(exclusion)} " in f" {_words(text)} "
 
 
 def _words(text: str) -> str:

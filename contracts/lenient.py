@@ -77,4 +77,6 @@ def problem_lines(error: ValidationError, limit: int) -> list[str]:
     """Return at most `limit` lines `path: message` about an invalid answer, without any of its text."""
     errors = error.errors(include_input=False, include_url=False)
     lines = [f"{'.'.join(map(str, item['loc'])) or '$'}: {problem_message(item)}"[:160] for item in errors[:limit]]
-    return [*lines, f"and {len(errors) - limit} more"] if len(errors) > limit else lines
+    if len(errors) > limit:
+        return [*lines, f"and {len(errors) - limit} more"]
+    return lines

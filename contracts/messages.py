@@ -267,7 +267,9 @@ class RenderedReport(CompactModel):
     @property
     def text(self) -> str:
         """Return the beginning of the report."""
-        return str(unpack_json(self.packed)) if self.packed else ""
+        if not self.packed:
+            return ""
+        return str(unpack_json(self.packed))
 
 
 class DocumentPieceRequest(RunRequest):

@@ -167,4 +167,6 @@ def strip_entry_texts(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _strip(item: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name not in names} if item.get("entry") else item
+    if item.get("entry"):
+        return {name: value for name, value in item.items() if name not in names}
+    return item

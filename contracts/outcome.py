@@ -58,7 +58,9 @@ class Usage(Contract):
     @property
     def cached_share(self) -> float | None:
         """Return the share of input from the endpoint's prompt cache, 0 to 1; None without input."""
-        return round(self.cached_tokens / self.input_tokens, 4) if self.input_tokens else None
+        if not self.input_tokens:
+            return None
+        return round(self.cached_tokens / self.input_tokens, 4)
 
     @property
     def tokens(self) -> int:
@@ -68,7 +70,9 @@ class Usage(Contract):
     @property
     def known_cost_usd(self) -> float:
         """Return the known cost, which `max_cost_usd` limits."""
-        return self.partial_cost_usd if self.cost_usd is None else self.cost_usd
+        if self.cost_usd is None:
+            return self.partial_cost_usd
+        return self.cost_usd
 
     def max_usd(self, price: ModelPrice | None) -> float | None:
         """Return the cost of the tokens without cache discounts; None without a known price."""
@@ -279,7 +283,9 @@ class Ending(Contract):
     def after_check(self, check: VerificationSummary) -> "Ending":
         """Return the ending after verification; a completed run with a warning becomes partial."""
         unsupported = self.outcome is Outcome.COMPLETED and check.warning
-        return self.with_fields(outcome=Outcome.PARTIAL) if unsupported else self
+        if unsupported:
+            return self.with_fields(outcome=Outcome.PARTIAL)
+        return self
 
 
 class Citation(Contract):

@@ -47,7 +47,9 @@ def clean_heading(text: str) -> str:
     words = [word.strip("_") for word in line.split() if not ADDRESS.search(word)]
     heading = shorten(" ".join(filter(None, words)).lstrip("#+=- "), HEADING_CHARACTERS)
     # The removed parts may have hidden more.
-    return heading if heading == text else clean_heading(heading)
+    if heading == text:
+        return heading
+    return clean_heading(heading)
 
 
 def fit_outline(proposed: Sequence[str], notes: list[str]) -> list[str]:

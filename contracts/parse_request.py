@@ -66,7 +66,9 @@ def _check_across_fields(request: ResearchRequest) -> list[str]:
     if len(metadata) > MAX_METADATA_BYTES:
         return [f"metadata: larger than {MAX_METADATA_BYTES} bytes"]
     first, last = published_between(request.constraints.timeframe, ANY_DAY)
-    return ["constraints.timeframe: ends before it begins"] if first and last and first > last else []
+    if first and last and first > last:
+        return ["constraints.timeframe: ends before it begins"]
+    return []
 
 
 SPECIAL_LIMITS: Final = {

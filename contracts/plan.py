@@ -108,7 +108,9 @@ class Waiting(Contract):
         """Return the commands that answer, most common first; that which raises a limit, where one is too low."""
         if self.kind is WaitKind.CLARIFICATION:
             return [f'research answer {research_id} "…"']
-        phrase = f" --phrase {shlex.quote(self.phrase)}" if self.phrase else ""
+        phrase = ""
+        if self.phrase:
+            phrase = f" --phrase {shlex.quote(self.phrase)}"
         answers = [f'research answer {research_id} "…"'] if self.questions else []
         approval = f"research approve {research_id} --version {self.plan_version}{phrase}"
         changes = [f"research plan {research_id} --edit", f'research steer {research_id} "…"']
@@ -116,7 +118,9 @@ class Waiting(Contract):
         if self.objected is None:
             return [approval, *answers, *changes, rejection]
         overruling = [f"{approval} --overrule"] if self.objected is ObjectionKind.OPINION else []
-        raising = [raise_limits(research_id, self.short_limits)] if self.short_limits else []
+        raising = []
+        if self.short_limits:
+            raising = [raise_limits(research_id, self.short_limits)]
         return [*raising, *changes, *answers, *overruling, rejection]
 
 
@@ -130,7 +134,9 @@ def raise_limits(research_id: str, least: Mapping[str, float]) -> str:
 
 
 def _rounded_up(amount: float) -> str:
-    return str(int(amount)) if amount.is_integer() else f"{math.ceil(amount * 100) / 100:.2f}"
+    if amount.is_integer():
+        return str(int(amount))
+    return f"{math.ceil(amount * 100) / 100:.2f}"
 
 
 class PlannedQuery(StrictContract):
@@ -144,7 +150,9 @@ class PlannedQuery(StrictContract):
     def _from_text(cls, value: Any) -> Any:
         if not isinstance(value, str | dict | PlannedQuery):
             raise ValueError('expected a text, or {"query": "…", "rationale": "…"}')  # noqa: TRY004  # pydantic takes no other
-        return {"query": value} if isinstance(value, str) else value
+        if isinstance(value, str):
+            return {"query": value}
+        return value
 
 
 PlanLine = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
@@ -207,7 +215,9 @@ class PlanNode(Contract):
     @property
     def gap_id(self) -> str | None:
         """Return the id of the gap that this sub-query is meant to close, if any."""
-        return self.origin.removeprefix("gap:") if self.origin.startswith("gap:") else None
+        if not self.origin.startswith("gap:"):
+            return None
+        return self.origin.removeprefix("gap:")
 
     def executing(self) -> Self:
         """Return the node while its work is done."""
@@ -250,7 +260,9 @@ class Objection(Contract):
 
     def line(self) -> str:
         """Return query, reason and narrower queries in one line."""
-        subject = f"“{shorten(self.query, 200)}”" if self.query else "all queries together"
+        subject = "all queries together"
+        if self.query:
+            subject = f"“{shorten(self.query, 200)}”"
         splits = " · ".join(f"“{shorten(text, 150)}”" for text in self.splits)
         remedy = f"; split it, for example into {splits}" if splits else ""
         return f"{subject}: {self.text.removesuffix('.') if remedy else self.text}{remedy}"
@@ -281,7 +293,9 @@ class Plan(PlanContent):
 
     def texts(self) -> dict[str, Any]:
         """Return everything that a person approves, in the form of log events."""
-        objections = {"objections": [objection.line() for objection in self.open_objections]} if self.objections else {}
+        objections = {}
+        if self.objections:
+            objections = {"objections": [objection.line() for objection in self.open_objections]}
         return objections | {
             "version": self.version,
             "clarifying_questions": self.questions,

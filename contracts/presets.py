@@ -43,7 +43,10 @@ def with_choice(resolved: ResolvedResearch, choice: str) -> ResolvedResearch:
     if limits is None:
         return resolved
     depth = Depth(choice) if choice in set(Depth) else resolved.depth
-    mode = Mode(choice) if choice in set(Mode) - {Mode.AUTO} else resolved.mode
+    if choice in set(Mode) - {Mode.AUTO}:
+        mode = Mode(choice)
+    else:
+        mode = resolved.mode
     asked = resolved.requested.get("verify")
     verify = effective_verify(Verify(asked) if asked else None, resolved.engine)
     checks = effective_checks(Checks.model_validate(resolved.requested.get("checks", {})), verify, resolved.engine)
@@ -72,7 +75,9 @@ def effective_verify(asked: Verify | None, engine: EngineKind) -> Verify:
     """Return the verification mode: as requested, else `full` with a model and `light` without one."""
     if asked is not None:
         return asked
-    return Verify.FULL if engine is EngineKind.MODEL else Verify.LIGHT
+    if engine is EngineKind.MODEL:
+        return Verify.FULL
+    return Verify.LIGHT
 
 
 def effective_checks(asked: Checks, verify: Verify, engine: EngineKind) -> Checks:

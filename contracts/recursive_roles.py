@@ -102,7 +102,8 @@ class ManagerAnswer(RoleAnswer):
         for index, judgement in enumerate(judgements):
             if not judgement.feasible and not (judgement.reason and distinct(judgement.splits, str, [judgement.query])):
                 raise UnfitAnswer(f"queries.{index}: not feasible, so a reason and narrower queries are needed")
-        judgements = judgements if request.edited else take_first(judgements, request.most_queries, notes, "queries")
+        if not request.edited:
+            judgements = take_first(judgements, request.most_queries, notes, "queries")
         return self.with_fields(queries=[_clean_splits(judgement) for judgement in judgements])
 
 
@@ -119,7 +120,9 @@ def _order_judgements(edited: Sequence[str], judgements: Sequence[JudgedQuery], 
 
 def _clean_splits(judgement: JudgedQuery) -> JudgedQuery:
     """Return a verdict with distinct narrower queries, or none if the query is feasible."""
-    splits = [] if judgement.feasible else distinct(judgement.splits, str, [judgement.query])[:MAX_SPLITS]
+    splits = []
+    if not judgement.feasible:
+        splits = distinct(judgement.splits, str, [judgement.query])[:MAX_SPLITS]
     return judgement.with_fields(splits=splits)
 
 
@@ -168,7 +171,9 @@ class ScanInput(AnalyzeInput):
 
 
 def _decision(word: Any) -> str:
-    return "reject" if str(word).strip().casefold() == "reject" else "use"
+    if str(word).strip().casefold() == "reject":
+        return "reject"
+    return "use"
 
 
 class ScannedSource(Contract):
@@ -311,7 +316,10 @@ class TreeAnswer(RoleAnswer):
             nodes.append(node.with_fields(leaves=list({leaf.id: leaf for leaf in tree_leaves}.values())))
             for branch in branches:
                 # Anything below the levels of the schema is too deep, whatever its content.
-                item = branch if isinstance(branch, ProposedNode) else ProposedNode(goal="too deep")
+                if isinstance(branch, ProposedNode):
+                    item = branch
+                else:
+                    item = ProposedNode(goal="too deep")
                 child = TreeNode(id=node_id(node.id, item.goal), goal=item.goal, level=node.level + 1, parent=node.id)
                 queue.append((child, item.leaves, item.nodes))
         return ResearchTree(nodes=nodes)
@@ -459,7 +467,9 @@ class SelfCheckAnswer(RoleAnswer):
 
         None if the report is sufficient.
         """
-        gaps = [] if self.sufficient else [gap for gap in self.gaps if gap.in_scope and gap.is_closable]
+        gaps = []
+        if not self.sufficient:
+            gaps = [gap for gap in self.gaps if gap.in_scope and gap.is_closable]
         return [gap.gap_id for gap in gaps if not gap.answered and gap.severity is not Severity.MINOR]
 
 

@@ -99,7 +99,9 @@ class CoordinatorAnswer(RoleAnswer):
     @property
     def questions(self) -> list[str]:
         """Return the questions to the person; none if the query is unambiguous."""
-        return self.clarifying_questions if self.is_ambiguous else []
+        if not self.is_ambiguous:
+            return []
+        return self.clarifying_questions
 
     @property
     def reason(self) -> str:
@@ -231,8 +233,9 @@ class ResearcherAnswer(QueriesAnswer):
 
     def fitted(self, request: "InvestigateInput | ResearchStepInput", notes: list[str]) -> Self:
         """Keep new queries, and numbers of listed pages."""
-        listed = range(1, len(request.pages) + 1) if isinstance(request, ResearchStepInput) else ()
-        pages = [number for number in dict.fromkeys(self.pages) if number in listed]
+        pages: list[int] = []
+        if isinstance(request, ResearchStepInput):
+            pages = [number for number in dict.fromkeys(self.pages) if 0 < number <= len(request.pages)]
         return super().fitted(request, notes).with_fields(pages=pages)
 
 

@@ -453,7 +453,9 @@ def _match_rephrased(old: Mapping[int, ReportClaim], new: Mapping[int, ReportCla
 def _similarity(words: list[str], other_words: list[str]) -> float:
     """Return the share of words that two statements have in common, in the same order; 0 if clearly too low."""
     is_low = 2 * len({*words} & {*other_words}) < MIN_SIMILARITY * (len({*words}) + len({*other_words}))
-    return 0.0 if is_low else SequenceMatcher(None, words, other_words, autojunk=False).ratio()
+    if is_low:
+        return 0.0
+    return SequenceMatcher(None, words, other_words, autojunk=False).ratio()
 
 
 def _source_changes(earlier: Report, later: Report, lost: Mapping[str, str]) -> Iterator[SourceChange]:

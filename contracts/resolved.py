@@ -210,11 +210,10 @@ class Estimate(Contract):
         calls = f"{self.likely_calls:,.0f} model calls, {rounded(self.likely_tokens)} tokens, "
         amounts = f"{calls if self.likely_calls else ''}{self.likely_searches:,.0f} searches"
         minutes = f", {self.likely_minutes:.0f} min" if self.likely_minutes >= 1 else ", less than a minute"
-        cost = (
-            f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])"
-            if self.likely_usd is None
-            else f"{self.likely_usd:.2f} USD"
-        )
+        if self.likely_usd is None:
+            cost = f"cost unknown (no price for {', '.join(self.unpriced)}: set [models.prices.NAME])"
+        else:
+            cost = f"{self.likely_usd:.2f} USD"
         source = f", {self.source}" if self.source and self.likely_calls else ""
         return f"likely about {amounts}, {cost}{minutes if self.likely_calls else ''}{source}; {self._limits()}"
 
@@ -299,12 +298,16 @@ class ResolvedResearch(SharedSettings):
     @property
     def source_characters(self) -> int | None:
         """Return the most characters of each source that a model may be shown; None: as its call has room."""
-        return self.limits.max_source_characters if self.tokens.token_management_enabled else UNMANAGED_CHARACTERS
+        if self.tokens.token_management_enabled:
+            return self.limits.max_source_characters
+        return UNMANAGED_CHARACTERS
 
     @property
     def report_language(self) -> str | None:
         """Return the requested language of the report; None: that of the question."""
-        return None if self.output.language == SAME_LANGUAGE else self.output.language
+        if self.output.language == SAME_LANGUAGE:
+            return None
+        return self.output.language
 
     @property
     def earlier_turns(self) -> list[Turn]:

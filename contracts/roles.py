@@ -125,7 +125,9 @@ class RoleInput(CompactModel):
 
     def subject(self) -> str:
         """Return the subject of the call for the web UI; empty if the role's name is enough."""
-        return str(getattr(self, self.SUBJECT)) if self.SUBJECT else ""
+        if not self.SUBJECT:
+            return ""
+        return str(getattr(self, self.SUBJECT))
 
 
 class RoleAnswer(CompactModel):
@@ -580,7 +582,9 @@ def resolved_fields(role: RoleSpec[Any, Any], request: RoleInput, resolved: Reso
 
 def prompt_preferences(role: RoleSpec[Any, Any], resolved: ResolvedResearch) -> list[str]:
     """Return the preferences of the request beyond the question; only the writer gets the form of the report."""
-    preferences = [f"The region that matters: {resolved.constraints.region}"] if resolved.constraints.region else []
+    preferences = []
+    if resolved.constraints.region:
+        preferences = [f"The region that matters: {resolved.constraints.region}"]
     if resolved.constraints.audience:
         preferences.append(f"The readers: {resolved.constraints.audience}")
     preferences += [f"Leave out, do not report on: {exclusion}" for exclusion in resolved.exclude]

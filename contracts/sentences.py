@@ -327,7 +327,9 @@ class Message(str):
 
         A sentence without a translation is returned in English.
         """
-        return fill(sentences[self.id], self.values, show) if self.id in sentences else str(self)
+        if self.id in sentences:
+            return fill(sentences[self.id], self.values, show)
+        return str(self)
 
 
 def why_stopped(reason: StopReason) -> "Message":
@@ -342,7 +344,9 @@ def counted(noun: str, count: int) -> "Message":
 
 def bounded(text: str, limit: int) -> str:
     """Return a message as it is, and of any other text at most `limit` characters."""
-    return text if isinstance(text, Message) else text[:limit]
+    if isinstance(text, Message):
+        return text
+    return text[:limit]
 
 
 def joined(parts: "Sequence[str]") -> str:
@@ -359,19 +363,25 @@ Value: TypeAlias = "str | int | Sequence[str]"
 def fill(sentence: str, values: Mapping[str, Value], show: Callable[[str, Value], str]) -> str:
     """Fill the values into a sentence. Raises KeyError if one is missing."""
     text = sentence.format(**{name: show(name, value) for name, value in values.items()})
-    return f"{text[:1].upper()}{text[1:]}" if sentence.endswith(".") else text
+    if sentence.endswith("."):
+        return f"{text[:1].upper()}{text[1:]}"
+    return text
 
 
 def _in_english(_name: str, value: Value) -> str:
     if isinstance(value, str):
         return str(value)
-    return f"{value:,}" if isinstance(value, int) else SEPARATOR.join(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    return SEPARATOR.join(value)
 
 
 # --- as JSON ---------------------------------------------------------------------------------------------------------
 def to_data(text: str) -> str | dict[str, Any]:
     """Return a text as JSON from which `from_data` makes the same text or message."""
-    return text.data() if isinstance(text, Message) else str(text)
+    if isinstance(text, Message):
+        return text.data()
+    return str(text)
 
 
 def from_data(data: object) -> str:
@@ -398,22 +408,30 @@ def from_data(data: object) -> str:
 def _to_data(value: Value) -> Any:
     if isinstance(value, str):
         return to_data(value)
-    return value if isinstance(value, int) else [to_data(item) for item in value]
+    if isinstance(value, int):
+        return value
+    return [to_data(item) for item in value]
 
 
 def _value_of(data: object) -> Value:
     if isinstance(data, int):
         return data
-    return [from_data(item) for item in data] if isinstance(data, list) else from_data(data)
+    if isinstance(data, list):
+        return [from_data(item) for item in data]
+    return from_data(data)
 
 
 def _read(value: object, handler: ValidatorFunctionWrapHandler) -> str:
     text = from_data(value) if isinstance(value, Mapping) else value
-    return text if isinstance(text, Message) else str(handler(text))
+    if isinstance(text, Message):
+        return text
+    return str(handler(text))
 
 
 def _write(value: str, info: SerializationInfo) -> Any:
-    return to_data(value) if info.context == AS_DATA else str(value)
+    if info.context == AS_DATA:
+        return to_data(value)
+    return str(value)
 
 
 Text = Annotated[str, WrapValidator(_read), PlainSerializer(_write, when_used="json")]

@@ -28,12 +28,16 @@ def change_between(old: Any, new: Any) -> list[Any]:
             if (change := change_between(old[key], value) if key in old else [REPLACE, value]) != NOTHING
         }
         removed = [key for key in old if key not in new]
-        return [IN_OBJECT, changes, removed] if changes or removed else NOTHING
+        if changes or removed:
+            return [IN_OBJECT, changes, removed]
+        return NOTHING
     if kind is list and len(old) <= len(new):
         pairs = enumerate(zip(old, new, strict=False))
         changed = {str(index): change for index, pair in pairs if (change := change_between(*pair)) != NOTHING}
         added = new[len(old) :]
-        return [IN_LIST, changed, added] if changed or added else NOTHING
+        if changed or added:
+            return [IN_LIST, changed, added]
+        return NOTHING
     return NOTHING if old == new else [REPLACE, new]
 
 

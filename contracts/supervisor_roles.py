@@ -37,7 +37,9 @@ class RefineInput(GapsInput):
     def fields_left_out(self) -> tuple[str, ...]:
         """Return the fields for what the run cannot do any more: search, or read further."""
         without_search = () if self.remaining_iterations else ("follow_up_queries",)
-        return without_search if self.read_sources else (*without_search, "read_further")
+        if self.read_sources:
+            return without_search
+        return (*without_search, "read_further")
 
 
 class FollowUpQuery(Contract):

@@ -29,14 +29,21 @@ def without_hyphens(text: str) -> str:
 
 def plural(count: int, noun: str) -> str:
     """Return a count with its noun: `1 gap`, `2 gaps`, `3 sub-queries`, `4 searches`."""
-    plural_noun = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}es" if noun.endswith("ch") else f"{noun}s"
+    if noun.endswith("y"):
+        plural_noun = f"{noun[:-1]}ies"
+    elif noun.endswith("ch"):
+        plural_noun = f"{noun}es"
+    else:
+        plural_noun = f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural_noun}"
 
 
 def join_alternatives(names: Sequence[str]) -> str:
     """Join alternatives: `a`, `a or b`, `a, b or c`."""
     *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
+    if first:
+        return f"{', '.join(first)} or {last}"
+    return last
 
 
 def shorten(text: str, limit: int) -> str:
@@ -105,7 +112,9 @@ def from_markdown(text: str) -> str:
 def _escape(line: str) -> str:
     plain = LINK_POINT.sub(LINK_BREAK, MARKUP.sub(r"\\\g<0>", line))
     start = LEADING_MARKUP.match(plain)
-    return plain if start is None else f"{plain[: start.end() - 1]}\\{plain[start.end() - 1 :]}"
+    if start is None:
+        return plain
+    return f"{plain[: start.end() - 1]}\\{plain[start.end() - 1 :]}"
 
 
 _DAY: Final = "[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?"

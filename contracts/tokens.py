@@ -148,7 +148,9 @@ class ItemFidelity(CompactModel):
     @property
     def compression_ratio(self) -> float:
         """Return current divided by original tokens; 1 for an empty item."""
-        return self.current_tokens / self.original_tokens if self.original_tokens else 1.0
+        if not self.original_tokens:
+            return 1.0
+        return self.current_tokens / self.original_tokens
 
 
 class ContentSums(Contract):
@@ -167,7 +169,9 @@ class ContentSums(Contract):
     @property
     def fidelity(self) -> float:
         """Return tokens shown divided by tokens considered; 1 if nothing was considered."""
-        return self.shown / self.considered if self.considered else 1.0
+        if not self.considered:
+            return 1.0
+        return self.shown / self.considered
 
 
 class CallFidelity(CompactModel, ContentSums):

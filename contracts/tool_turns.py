@@ -37,7 +37,9 @@ class ToolTurnInput(RoleInput):
 
     def subject(self) -> str:
         """Return the position of the turn in its conversation."""
-        return "first turn" if self.transcript is None else f"turn after {plural(len(self.answers), 'answer')}"
+        if self.transcript is None:
+            return "first turn"
+        return f"turn after {plural(len(self.answers), 'answer')}"
 
 
 class TurnResult(RoleAnswer):

@@ -102,7 +102,9 @@ def structural_objections(
             subject = "they take" if several else "it takes"
             text = f"{subject} at least {_shown(amount)} {NOUNS[name]}, and limits.{name} is {_shown(limit)}: {remedy}"
             figures = {name: (float(amount), float(limit))}
-            query_fields = {} if several else {"query_id": queries[0].id, "query": queries[0].text} if queries else {}
+            query_fields = {}
+            if queries and not several:
+                query_fields = {"query_id": queries[0].id, "query": queries[0].text}
             objections.append(Objection(kind=ObjectionKind.STRUCTURAL, text=text, figures=figures, **query_fields))
     return objections
 

@@ -184,7 +184,9 @@ def content_quality(text: str) -> float:
     lines = [line.strip() for line in text[:EXAMINED_CHARACTERS].splitlines()]
     characters = sum(map(len, lines))
     prose = sum(len(line) for line in lines if len(line) >= 60)
-    return min(1.0, characters / 2_000) * (0.5 + 0.5 * prose / characters) if characters else 0.0
+    if not characters:
+        return 0.0
+    return min(1.0, characters / 2_000) * (0.5 + 0.5 * prose / characters)
 
 
 # --- the judge of a worker -------------------------------------------------------------------------------------------

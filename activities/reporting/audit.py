@@ -400,7 +400,10 @@ class _Comparison:
                 part.cost_usd is not None and part.partial_cost_usd for part in (*parts.values(), state.accounts.usage)
             ):
                 self._problem("field_differs", "usage", "a partial cost is given although the full cost is known")
-            added = reduce(Usage.plus, parts.values(), Usage()) if parts else state.accounts.usage
+            if parts:
+                added = reduce(Usage.plus, parts.values(), Usage())
+            else:
+                added = state.accounts.usage
             for name in Usage.model_fields:
                 total = getattr(added, name)
                 stated = getattr(state.accounts.usage, name)
@@ -418,7 +421,9 @@ class _Comparison:
         report = with_messages(self._report)
         summary = report.verification
         shown = report.fidelity
-        fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"}) if shown else {}
+        fidelity = {}
+        if shown:
+            fidelity = shown.model_dump(include={"dropped_content_ids", "content_archive_hashes"})
         sources = {
             source.id: source.model_dump()
             | {
@@ -482,7 +487,9 @@ def _by_section(markdown: str) -> dict[str, str]:
     """Return the parts of a text by their second-level headings; the part above them is named `title`."""
     parts: dict[str, str] = {}
     for part in re.split(r"(?m)^(?=## )", markdown):
-        name = part.partition("\n")[0].removeprefix("## ") if part.startswith("## ") else "title"
+        name = "title"
+        if part.startswith("## "):
+            name = part.partition("\n")[0].removeprefix("## ")
         parts[name] = parts.get(name, "") + part
     return parts
 

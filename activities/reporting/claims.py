@@ -74,7 +74,9 @@ class ParsedClaim:
     @property
     def subject(self) -> str:
         """The words that tell it from the same words elsewhere: those of a cell with the heads of row and column."""
-        return CELL_BREAK.join((self.row_head, self.place.column, self.words)) if self.cell else self.words
+        if self.cell:
+            return CELL_BREAK.join((self.row_head, self.place.column, self.words))
+        return self.words
 
     @property
     def numbers(self) -> list[int]:
@@ -222,7 +224,10 @@ class _ClaimFinder:
         # The last citation counts for the sentences back to the one before.
         cited = [number for number, sentence in enumerate(leaf) if sentence.marks]
         ends_cited = bool(cited) and cited[-1] == len(leaf) - 1
-        first_shared = (cited[-2] + 1 if len(cited) > 1 else 0) if ends_cited else len(leaf)
+        if ends_cited:
+            first_shared = cited[-2] + 1 if len(cited) > 1 else 0
+        else:
+            first_shared = len(leaf)
         for number, sentence in enumerate(leaf):
             self._add_unit((sentence,), sentence.words)
             if number == 0 and _is_lead(sentence) and (len(leaf) > 1 or not sentence.words.endswith(SENTENCE_ENDS)):
@@ -243,7 +248,9 @@ class _ClaimFinder:
         """
         cells = _group_cells(row)
         shared = tuple(mark for cell in row if not cell.words for mark in cell.marks)
-        head = cells[0] if cells and cells[0][0] == 0 and not any(part.marks for part in cells[0][1]) else None
+        head = None
+        if cells and cells[0][0] == 0 and not any(part.marks for part in cells[0][1]):
+            head = cells[0]
         stating = [cell for cell in cells if cell is not head]
         if not heads or not any(cell.marks for cell in row) or not stating:
             yield from self._claim(row, only_cited=not heads, row=True)

@@ -63,7 +63,8 @@ def clean_draft(markdown: str, marks: DraftMarks, registry: KnownAddresses, quot
     wrapped = re.fullmatch(fence, text, re.DOTALL | re.IGNORECASE)
     text = wrapped[2] if wrapped else text
     # Some models escape the brackets of their citations, or write names as code.
-    text = text if marks.exact else with_plain_names(re.sub(r"\\([\[\]])", r"\1", text), marks.passages)
+    if not marks.exact:
+        text = with_plain_names(re.sub(r"\\([\[\]])", r"\1", text), marks.passages)
     blocks = parse(text, marks, registry.filter(foreign))
     blocks, unquoted = unquote_inexact_quotes(without_source_lists(blocks), quotes, registry)
     unresolved = list(dict.fromkeys(marks.unresolved))
@@ -129,7 +130,9 @@ def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[
 
 def _under_heading(blocks: Blocks, text: str) -> Blocks:
     """Return a section under one heading of the second level, with all other headings below it."""
-    first = blocks[0] if blocks and blocks[0].kind == "heading" and blocks[0].level <= 2 else None
+    first = None
+    if blocks and blocks[0].kind == "heading" and blocks[0].level <= 2:
+        first = blocks[0]
     top = replace(first, level=2) if first else heading(2, text)
     body = blocks[1:] if first else blocks
     return (top, *(replace(block, level=max(3, block.level)) if block.kind == "heading" else block for block in body))

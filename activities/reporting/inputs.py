@@ -463,7 +463,9 @@ def unquote_inexact_quotes(blocks: Blocks, quotes: Mapping[str, str], registry: 
     for block in blocks:
         nested = [unquote_inexact_quotes(part, quotes, registry) for part in block.parts]
         count += sum(number for _, number in nested)
-        cited = find_claims((block,), uncited=False) if block.kind == "quote" else ()
+        cited: Sequence[ParsedClaim] = ()
+        if block.kind == "quote":
+            cited = find_claims((block,), uncited=False)
         pairs = [(claim.words, quotes[key]) for claim in cited for key in claim.evidence_ids if key in quotes]
         if not all(is_verbatim(claim_text, [quote], registry, in_part=True) for claim_text, quote in pairs):
             count += 1

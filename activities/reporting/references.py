@@ -141,8 +141,12 @@ class KnownAddresses:
 
     def link_of(self, url: str) -> str | None:
         """Return a source's registered address for any spelling of it, if a browser can open it."""
-        known = self.sources.get(_comparable(url), "") if WEB_ADDRESS.match(url) else ""
-        return known if WEB_ADDRESS.match(known) and not UNSAFE.search(known) and known == one_line(known) else None
+        known = ""
+        if WEB_ADDRESS.match(url):
+            known = self.sources.get(_comparable(url), "")
+        if WEB_ADDRESS.match(known) and not UNSAFE.search(known) and known == one_line(known):
+            return known
+        return None
 
     def text_of(self, url: str) -> str | None:
         """Return an address as a text may name it; None for a foreign one."""
@@ -204,8 +208,10 @@ def _comparable(url: str) -> str:
     if url.startswith(CORPUS_SCHEME):
         return url
     full = url if re.match(r"(?:https?|ftp|wss?):", url, re.IGNORECASE) else "http://" + url
+    if not WEB_ADDRESS.match(full):
+        return url
     try:
-        return canonical_url(full) if WEB_ADDRESS.match(full) else url
+        return canonical_url(full)
     except ValueError:
         return url
 
@@ -215,7 +221,10 @@ def _address_spans(text: str) -> Iterator[tuple[int, int]]:
     offset = 0
     while match := ADDRESS.search(text, offset):
         start = match.start()
-        end = match.end() if match["mail"] else _end_of_address(text, start, match.end())
+        if match["mail"]:
+            end = match.end()
+        else:
+            end = _end_of_address(text, start, match.end())
         offset = max(end, start + 1)
         if match["mail"] or end > match.end():
             yield start, end
@@ -293,7 +302,8 @@ class DraftMarks:
             closed = len(match[0]) - len(match[0].rstrip(CLOSING))
             preceding = run.text[last : match.start() + max(0, opened - closed)]
             pieces.append(run.with_text(preceding if known else preceding.rstrip(" ")))
-            pieces += [CitationMark(tuple(dict.fromkeys(known)))] if known else []
+            if known:
+                pieces += [CitationMark(tuple(dict.fromkeys(known)))]
             last = match.end() - max(0, closed - opened)
         return [*pieces, run.with_text(run.text[last:])]
 
@@ -306,7 +316,9 @@ def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # n
     """Recognise the citations of a stored draft: every evidence id in plain brackets."""
     texts = (run.text for run in inlines if isinstance(run, Run) and not run.code)
     keys = {key for text in texts for key in re.findall(r"\[(ev-[0-9A-Za-z]{1,64})\]", text)}
-    return DraftMarks({key.lower(): [key] for key in keys})(inlines, quoted=True) if keys else inlines
+    if keys:
+        return DraftMarks({key.lower(): [key] for key in keys})(inlines, quoted=True)
+    return inlines
 
 
 def is_sign(run: Run) -> bool:

@@ -201,7 +201,9 @@ def _load_template() -> tuple[Template, Markup, str]:
 
 def _finalize(value: object) -> object:
     """Clean the characters of each printed text, which the template then escapes."""
-    return clean_characters(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return clean_characters(value)
+    return value
 
 
 # --- report.json ------------------------------------------------------------------------------------------------------

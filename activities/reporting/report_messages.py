@@ -31,7 +31,10 @@ class ReportMessages:
         known = writers()
         by_model = EngineKind.MODEL.value
         wrote = any(engine == by_model for role, engine in engine_by_role.items() if role in known)
-        language = requested if wrote and isinstance(requested, str) and requested != SAME_LANGUAGE else question
+        if wrote and isinstance(requested, str) and requested != SAME_LANGUAGE:
+            language = requested
+        else:
+            language = question
         code = language.split("-")[0].casefold()
         return cls(code if code in KNOWN_LANGUAGES else question, language)
 
@@ -58,7 +61,9 @@ class ReportMessages:
 
     def translated(self, text: str) -> str:
         """Return a message of another part of the product in this language; a plain text unchanged."""
-        return text.rendered(self._sentences, self._show) if isinstance(text, Message) else text
+        if isinstance(text, Message):
+            return text.rendered(self._sentences, self._show)
+        return text
 
     def _show(self, name: str, value: Value) -> str:
         """Return a value of a message as text; roles by their names."""
@@ -70,11 +75,15 @@ class ReportMessages:
 
     def day(self, timestamp: str | None) -> str:
         """Return the date of an ISO 8601 timestamp, or a statement that it is unknown."""
-        return timestamp[:10] if timestamp else self("unknown_day")
+        if timestamp:
+            return timestamp[:10]
+        return self("unknown_day")
 
     def moment(self, timestamp: str | None) -> str:
         """Return date and minute of an ISO 8601 timestamp, which must be in UTC."""
-        return timestamp[:16].replace("T", " ") + " UTC" if timestamp else self("unknown_moment")
+        if timestamp:
+            return timestamp[:16].replace("T", " ") + " UTC"
+        return self("unknown_moment")
 
 
 @cache

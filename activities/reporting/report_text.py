@@ -133,7 +133,9 @@ def _section_of(gap: Gap) -> ReportSection | None:
     """Return the section for a gap; None for a closed one."""
     if gap.status not in (GapStatus.OPEN, GapStatus.UNADDRESSABLE):
         return None
-    return ReportSection.OPEN_QUESTIONS if gap.kind is GapKind.QUESTION else ReportSection.KNOWLEDGE_GAPS
+    if gap.kind is GapKind.QUESTION:
+        return ReportSection.OPEN_QUESTIONS
+    return ReportSection.KNOWLEDGE_GAPS
 
 
 def _gap_line(inputs: ReportInputs, gap: Gap) -> str:
@@ -212,8 +214,10 @@ def _verification(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         else:
             line = f"{say.name('correction', correction.action)}: {original}"
             # Only the citations of a statement change if it is cited further.
-            line += f" → {shorten(correction.after, 200)}" if correction.action is not CorrectionAction.CITE else ""
-            line += f" {say('dropped_part', words=shorten(correction.dropped, 100))}" if correction.dropped else ""
+            if correction.action is not CorrectionAction.CITE:
+                line += f" → {shorten(correction.after, 200)}"
+            if correction.dropped:
+                line += f" {say('dropped_part', words=shorten(correction.dropped, 100))}"
             changes["corrected"].append(line)
     for name, items in changes.items():
         if items:
@@ -246,8 +250,10 @@ def _engine(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     ]
     names = ", ".join(inputs.state.accounts.models_used)
     models = say("models", names=names) if names else ""
-    first, rest = (say("engines_differ"), items) if len(items) > 1 else (f"{items[0]}.", [])
-    yield Fact(say("fact_engine"), f"{first} {models}".strip(), rest)
+    if len(items) > 1:
+        yield Fact(say("fact_engine"), f"{say('engines_differ')} {models}".strip(), items)
+    else:
+        yield Fact(say("fact_engine"), f"{items[0]}. {models}".strip(), [])
 
 
 def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
@@ -276,7 +282,10 @@ def _requested(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
 
 def _corpus(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     if corpus := inputs.resolved.corpus:
-        named = f"{corpus.name} ({corpus.title})" if corpus.title and corpus.title != corpus.name else corpus.name
+        if corpus.title and corpus.title != corpus.name:
+            named = f"{corpus.name} ({corpus.title})"
+        else:
+            named = corpus.name
         files = say.count("file", corpus.files)
         when = say.moment(corpus.indexed_at)
         yield _fact(say, "corpus", name=named, files=files, when=when, digest=corpus.digest)
@@ -310,7 +319,10 @@ def _agents(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     for record in records:
         findings = say.count("finding", len(record.result.finding_ids) if record.result else 0)
         interrupted = record.status in (AgentStatus.CUT_OFF, AgentStatus.FAILED)
-        result = f"{findings}, {say.name('agent', record.status)}" if interrupted else findings
+        if interrupted:
+            result = f"{findings}, {say.name('agent', record.status)}"
+        else:
+            result = findings
         lines.append(f"{record.task.id}: {record.task.text} – {result}")
     if lines:
         yield _fact(say, "agents", lines, agents=say.count("agent", len(lines)))
@@ -321,7 +333,8 @@ def _searching(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
     queries = []
     for query in state.searches():
         parts = [say.name("query", query.status) + _reason_suffix(query.error or query.status_reason, say)]
-        parts += [say.count("result", query.result_count)] if query.status is NodeStatus.COMPLETED else []
+        if query.status is NodeStatus.COMPLETED:
+            parts += [say.count("result", query.result_count)]
         parts += [say("for_a_gap")] if query.gap_id else []
         queries.append(f"{query.text} – {', '.join(parts)}")
     read = sum(source.status is SourceStatus.FULL for source in state.evidence.sources.values())
@@ -359,14 +372,17 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         text = say("shown_words", **figures, band=say.name("band", fidelity.band))
         dropped = len(fidelity.dropped_content_ids)
         unread = fidelity.not_analyzed
-        text += f" {say('dropped_words', items=say.count('item', dropped))}" if dropped else ""
+        if dropped:
+            text += f" {say('dropped_words', items=say.count('item', dropped))}"
         sources = (
             state.evidence.sources[name] for name in fidelity.dropped_content_ids if name in state.evidence.sources
         )
         titles = [inputs.show(source.title) or say("untitled") for source in sources]
         text += f" ({'; '.join(_cut_list(titles, say))})" if titles else ""
-        text += f" {say('not_analyzed_words', sources=say.count('source', unread))}" if unread else ""
-        text += f" {say('low_fidelity')}" if fidelity.fidelity < LOW_FIDELITY else ""
+        if unread:
+            text += f" {say('not_analyzed_words', sources=say.count('source', unread))}"
+        if fidelity.fidelity < LOW_FIDELITY:
+            text += f" {say('low_fidelity')}"
         yield Fact(say("fact_shown"), text)
     own_sections = _declared_sections(inputs)
     gaps = [
@@ -427,7 +443,10 @@ def describe_estimate(estimate: Estimate | None, say: ReportMessages) -> str:
         "tokens": rounded(estimate.likely_tokens),
         "searches": f"{estimate.likely_searches:,.0f}",
     }
-    cost = say("cost_unknown") if estimate.likely_usd is None else f"{estimate.likely_usd:.2f} USD"
+    if estimate.likely_usd is None:
+        cost = say("cost_unknown")
+    else:
+        cost = f"{estimate.likely_usd:.2f} USD"
     cap = "–" if estimate.cap_usd is None else f"{estimate.cap_usd:.2f} USD"
     return say("expected_words", **amounts, cost=cost, cap=cap)
 
@@ -436,7 +455,8 @@ def _describe_usage(usage: Usage, say: ReportMessages) -> str:
     parts = []
     if usage.model_calls:
         parts += [say.count("call", usage.model_calls), say.count("token", usage.tokens)]
-        parts += [say("cached_share", share=f"{usage.cached_share:.0%}")] if usage.cached_share else []
+        if usage.cached_share:
+            parts += [say("cached_share", share=f"{usage.cached_share:.0%}")]
     others = {"search": usage.searches, "read": usage.reads}
     parts += [say.count(noun, count) for noun, count in others.items() if count]
     if usage.cost_usd is not None:
@@ -451,7 +471,10 @@ def pages_of(source: Source, pages: Iterable[int | None], say: ReportMessages) -
     numbers = sorted({page for page in pages if page is not None})
     if not numbers:
         return ""
-    kind = "slide" if source.raw is not None and source.raw.media_type.endswith("presentation") else "page"
+    if source.raw is not None and source.raw.media_type.endswith("presentation"):
+        kind = "slide"
+    else:
+        kind = "page"
     shown = ", ".join(map(str, numbers[:MAX_LISTED])) + (", …" if len(numbers) > MAX_LISTED else "")
     return f"{say.name(kind, 'many' if len(numbers) > 1 else 'one')} {shown}"
 

@@ -169,7 +169,9 @@ def _shown(inputs: ReportInputs, facts: Iterable[Fact]) -> list[Fact]:
 def _source(inputs: ReportInputs, source: Source) -> ListedSource:
     say = inputs.messages
     written_by = inputs.show(", ".join(source.authors) or source.publisher or "")
-    published = say("published_on", day=say.day(source.published_at)) if source.published_at else ""
+    published = ""
+    if source.published_at:
+        published = say("published_on", day=say.day(source.published_at))
     quality = inputs.show(describe_quality(source, say))
     read = say("read_on", day=say.day(source.retrieved_at))
     return ListedSource(
@@ -288,4 +290,6 @@ def _fact_item(fact: Fact) -> Blocks:
 
 
 def _list(items: Sequence[str]) -> Blocks:
-    return (Block("list", parts=tuple((paragraph(item),) for item in items)),) if items else ()
+    if not items:
+        return ()
+    return (Block("list", parts=tuple((paragraph(item),) for item in items)),)

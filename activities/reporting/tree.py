@@ -49,7 +49,9 @@ class Run:
 
     def with_text(self, text: str) -> "Run":
         """Return a run of the same style with another text."""
-        return self if text == self.text else Run(text, self.bold, self.italic, self.code, self.link)
+        if text == self.text:
+            return self
+        return Run(text, self.bold, self.italic, self.code, self.link)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,17 +185,27 @@ class _Builder:
         match node.type:
             case "heading":
                 inlines = self._leaf(node, quoted=quoted, one_line=True)
-                return Block("heading", (Sentence(tuple(inlines)),), level=int(node.tag[1:])) if inlines else None
+                if not inlines:
+                    return None
+                return Block("heading", (Sentence(tuple(inlines)),), level=int(node.tag[1:]))
             case "paragraph":
                 inlines = self._leaf(node, quoted=quoted)
-                return Block("paragraph", tuple(split_sentences(inlines, quoted=quoted))) if inlines else None
+                if not inlines:
+                    return None
+                return Block("paragraph", tuple(split_sentences(inlines, quoted=quoted)))
             case "blockquote":
                 content = self.blocks(node.children, quoted=True)
-                return Block("quote", parts=(content,)) if content else None
+                if not content:
+                    return None
+                return Block("quote", parts=(content,))
             case "bullet_list" | "ordered_list":
                 items = tuple(item for child in node.children if (item := self.blocks(child.children, quoted=quoted)))
-                start = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
-                return Block("list", parts=items, start=start) if items else None
+                start = None
+                if node.type == "ordered_list":
+                    start = int(node.attrs.get("start", 1))
+                if not items:
+                    return None
+                return Block("list", parts=items, start=start)
             case "table":
                 rows = [row for part in node.children for row in part.children]
                 cells = tuple(
@@ -225,7 +237,9 @@ class _Builder:
             inlines = change(inlines, quoted)
         info = re.match(r"[\w+-]{0,20}", node.info.strip())
         leaf = Sentence((Run(Sentence(tuple(inlines)).text, code=True),))
-        return Block("code", (leaf,), info=info[0] if info else "") if leaf.words else None
+        if not leaf.words:
+            return None
+        return Block("code", (leaf,), info=info[0] if info else "")
 
     def _runs(self, tokens: Sequence[Token], link: str | None = None) -> list[Run]:
         """Read the runs of inline tokens; an image becomes a link with its alternative text."""
@@ -272,7 +286,10 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
         bold, italic, code, link = style
         text = "".join([run.text for run in group if isinstance(run, Run)])
         # Who copies a command from a report gets what the page has.
-        text = text.replace("\n", " ") if code else BREAKS.sub("\n", BLANKS.sub(" ", text))
+        if code:
+            text = text.replace("\n", " ")
+        else:
+            text = BREAKS.sub("\n", BLANKS.sub(" ", text))
         if text:
             merged.append(Run(text, bold, italic, code, link))
     return merged
@@ -280,7 +297,9 @@ def _merge(inlines: Iterable[Inline]) -> list[Inline]:
 
 def _style(inline: Inline) -> tuple[bool, bool, bool, str | None] | None:
     """Return the style of a run, or None for a citation."""
-    return (inline.bold, inline.italic, inline.code, inline.link) if isinstance(inline, Run) else None
+    if not isinstance(inline, Run):
+        return None
+    return (inline.bold, inline.italic, inline.code, inline.link)
 
 
 def _split_edges(inline: Inline) -> Iterator[Inline]:
@@ -586,7 +605,9 @@ def _emphases(inlines: Sequence[Inline]) -> Iterator[tuple[str, Inline]]:
 
 
 def _emphasis(inline: Inline) -> str:
-    return "**" * inline.bold + "*" * inline.italic if isinstance(inline, Run) else ""
+    if not isinstance(inline, Run):
+        return ""
+    return "**" * inline.bold + "*" * inline.italic
 
 
 def _write_inline(inline: Inline, previous: Inline | None, signs: re.Pattern[str], *, in_table: bool) -> str:
@@ -595,7 +616,9 @@ def _write_inline(inline: Inline, previous: Inline | None, signs: re.Pattern[str
             return f"*({inline.sign})*"
         if inline.link is not None:
             return f"[{escape(inline.label)}]{_write_target(inline.link)}"
-        return f"[{inline.number}]" if inline.number else "".join(f"[{key}]" for key in inline.evidence_ids)
+        if inline.number:
+            return f"[{inline.number}]"
+        return "".join(f"[{key}]" for key in inline.evidence_ids)
     if inline.code:
         fence = "`" * (_longest_ticks(inline.text) + 1)
         pad = " " if inline.text[0] == "`" or inline.text[-1] == "`" else ""
@@ -610,13 +633,17 @@ def _write_inline(inline: Inline, previous: Inline | None, signs: re.Pattern[str
     if inline.link is None:
         return text
     plain = re.fullmatch(r"https?://(?:[^\s<>\\&]|&(?!#?\w+;))+", inline.link, re.IGNORECASE)
-    return f"<{inline.link}>" if plain and inline.link == inline.text else f"[{text}]{_write_target(inline.link)}"
+    if plain and inline.link == inline.text:
+        return f"<{inline.link}>"
+    return f"[{text}]{_write_target(inline.link)}"
 
 
 def _write_target(url: str) -> str:
     plain = re.sub(r"&(?=#?\w+;)", "&amp;", url)
     # Parentheses nested one level deep are read as part of the target.
-    return f"({plain})" if re.fullmatch(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))*", plain) else f"(<{plain}>)"
+    if re.fullmatch(r"(?:[^\s()<>\\]|\([^\s()<>\\]*\))*", plain):
+        return f"({plain})"
+    return f"(<{plain}>)"
 
 
 def _longest_ticks(text: str) -> int:
@@ -649,6 +676,6 @@ def _as_run(inline: Inline) -> Run:
         return inline
     if inline.sign:
         return Run(f"({inline.sign})", italic=True)
-    return (
-        Run(inline.label, link=inline.link) if inline.link else Run(_write_inline(inline, None, SIGN, in_table=False))
-    )
+    if inline.link:
+        return Run(inline.label, link=inline.link)
+    return Run(_write_inline(inline, None, SIGN, in_table=False))

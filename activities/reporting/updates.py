@@ -323,7 +323,9 @@ def _change(blocks: Blocks, operations: Sequence[Operation]) -> Blocks:
     added: defaultdict[int, list[Block]] = defaultdict(list)
     appended: list[Block] = []
     for operation in operations:
-        text = () if operation.kind is OperationKind.REMOVE else read_operation(operation.text)
+        text: tuple[Block, ...] = ()
+        if operation.kind is not OperationKind.REMOVE:
+            text = read_operation(operation.text)
         if operation.kind is OperationKind.APPEND or (operation.kind is OperationKind.PUT_AFTER and not elements):
             appended += [BREAK, *_parts_of(text)]
             continue
@@ -426,7 +428,9 @@ class _SectionSteps:
 
     def texts(self) -> list[str]:
         """Return the texts after the original one."""
-        return [*self._texts[1:], self._newest] if self._newest != self._texts[-1] else self._texts[1:]
+        if self._newest != self._texts[-1]:
+            return [*self._texts[1:], self._newest]
+        return self._texts[1:]
 
     def change_to(self, body: str) -> int:
         """Change the section one part at a time, and return the number of changes that were not made."""
@@ -470,7 +474,8 @@ def withdraw(report: LiveText, evidence_ids: Collection[str], most_characters: i
     for index, (_, body) in enumerate(report.sections):
         parts = _parts_of(read_body(body))
         remaining = [part for part in parts if set(cited_evidence((part,))).isdisjoint(evidence_ids)]
-        result = result.with_body(index, write_body(_join_parts(remaining))) if len(remaining) < len(parts) else result
+        if len(remaining) < len(parts):
+            result = result.with_body(index, write_body(_join_parts(remaining)))
     return steps_between(report, result, most_characters, forced=True)[0]
 
 
@@ -486,7 +491,9 @@ def change_outline(report: LiveText, outline: Sequence[str], most_characters: in
     steps, _ = steps_between(report, replace(report, sections=remaining), most_characters, forced=True)
     bodies = {name.casefold(): body for name, body in remaining}
     changed = replace(report, sections=tuple((name, bodies.get(name.casefold(), "")) for name in names))
-    return [*steps, changed] if changed != (steps[-1] if steps else report) else steps
+    if changed != (steps[-1] if steps else report):
+        return [*steps, changed]
+    return steps
 
 
 # --- the activities --------------------------------------------------------------------------------------------------

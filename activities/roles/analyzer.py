@@ -76,7 +76,9 @@ def ground_analysis(work: Work) -> AnalyzerResult:
         for opposed in proposed.contradicts
     ]
     is_rated = work.engine is not EngineKind.MODEL or not request.one_collection
-    opinions = {item.source_id: item for item in answer.quality_updates} if is_rated else {}
+    opinions = {}
+    if is_rated:
+        opinions = {item.source_id: item for item in answer.quality_updates}
     if opinions.keys() - sources.keys():
         work.warnings.append("a quality for an unknown source was ignored")
     counted = [finding.with_fields(sub_query_count=max(1, len(answered[name]))) for name, finding in findings.items()]
@@ -100,7 +102,9 @@ def ground_analysis(work: Work) -> AnalyzerResult:
 
 def _gaps(work: Work) -> list[ProposedGap]:
     """Return the gaps of an answer, with the sections in which a model expects their answers."""
-    known = numbered_sections(work.request, work.documents) if work.engine is EngineKind.MODEL else {}
+    known = {}
+    if work.engine is EngineKind.MODEL:
+        known = numbered_sections(work.request, work.documents)
     gaps = []
     for gap in work.answer.fitted(work.request, work.warnings).gaps:
         numbers = list(dict.fromkeys(gap.in_sections))[:MAX_SECTIONS_WANTED]
@@ -164,7 +168,9 @@ def _ground(work: Work, sources: Mapping[str, SourceExtract], quote: Quote) -> E
     if source is None:
         work.warnings.append("a quote from an unknown source was ignored")
         return None
-    text = work.documents.get(source.text.hash, "") if source.text else ""
+    text = ""
+    if source.text:
+        text = work.documents.get(source.text.hash, "")
     span = find_quote(text, quote.quote, quote.start)
     if span is None:
         return None
@@ -205,12 +211,16 @@ def _compare(work: Work, statement: str, evidence: list[Evidence]) -> tuple[list
 
 def _text(work: Work, item: Evidence) -> str:
     source = next(source for source in work.request.sources if source.id == item.source_id)
-    return work.documents[source.text.hash] if source.text else ""
+    if not source.text:
+        return ""
+    return work.documents[source.text.hash]
 
 
 def _find_passage(work: Work, source: SourceExtract, statement: str, words: str) -> Evidence | None:
     """Return the sentence of a source with these words that shares most with a statement; None if none is related."""
-    text = work.documents.get(source.text.hash, "") if source.text else ""
+    text = ""
+    if source.text:
+        text = work.documents.get(source.text.hash, "")
     best = None
     best_share = RELATED_SHARE
     for match in islice(re.finditer(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE), MAX_PLACES):
@@ -227,7 +237,9 @@ def _find_passage(work: Work, source: SourceExtract, statement: str, words: str)
             if share >= best_share:
                 best = find_quote(text, paragraph[first:last], start + first)
                 best_share = share
-    return evidence_at(source.id, text, *best) if best else None
+    if not best:
+        return None
+    return evidence_at(source.id, text, *best)
 
 
 def _finding(work: Work, proposed: ProposedFinding, remarks: Sequence[str], evidence: Sequence[Evidence]) -> Finding:

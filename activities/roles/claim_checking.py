@@ -86,7 +86,9 @@ def ground_verdicts(work: Checking) -> checking_roles.CheckerResult:
 
 def read_verdict(word: str) -> Verdict | None:
     """Return the verdict that a word names, in any case; None for any other text: a longer phrase may negate it."""
-    named = None if "?" in word else find_member(Verdict, re.sub(r"[\W_]+", "_", word).strip("_"))
+    named = None
+    if "?" not in word:
+        named = find_member(Verdict, re.sub(r"[\W_]+", "_", word).strip("_"))
     return None if named is Verdict.UNVERIFIED else named
 
 

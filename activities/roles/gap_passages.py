@@ -79,6 +79,8 @@ def section_around(passage: FoundPassage, text: str) -> SectionRef:
     if end - start > SECTION_CHARACTERS:
         half = SECTION_CHARACTERS // 2
         earliest, latest = max(start, passage.start - half), min(end, passage.end + half)
-        start = start if earliest == start else text.find("\n", earliest, passage.start) + 1 or passage.start
-        end = end if latest == end else text.rfind("\n", passage.end, latest) + 1 or passage.end
+        if earliest != start:
+            start = text.find("\n", earliest, passage.start) + 1 or passage.start
+        if latest != end:
+            end = text.rfind("\n", passage.end, latest) + 1 or passage.end
     return SectionRef(source_id=passage.source_id, start=start, end=end)

@@ -112,8 +112,12 @@ def _with_backticks(text: str, start: int, end: int) -> tuple[int, int]:
     opens = text[start - 1 : start] == "`" if start else False
     closes = text[end : end + 1] == "`"
     if text.count("`", start, end) % 2 == 0:
-        return (start - 1, end + 1) if opens and closes else (start, end)
-    return (start - 1, end) if opens else (start, end + closes)
+        if opens and closes:
+            return (start - 1, end + 1)
+        return (start, end)
+    if opens:
+        return (start - 1, end)
+    return (start, end + closes)
 
 
 @lru_cache(maxsize=4)  # for the many quotes of a page

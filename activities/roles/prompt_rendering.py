@@ -93,7 +93,9 @@ def _fill(template: Template, request: RoleInput, show: "PromptBlocks") -> str:
 
 def with_canary(system: str, canary: str) -> str:
     """Append the sentence about the canary to the system part of a prompt; unchanged for a run without one."""
-    return f"{system}\n\n{load_prompt('canary').system.format(canary=canary)}" if canary else system
+    if canary:
+        return f"{system}\n\n{load_prompt('canary').system.format(canary=canary)}"
+    return system
 
 
 @dataclass(frozen=True)
@@ -219,7 +221,10 @@ class PromptBlocks:
     def sources(self) -> list[PromptBlock]:
         """Return the sources, each with the passages about the sub-query."""
         topic = " ".join([*(query.text for query in self.request.queries), self.request.query])
-        shown = self.choose() if self.choose else show_sources(self.request, self.documents)
+        if self.choose:
+            shown = self.choose()
+        else:
+            shown = show_sources(self.request, self.documents)
         values = {one.source.id: self._priority(one.source, index / len(shown)) for index, one in enumerate(shown)}
         best = sorted(values, key=lambda key: (-values[key], key))[:BEST_SOURCES]
         return [self._source(one, topic, values[one.source.id], best=one.source.id in best) for one in shown]
@@ -384,8 +389,18 @@ class PromptBlocks:
                 "source", level, source=source, text=part, outline=outline if whole else [], ratio=RATIOS[level]
             )
 
-        rank = Rank.PROTECTED if protected else Rank.PRIORITY if best else Rank.REGULAR
-        last = Level.COMPRESSED if best else Level.HEADLINE if protected else self._min_level
+        if protected:
+            rank = Rank.PROTECTED
+        elif best:
+            rank = Rank.PRIORITY
+        else:
+            rank = Rank.REGULAR
+        if best:
+            last = Level.COMPRESSED
+        elif protected:
+            last = Level.HEADLINE
+        else:
+            last = self._min_level
         return self._item(ContentItem(source.id, "source", render, rank, value, last))
 
     def _finding(self, finding: Finding, first: Mapping[str, Finding]) -> PromptBlock:
@@ -399,7 +414,12 @@ class PromptBlocks:
 
         certain = finding.confidence in (Confidence.HIGH, Confidence.CONFIRMED) or finding.priority == 1
         protected = not set(finding.source_ids).isdisjoint(self.request.protected_source_ids)
-        rank = Rank.PROTECTED if protected else Rank.PRIORITY if certain else Rank.REGULAR
+        if protected:
+            rank = Rank.PROTECTED
+        elif certain:
+            rank = Rank.PRIORITY
+        else:
+            rank = Rank.REGULAR
         needed = (LEAST_PRIORITY - finding.priority) / (LEAST_PRIORITY - 1)
         value = priority(needed, quality=CONFIDENCE_VALUES[finding.confidence], person=1.0 if protected else UNKNOWN)
         last = Level.HEADLINE if certain or protected else self._min_level
@@ -431,7 +451,9 @@ class PromptBlocks:
 
     @property
     def _min_level(self) -> Level:
-        return Level.DROPPED if self.request.tokens.allow_content_dropping else Level.TRUNCATED
+        if self.request.tokens.allow_content_dropping:
+            return Level.DROPPED
+        return Level.TRUNCATED
 
     def _priority(self, source: SourceExtract, rank: float) -> float:
         """Return the priority of a source; `rank` is 0 for the best hit of its search and near 1 for the last one."""
@@ -457,13 +479,18 @@ class PromptBlocks:
     def _part(self, template: str, level: Level, **fields: Any) -> str:
         """Render a shared template of an item; empty if the item is dropped."""
         dropped = level is Level.DROPPED
-        return "" if dropped else TEMPLATES.get_template(f"{template}.md").render(**fields, show=self)
+        if dropped:
+            return ""
+        return TEMPLATES.get_template(f"{template}.md").render(**fields, show=self)
 
     # --- texts of one form --------------------------------------------------------------------------------------------
     def text(self, reference: DocumentRef | None, characters: int, *, labelled: bool = False) -> str:
         """Return the beginning of a stored draft: without citations, or `labelled` with those of prompts."""
         text = self.documents.get(reference.hash, "") if reference else ""
-        shown = MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", text) if labelled else without_markers(text)
+        if labelled:
+            shown = MARKER.sub(lambda match: f"[{show_label(match[1], self)}]", text)
+        else:
+            shown = without_markers(text)
         if len(shown) <= characters:
             return shown
         return f"{shorten(shown, characters)}\n[the rest is not shown]"
@@ -518,12 +545,16 @@ def summary_of(text: str, level: Level, documents: Mapping[str, str]) -> str:
 def _recency(published_at: str | None, today: str) -> float:
     """Return 1 for this year, down to 0 for ten years ago, and the middle for an unknown date."""
     years = [int(date[:4]) for date in (published_at or "", today) if date[:4].isdecimal()]
-    return max(0.0, min(1.0, 1 - (years[1] - years[0]) / MAX_AGE_YEARS)) if len(years) == 2 else UNKNOWN
+    if len(years) == 2:
+        return max(0.0, min(1.0, 1 - (years[1] - years[0]) / MAX_AGE_YEARS))
+    return UNKNOWN
 
 
 def _with_heading(heading: str, element: str) -> str:
     """Return an element under its heading, with a blank line after it; empty without an element."""
-    return (f"{heading}\n" if heading else "") + f"{element}\n" if element else ""
+    if not element:
+        return ""
+    return (f"{heading}\n" if heading else "") + f"{element}\n"
 
 
 # --- filters of templates ---------------------------------------------------------------------------------------------
@@ -543,7 +574,9 @@ def show_label(identity: str, show: PromptBlocks) -> str:
 
 
 def _finalize(value: Any) -> str:
-    return value if isinstance(value, PromptBlock) else guard(str(value))
+    if isinstance(value, PromptBlock):
+        return value
+    return guard(str(value))
 
 
 TEMPLATES: Final = Environment(  # noqa: S701 - prompts are not HTML: `_finalize` escapes them

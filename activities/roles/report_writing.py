@@ -81,7 +81,10 @@ def ground_report(work: RoleWork[WriteInput, SynthesizerAnswer]) -> SynthesizerR
 # --- an update of a live report ---------------------------------------------------------------------------------------
 def section_of(request: UpdateInput, documents: Mapping[str, str]) -> str:
     """Return the current Markdown of the section. Raises `InvalidCall` for a heading that the report lacks."""
-    report = read_live(documents[request.draft.hash]) if request.draft else empty_report("", request.outline)
+    if request.draft:
+        report = read_live(documents[request.draft.hash])
+    else:
+        report = empty_report("", request.outline)
     try:
         return report.sections[report.index_of(request.heading)][1]
     except UpdateRefused as refusal:
@@ -95,7 +98,10 @@ def ground_update(work: RoleWork[UpdateInput, ReporterAnswer]) -> ReporterResult
     """
     request = work.request
     by_model = work.engine is EngineKind.MODEL
-    answer = work.answer.fitted(request, work.warnings) if by_model else work.answer
+    if by_model:
+        answer = work.answer.fitted(request, work.warnings)
+    else:
+        answer = work.answer
     body = section_of(request, work.documents)
     operations = list[Operation]()
     try:

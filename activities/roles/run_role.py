@@ -207,7 +207,9 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
         return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     file = prompt_of(role)
     # A prompt that does not fit is rendered again: what is chosen of the sources is the same.
-    choose = cache(partial(show_sources, request, documents)) if isinstance(request, AnalyzeInput) else None
+    choose = None
+    if isinstance(request, AnalyzeInput):
+        choose = cache(partial(show_sources, request, documents))
     render: Callable[[Mapping[str, Level]], RenderedPrompt]
     render = partial(render_role, role, request, documents, choose=choose)
     if isinstance(request, ToolTurnInput):

@@ -54,7 +54,9 @@ def render_turn(
         messages = _messages(transcript, request)
     except ValueError as error:
         raise InvalidCall(str(error)) from None
-    older = _older_answers(messages) if request.tokens.token_management_enabled else {}
+    older = {}
+    if request.tokens.token_management_enabled:
+        older = _older_answers(messages)
     shorter = partial(_at_level, request=request, documents=documents)
 
     def render(levels: Mapping[str, Level]) -> RenderedPrompt:
@@ -135,12 +137,17 @@ def _answer_block(answer: ToolAnswer, canary: str) -> Block:
     """Return the block of a tool's answer: sealed as data, since it may come from outside, unless it is an error."""
     text = answer.text[:ANSWER_CHARACTERS]
     lost = len(answer.text) - ANSWER_CHARACTERS
-    content = guard(text).strip() if answer.is_error else seal(wrap("answer", break_lines(guard(text).strip())), canary)
+    if answer.is_error:
+        content = guard(text).strip()
+    else:
+        content = seal(wrap("answer", break_lines(guard(text).strip())), canary)
     content = content.strip() or "(nothing)"
     if lost > 0:
         content += f"\n[{lost} characters more were left out]"
     block = {"type": "tool_result", "tool_use_id": answer.call_id, "content": content}
-    return {**block, "is_error": True} if answer.is_error else block
+    if answer.is_error:
+        return {**block, "is_error": True}
+    return block
 
 
 def _older_answers(messages: Sequence[PromptMessage]) -> dict[str, list[Block]]:
@@ -185,7 +192,9 @@ def _at_level(content: str, level: Level, *, request: tool_turns.ToolTurnInput, 
 def _text_of(content: str) -> str:
     """Return the text of an answer, without the lines of its element and the signs."""
     framed = ANSWER_ELEMENT.search(content)
-    return str(remove_signs_of(framed[1])) if framed else content
+    if framed:
+        return str(remove_signs_of(framed[1]))
+    return content
 
 
 # --- the turn that came ----------------------------------------------------------------------------------------------
@@ -276,7 +285,10 @@ def _read_arguments(tool: ToolSpec[Any], raw: Block) -> tuple[Block, str]:
 def _object(raw: Any) -> Block | None:
     """Return arguments as an object, also from a JSON string, as some endpoints send; None for anything else."""
     try:
-        read = json.loads(raw, strict=False) if isinstance(raw, str) else raw
+        if isinstance(raw, str):
+            read = json.loads(raw, strict=False)
+        else:
+            read = raw
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None

@@ -50,7 +50,9 @@ def guard(text: str) -> str:
         text = INVISIBLE.sub("", text)
     if "<" in text or "＜" in text:
         text = TAG.sub("‹", text)
-    return IMITATED_SIGN.sub("|", text) if SIGN_END in text else text
+    if SIGN_END in text:
+        return IMITATED_SIGN.sub("|", text)
+    return text
 
 
 def guard_line(text: str, limit: int) -> str:
@@ -64,7 +66,9 @@ def guard_line(text: str, limit: int) -> str:
 def wrap(name: str, lines: Iterable[str], attributes: str = "") -> str:
     """Wrap guarded lines in an element of data, with a sign before each line of text. Empty without lines."""
     signed = [f"{SIGN}{line}" if line.strip() else "" for line in lines]
-    return "\n".join([f"<{name}-{MARK}{attributes}>", *signed, f"</{name}-{MARK}>\n"]) if signed else ""
+    if not signed:
+        return ""
+    return "\n".join([f"<{name}-{MARK}{attributes}>", *signed, f"</{name}-{MARK}>\n"])
 
 
 def break_lines(text: str) -> Iterator[str]:
@@ -103,7 +107,9 @@ def remove_signs_of(
         text = ANY_SIGN.sub("", value)
         if text.strip() in ids:
             return ids[text.strip()]
-        return without_prompt_text(text) if names and not exact and PROMPT_TEXT.sub("", text).strip(" ,;") else text
+        if names and not exact and PROMPT_TEXT.sub("", text).strip(" ,;"):
+            return without_prompt_text(text)
+        return text
     if isinstance(value, dict):
         return {
             name: remove_signs_of(part, ids, names=names, exact=exact or name in VERBATIM_FIELDS)

@@ -206,7 +206,9 @@ def choose_corrections(
             continue
         proposals[number] = proposal = passed.proposal
         more_answers |= passed.answers
-        lost = _missing_words(claim.text, passed.after) if passed.after else ""
+        lost = ""
+        if passed.after:
+            lost = _missing_words(claim.text, passed.after)
         corrections[number] = checking.Correction(
             claim_id=claim.id,
             section=claim.section,
@@ -221,7 +223,10 @@ def choose_corrections(
     with_evidence = [number for number in removed if has_evidence(claims[number], material)]
     # What no passage contradicts and one may support is marked; of too many the check itself is in doubt.
     is_doubtful = len(with_evidence) > MAX_LOST
-    staying = removed if is_doubtful else [n for n in with_evidence if verdicts[n].verdict is Verdict.UNSUPPORTED]
+    if is_doubtful:
+        staying = removed
+    else:
+        staying = [n for n in with_evidence if verdicts[n].verdict is Verdict.UNSUPPORTED]
     made = [number for number in corrections if number not in staying]
     cited = {key for n in made for key in (*proposals[n].evidence_ids, *proposals[n].rest_evidence_ids)}
     return Chosen(
@@ -280,7 +285,9 @@ def _pass(
     after = " ".join(part.text for part in main)
     if proposal.action is CorrectionAction.CITE:
         answer = answers.get(main[0].fingerprint)
-        used = [key for key in answer.evidence_ids if key not in claim.evidence_ids] if answer else []
+        used = []
+        if answer:
+            used = [key for key in answer.evidence_ids if key not in claim.evidence_ids]
         if answer is None or not used:
             return None
         cited = [*claim.evidence_ids, *used]
@@ -375,7 +382,10 @@ class DraftText:
         else:
             written = write([Block("paragraph", (Sentence(inlines),))])
             found = extract_claims(written.text, material)
-        place = claim.place if before is None else claim.place.with_fields(before=before)
+        if before is None:
+            place = claim.place
+        else:
+            place = claim.place.with_fields(before=before)
         return [each.with_fields(place=place) for each in found]
 
     def _with_cell(self, claim: checking.ExtractedClaim, inlines: tuple[Inline, ...]) -> tuple[Block, Sentence]:
@@ -504,7 +514,9 @@ def _in_style_of(runs: Sequence[Run], text: str) -> list[Inline]:
     styled: list[Inline] = []
     place = 0
     for run in runs:
-        start = text.find(run.text.strip(), place) if run.text.strip() and run != Run(run.text) else -1
+        start = -1
+        if run.text.strip() and run != Run(run.text):
+            start = text.find(run.text.strip(), place)
         if run is lead and start < 0:
             start = 0 if text.casefold().startswith(run.text.strip().casefold()) else -1
         if start >= 0:

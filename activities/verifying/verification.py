@@ -183,7 +183,9 @@ class VerifyingActivities:
         asked: list[checking.AskedClaim],
         material: Material,
     ) -> messages.ExtractedClaims:
-        controls = await asyncio.to_thread(draw_controls, material.entry.claims or claims, material) if asked else []
+        controls = []
+        if asked:
+            controls = await asyncio.to_thread(draw_controls, material.entry.claims or claims, material)
         return messages.ExtractedClaims(
             claims_entry=entry,
             asked_entry=await self._store(checking.AskedEntry(items=asked, controls=controls)),
@@ -193,7 +195,9 @@ class VerifyingActivities:
 
     async def _store(self, entry: CompactModel) -> str:
         """Store an entry and return its hash; empty for an empty entry."""
-        return await self.notebooks.write(entry) if entry != type(entry)() else ""
+        if entry == type(entry)():
+            return ""
+        return await self.notebooks.write(entry)
 
     async def _load(self, entry: str, *, by_model: bool) -> Material:
         """Load the material that stored claims are compared with."""

@@ -105,10 +105,10 @@ class Unacceptable(ValueError):
 
 
 # --- one function per message; `pending` are replies that the run has not handled yet; each raises Unacceptable -------
-def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, round_: Any = None) -> Reply:
+def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, question_round: Any = None) -> Reply:
     """Return answers to the questions of this round, in order; an empty list lets the run decide.
 
-    Answers to the questions of a plan that waits for approval lead to a new plan; `round_` is then its version.
+    Answers to the questions of a plan that waits for approval lead to a new plan; `question_round` is then its version.
     """
     planned = (
         state.people.waiting is not None
@@ -116,9 +116,9 @@ def read_answers(state: ResearchState, pending: Sequence[Reply], answers: Any, r
         and bool(state.people.waiting.questions)
     )
     waiting = _current_wait(state, pending, WaitKind.APPROVAL if planned else WaitKind.CLARIFICATION)
-    if planned and round_ not in (None, waiting.plan_version):
+    if planned and question_round not in (None, waiting.plan_version):
         raise Unacceptable(NEWER_PLAN.format(waiting.plan_version))
-    if not planned and round_ not in (None, waiting.round):
+    if not planned and question_round not in (None, waiting.round):
         raise Unacceptable(f"round: the questions of round {waiting.round} are open; read them with `research status`")
     texts = [answers] if isinstance(answers, str) else answers
     count = len(waiting.questions)
