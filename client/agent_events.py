@@ -327,7 +327,9 @@ class Translation:
             message = f"the state is kept: `research resume {result.research_id}` continues"
             return [*pending, WorkflowCancelledEvent(research_id=name, message=message, time=result.ended_at)]
         failed = result.outcome in FAILURES
-        message = (self._error or "; ".join(result.limitations) or result.stop_reason.text) if failed else ""
+        message = ""
+        if failed:
+            message = self._error or "; ".join(result.limitations) or result.stop_reason.text
         status = session_status(RunStatus(result.outcome.value))
         stop = StopEvent(status=status, result=result, is_error=failed, message=message, time=result.ended_at)
         return [*pending, stop]
@@ -336,7 +338,9 @@ class Translation:
         data = event.data
         stamp = _stamp(event)
         agent = str(event.data.get("role", ""))
-        pending = [] if data.get("step") == self._step else [*self.flush(), *self._close(UNANSWERED, stamp)]
+        pending = []
+        if data.get("step") != self._step:
+            pending = [*self.flush(), *self._close(UNANSWERED, stamp)]
         self._step = str(data.get("step"))
         turn = self._turn or AgentOutput(response=_message(""), current_agent_name=agent)
         if event.type == "tool.called":

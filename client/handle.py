@@ -104,8 +104,14 @@ class ResearchClient:
         Raises `RunClosed` for the id of an ended run without `reuse`, pydantic's ValidationError for a bad request,
         `ServerUnreachable`.
         """
-        validated = request if isinstance(request, ResearchRequest) else ResearchRequest.model_validate(dict(request))
-        policy = WorkflowIDReusePolicy.ALLOW_DUPLICATE if reuse else WorkflowIDReusePolicy.REJECT_DUPLICATE
+        if isinstance(request, ResearchRequest):
+            validated = request
+        else:
+            validated = ResearchRequest.model_validate(dict(request))
+        if reuse:
+            policy = WorkflowIDReusePolicy.ALLOW_DUPLICATE
+        else:
+            policy = WorkflowIDReusePolicy.REJECT_DUPLICATE
         handle = self.handle(research_id)
         fairness = validated.tenant[: names.FAIRNESS_KEY_CHARACTERS]
         try:
@@ -191,7 +197,10 @@ class ResearchClient:
 
     async def polled_by(self, queue: str, *, activities: bool = False) -> list[str]:
         """List the identities of workers polling a task queue; those silent for `POLLER_SECONDS` are gone."""
-        kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY if activities else TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+        if activities:
+            kind = TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY
+        else:
+            kind = TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
         answer = await self.temporal.workflow_service.describe_task_queue(
             DescribeTaskQueueRequest(
                 namespace=self.temporal.namespace, task_queue=TaskQueue(name=queue), task_queue_type=kind
@@ -230,7 +239,9 @@ class ResearchHandle:
         calls = []
         for call in status.awaiting:
             failing = retried.get(call.id)
-            message = "" if failing is None else " ".join(failing.last_failure.message.split())
+            message = ""
+            if failing is not None:
+                message = " ".join(failing.last_failure.message.split())
             if failing is None:
                 calls.append(call)
             else:
@@ -421,7 +432,8 @@ class ResearchHandle:
         for agent in agents:
             if agent.status is AgentStatus.RUNNING:
                 agent_plan = await self._query_agent(agent, names.PLAN, PlanAnswer)
-                answer = answer if agent_plan is None else answer.with_agent(agent.id, agent_plan.nodes)
+                if agent_plan is not None:
+                    answer = answer.with_agent(agent.id, agent_plan.nodes)
         return answer
 
     async def answer(self, answers: Sequence[str], question_round: int | None = None) -> str:
@@ -442,7 +454,12 @@ class ResearchHandle:
 
     async def approve_plan(self, version: int, phrase: str | None = None, *, overrule: bool = False) -> str:
         """Approve the newest plan and start the research; `overrule` overrides objections to its queries."""
-        arguments = [phrase, True] if overrule else [] if phrase is None else [phrase]
+        if overrule:
+            arguments = [phrase, True]
+        elif phrase is None:
+            arguments = []
+        else:
+            arguments = [phrase]
         return await self._update(names.APPROVE_PLAN, version, *arguments)
 
     async def reject_plan(self, reason: str = "") -> str:
@@ -480,7 +497,9 @@ class ResearchHandle:
         try:
             with _server_errors(self.research_id):
                 start = await anext(aiter(self._run.fetch_history_events(page_size=1)), None)
-            payloads = [] if start is None else start.workflow_execution_started_event_attributes.input.payloads
+            if start is None:
+                return None
+            payloads = start.workflow_execution_started_event_attributes.input.payloads
             (request,) = await self._client.data_converter.decode(payloads, [dict])
         except UNREADABLE:
             return None
@@ -541,7 +560,10 @@ class ResearchHandle:
         except UnicodeEncodeError:
             raise errors.MessageRefused("the text is not valid UTF-8: write it in that encoding") from None
         except sdk.WorkflowUpdateFailedError as error:
-            reason = error.cause.message if isinstance(error.cause, ApplicationError) else str(error.cause or error)
+            if isinstance(error.cause, ApplicationError):
+                reason = error.cause.message
+            else:
+                reason = str(error.cause or error)
             raise errors.MessageRefused(reason) from error
         except RPCError as error:
             if "already completed" in error.message:
@@ -560,11 +582,12 @@ class ResearchHandle:
             return errors.ServerUnreachable(
                 f"the server stopped answering: start it with `research serve`{consequence}"
             )
-        problem = (
-            f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s: see `research doctor`, or"
-            if pollers
-            else f"no worker is polling {names.WORKFLOWS_QUEUE}:"
-        )
+        if pollers:
+            problem = (
+                f"the run {self.research_id} did not answer within {ANSWER_SECONDS:.0f} s: see `research doctor`, or"
+            )
+        else:
+            problem = f"no worker is polling {names.WORKFLOWS_QUEUE}:"
         remedy = "start a worker with `research serve` (this machine) or `research worker` (a cluster)"
         return errors.NoWorker(f"{problem} {remedy}{consequence}")
 

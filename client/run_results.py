@@ -32,7 +32,10 @@ def result_of_failure(research_id: str, cause: BaseException | None) -> Research
         return bare_result(research_id, outcome, cause.message)
     if isinstance(cause, CancelledError):
         return bare_result(research_id, Outcome.CANCELLED)
-    ended = "the run was terminated from outside" if isinstance(cause, TerminatedError) else "the server closed the run"
+    if isinstance(cause, TerminatedError):
+        ended = "the run was terminated from outside"
+    else:
+        ended = "the server closed the run"
     return bare_result(research_id, Outcome.FAILED, ended)
 
 

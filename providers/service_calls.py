@@ -79,7 +79,9 @@ def classify(status: int) -> StatusKind:
         return StatusKind.UNKNOWN_ADDRESS
     if 200 <= status <= 299:
         return StatusKind.DONE
-    return StatusKind.MOVED if 300 <= status <= 399 else StatusKind.INVALID
+    if 300 <= status <= 399:
+        return StatusKind.MOVED
+    return StatusKind.INVALID
 
 
 # --- times to wait ----------------------------------------------------------------------------------------------------

@@ -128,7 +128,9 @@ def stem(word: str, language: str) -> str:
     """Return the case-folded stem of a word; the folded word if the language has no stemmer."""
     stemmer = _stemmer(language)
     folded = fold(word)
-    irregular = language_data(language).irregular if language in KNOWN_LANGUAGES else {}
+    irregular: Mapping[str, str] = {}
+    if language in KNOWN_LANGUAGES:
+        irregular = language_data(language).irregular
     folded = irregular.get(folded, folded)
     if stemmer is None:
         return folded
@@ -161,7 +163,9 @@ def is_unspaced(word: str) -> bool:
 
 def subject_keys(word: str, language: str) -> tuple[str, ...]:
     """Return the keys by which a question searches for a word: its stem, or its pairs of letters."""
-    return word_keys(word, language) if is_unspaced(word) else (stem(word, language),)
+    if is_unspaced(word):
+        return word_keys(word, language)
+    return (stem(word, language),)
 
 
 def has_stem_of(word: str, texts: Iterable[str]) -> bool:
@@ -199,7 +203,9 @@ def word_keys(word: str, language: str) -> tuple[str, ...]:
         return _pairs(word)
     whole = stem(word, language)
     parts = [stem(part, language) for part in JOINT.split(word) if len(part) > 1]
-    return (whole,) if parts in ([], [whole]) else (whole, *parts)
+    if parts in ([], [whole]):
+        return (whole,)
+    return (whole, *parts)
 
 
 def meaning_words(text: str, language: str) -> list[str]:
@@ -228,7 +234,12 @@ def key_weights(counts: Mapping[str, int], documents: int) -> dict[str, float]:
     absent_share = min(1.0, max(MIN_ABSENT_SHARE, documents / FEW_DOCUMENTS))
     for key, count in counts.items():
         is_seam = is_unspaced(key) and (not count or ENDINGS.fullmatch(key) is not None)
-        share = SEAM_WEIGHT if is_seam else 1.0 if count else absent_share
+        if is_seam:
+            share = SEAM_WEIGHT
+        elif count:
+            share = 1.0
+        else:
+            share = absent_share
         weights[key] = inverse_document_frequency(count, documents) * share
     return weights
 
@@ -247,12 +258,16 @@ def detect_language(text: str) -> str:
     """
     plain = text.encode("ascii", "ignore")
     is_plain = len(text) - len(plain) <= len(plain.translate(None, SIGNS))  # not more other signs than plain letters
-    letters = [] if is_plain else [character for character in text if character.isalpha()]
+    letters = []
+    if not is_plain:
+        letters = [character for character in text if character.isalpha()]
     if letters and sum(ord(character) > 0x24F for character in letters) > len(letters) / 2:
         found = Counter(code for letter in letters for code, pattern in WRITINGS.items() if pattern.match(letter))
         if found["ja"] and found["ja"] * JAPANESE_SHARE >= found["zh"]:
             return "ja"
-        return max(found, key=lambda code: found[code]) if found else "und"
+        if not found:
+            return "und"
+        return max(found, key=lambda code: found[code])
     scores = dict.fromkeys(KNOWN_LANGUAGES, 0.0)
     languages_of = _languages_by_word()
     for word, count in Counter(words(fold(text))).items():
@@ -260,7 +275,9 @@ def detect_language(text: str) -> str:
             for language in (languages := languages_of.get(piece, ())):
                 scores[language] += count / len(languages)
     best = max(scores.values())
-    return "en" if scores["en"] >= best - MIN_LEAD else max(scores, key=lambda language: scores[language])
+    if scores["en"] >= best - MIN_LEAD:
+        return "en"
+    return max(scores, key=lambda language: scores[language])
 
 
 @lru_cache(maxsize=1)
@@ -286,7 +303,10 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     start = 0
     for end in (*ends, len(text)):
         piece = text[start:end]
-        found = _spaced_sentence_spans(piece) if SPACED_STOP.search(piece) else [(0, len(piece))]
+        if SPACED_STOP.search(piece):
+            found = _spaced_sentence_spans(piece)
+        else:
+            found = [(0, len(piece))]
         spans += [(start + first, start + last) for first, last in found if piece.strip()]
         start = end
     return spans

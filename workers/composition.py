@@ -83,7 +83,10 @@ async def compose(
             by_pool = {"models": _models, "search": _search, "reading": _reading, "records": _records}
             activities = {pool: await build(stores) for pool, build in by_pool.items() if pool in pools}
         # Model calls only wait; without a model, roles compute, so there are two per processor.
-        models = DEFAULT_SLOTS["models"] if settings.model_configured else max(4, 2 * CHILD_PROCESSES)
+        if settings.model_configured:
+            models = DEFAULT_SLOTS["models"]
+        else:
+            models = max(4, 2 * CHILD_PROCESSES)
         slots = {**DEFAULT_SLOTS, "models": models, **settings.workers.slots}
         yield PoolContents(workflows=WORKFLOWS, activities=activities, slots=slots, mark=settings.mark())
 
@@ -288,7 +291,10 @@ def _endpoint(settings: Settings, name: str) -> ModelEndpoint:
     key = settings.model_keys().get(name)
     secret = key.get_secret_value() if key else None
     base_url = models.base_url_of(name)
-    address = settings.address_variable if name == DEFAULT_ENDPOINT else ".".join(models.address_path(name))
+    if name == DEFAULT_ENDPOINT:
+        address = settings.address_variable
+    else:
+        address = ".".join(models.address_path(name))
     own = models.capabilities_at(name, "")
     options: ChatOptions = {
         "api_key": secret,

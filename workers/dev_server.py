@@ -88,7 +88,9 @@ class ServerDescription:
     @property
     def ui_url(self) -> str:
         """URL of the web UI; empty without one."""
-        return f"http://{self.ui_address}" if self.ui_address else ""
+        if not self.ui_address:
+            return ""
+        return f"http://{self.ui_address}"
 
 
 async def ensure_server(home: Path, *, ui: bool = False) -> ServerDescription:

@@ -42,7 +42,9 @@ def configuration_of(
         price = settings.search.usd_per_1000.get(provider)
         if price is not None:
             return price / 1_000
-        return None if search_declaration(provider).paid else 0.0
+        if search_declaration(provider).paid:
+            return None
+        return 0.0
 
     return ResearchConfiguration(
         models={tier.value: models.names_for(tier) for tier in Tier} if settings.model_configured else {},
@@ -84,7 +86,9 @@ def search_model(settings: Settings) -> dict[str, str] | None:
     endpoints = models.usable_endpoints(keys)
     for written in dict.fromkeys(name for tier in Tier for name in models.names_for(tier)):
         endpoint, model = split_name(written, models.endpoints)
-        key = keys[endpoint].get_secret_value() if endpoint in keys else ""
+        key = ""
+        if endpoint in keys:
+            key = keys[endpoint].get_secret_value()
         public = host_of(models.base_url_of(endpoint)) == PUBLIC_HOST
         if endpoint not in endpoints or (public and not key) or not models.capabilities_of(written).searches_web:
             continue

@@ -86,7 +86,8 @@ class Retention:
         for research_id in research_ids:
             answers = await self._calls.forget(research_id)
             candidates |= documents.get(research_id) or frozenset()
-            candidates |= await self._archive.forget(research_id) if named else frozenset()
+            if named:
+                candidates |= await self._archive.forget(research_id)
             histories = await self._delete_histories(research_id)
             await self._sessions.delete(research_id)
             removed = RemovalCounts(removed.runs + 1, 0, removed.answers + answers, removed.histories + histories)
@@ -99,7 +100,9 @@ class Retention:
         unused = [DocumentRef(hash=digest) for digest in candidates - used]
         deleted = sum([await self._content.delete(document, unless_put_since=earliest) for document in unused])
         count = len(unused) - deleted
-        remaining = f"{_remaining(count)} while a run that may use them is going on" if count else ""
+        remaining = ""
+        if count:
+            remaining = f"{_remaining(count)} while a run that may use them is going on"
         return replace(removed, documents=deleted, remaining=remaining)
 
     async def sweep(self, research_ids: Iterable[str], *, orphans: bool = True) -> RemovalCounts:
@@ -136,7 +139,9 @@ class Retention:
         if not expired:
             return 0, ""
         removed = await self.sweep((), orphans=False)
-        return (0, removed.remaining) if removed.remaining else (len(expired), "")
+        if removed.remaining:
+            return (0, removed.remaining)
+        return (len(expired), "")
 
     async def _used_documents(self) -> tuple[frozenset[str], datetime | None]:
         """Return the documents of sessions and archive, and the start of the oldest open run. Raises `UsesUnknown`.
@@ -152,7 +157,9 @@ class Retention:
         return archived.union(*(used or () for used in documents.values())), min(starts.values(), default=None)
 
     async def _open_runs(self) -> dict[str, datetime]:
-        return {} if self._client is None else await open_runs(self._client)
+        if self._client is None:
+            return {}
+        return await open_runs(self._client)
 
     async def _delete_histories(self, research_id: str) -> int:
         if self._client is None:
@@ -192,7 +199,9 @@ async def sweep_periodically(retention: Retention, days: int | None, shared: Sha
     while True:
         try:
             if await shared.swap(SWEEP_KEY, None, b"1", SWEEP_INTERVAL_SECONDS):
-                old = [] if days is None else await retention.older_than(timedelta(days=days))
+                old = []
+                if days is not None:
+                    old = await retention.older_than(timedelta(days=days))
                 removed = await retention.sweep(old, orphans=days is not None)
                 if removed != RemovalCounts():
                     logger.info("retention.swept", **asdict(removed))

@@ -54,7 +54,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = asyncio.run(set_up(settings, timedelta(days=options.retention_days), options.wait_seconds))
     except (SettingsError, ServerError) as error:
         sys.stderr.write(f"{error}\n")
-        return USAGE if isinstance(error, SettingsError) else FAILED
+        if isinstance(error, SettingsError):
+            return USAGE
+        return FAILED
     sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 

@@ -85,7 +85,12 @@ class DocumentLibrary:
     async def fetch(self, context: CommandContext, document: str) -> Document:
         """Return a document by the id that `search` gave it. Raises `CommandError`, `ProviderError`."""
         match = PAGE_MARK.search(document)
-        name, number = (document[: match.start()], int(match[1])) if match else (document, 1)
+        if match:
+            name = document[: match.start()]
+            number = int(match[1])
+        else:
+            name = document
+            number = 1
         title, url, text, metadata = await self._read(context, name)
         pages = pages_of(text, FETCHED_BYTES)
         if not 1 <= number <= len(pages):
@@ -176,14 +181,18 @@ class DocumentLibrary:
 
 
 async def _state(context: CommandContext, research_id: str) -> ResearchState:
-    text = await context.stores.sessions.load(research_id) if SAFE_ID.fullmatch(research_id) else None
+    text = None
+    if SAFE_ID.fullmatch(research_id):
+        text = await context.stores.sessions.load(research_id)
     if text is None:
         raise CommandError(f"there is no run {quote(research_id)}: use an id that search gave")
     return ResearchState.model_validate_json(text)
 
 
 def _question(state: ResearchState) -> str:
-    return state.work.resolved.query if state.work.resolved is not None else ""
+    if state.work.resolved is None:
+        return ""
+    return state.work.resolved.query
 
 
 def _known(**metadata: str | None) -> dict[str, str]:

@@ -198,7 +198,9 @@ async def _asked(run: RunInfo, waiting: Waiting | None) -> Asked | None:
     """Return the open question to a person, with the plan to approve."""
     if waiting is None or run.open is None:
         return None
-    plan = await run.open.plan() if waiting.kind is WaitKind.APPROVAL else None
+    plan = None
+    if waiting.kind is WaitKind.APPROVAL:
+        plan = await run.open.plan()
     return Asked(
         awaited=waiting.describe(),
         until=local_time(waiting.expires_at),
@@ -216,7 +218,9 @@ async def _news(run: RunInfo) -> list[str]:
     cursor = 0
     try:
         for _ in range(MAX_EVENT_PAGES):
-            page = await run.open.events(cursor) if run.open is not None else None
+            page = None
+            if run.open is not None:
+                page = await run.open.events(cursor)
             if page is None or not page.events:
                 break
             events = page.events
@@ -260,7 +264,9 @@ async def read_page(desk: Desk, research_id: str, part: Part, number: int, size:
     run = await context.find(research_id)
     documents = await load_documents(context, run)
     result = await run.result()
-    report = json.loads(documents["json"]) if "json" in documents else {}
+    report = {}
+    if "json" in documents:
+        report = json.loads(documents["json"])
     if part == "report":
         content = documents["md"].decode()
     elif not report:
@@ -273,7 +279,9 @@ async def read_page(desk: Desk, research_id: str, part: Part, number: int, size:
             f"the {part} of {run.research_id} has {plural(len(pages), 'page')}: there is no page {number}"
         )
     more = f'page {number + 1} of part "{part}"' if number < len(pages) else ""
-    others = [f'part "{name}"' for name in ("report", "sources", "verdicts") if name != part] if report else []
+    others = []
+    if report:
+        others = [f'part "{name}"' for name in ("report", "sources", "verdicts") if name != part]
     return ReportPage(
         research_id=run.research_id,
         part=part,
@@ -309,6 +317,8 @@ def _verdict_lines(report: Mapping[str, Any]) -> list[str]:
     for claim in claims:
         verdict = claim["verdict"] or "unverified"
         label = VERDICT_LABELS.get(verdict, verdict.replace("_", " "))
-        reason = f" — {printable(claim['reason'])}" if claim.get("reason") and verdict != "supported" else ""
+        reason = ""
+        if claim.get("reason") and verdict != "supported":
+            reason = f" — {printable(claim['reason'])}"
         lines.append(f"{VERDICT_SIGNS.get(verdict, '–')} {label}: {printable(claim['text'])}{reason}")
     return lines

@@ -60,7 +60,9 @@ class AssistantServer(MCPServer[Any]):
 
     def __init__(self, desk: Desk) -> None:
         cap = desk.highest_cap()
-        ends = "no cap is set" if cap is None else f"a run ends at {cap:.2f} US dollars at most, which you cannot raise"
+        ends = "no cap is set"
+        if cap is not None:
+            ends = f"a run ends at {cap:.2f} US dollars at most, which you cannot raise"
         cost = f"Only start_research and ask_follow_up cost money, if a model is configured: {ends}."
         instructions = INSTRUCTIONS.format(cost=cost)
         super().__init__("research", "Deep research", instructions=instructions, version=product_version())
@@ -84,13 +86,18 @@ class AssistantServer(MCPServer[Any]):
             message = _explain(error.__cause__, name)
         except ToolError as error:
             cause = error.__cause__
-            message = "; ".join(error_lines(cause)) if isinstance(cause, ValidationError) else str(error)
+            if isinstance(cause, ValidationError):
+                message = "; ".join(error_lines(cause))
+            else:
+                message = str(error)
         return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
 
     def _require_known(self, name: str, arguments: Mapping[str, Any]) -> None:
         """Raise `ToolError` for an argument that the tool does not have: a misspelt cap must not be taken for none."""
         known = self._arguments.get(name)
-        unknown = [] if known is None else [quote(argument) for argument in arguments if argument not in known]
+        unknown = []
+        if known is not None:
+            unknown = [quote(argument) for argument in arguments if argument not in known]
         if unknown:
             raise ToolError(f"{name} has no argument {join_alternatives(unknown[:3])}: it has {', '.join(known or ())}")
 

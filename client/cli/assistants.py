@@ -51,7 +51,9 @@ class AssistantOptions:
 
     def words(self) -> list[str]:
         """Return these options for `serve`."""
-        config = None if self.config is None else str(self.config.absolute())
+        config = None
+        if self.config is not None:
+            config = str(self.config.absolute())
         named = {"--model": self.model, "--model-url": self.model_url, "--config": config}
         return [word for flag, value in named.items() if value is not None for word in (flag, value)]
 

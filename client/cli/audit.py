@@ -67,7 +67,9 @@ async def audit(
         raise CommandError("--key belongs to a bundle, FILE.zip: only bundles are signed")
     result = AuditResult()
     if target.endswith(".zip"):
-        sender = None if key is None else bundles.public_key(read_start(key, MAX_KEY_BYTES, "the key"))
+        sender = None
+        if key is not None:
+            sender = bundles.public_key(read_start(key, MAX_KEY_BYTES, "the key"))
         result = await _audit_bundle(Path(target), sender, result)
     else:
         async with open_context(Flags(config=config)) as context:
@@ -76,7 +78,9 @@ async def audit(
         print_json(asdict(result) | {"passed": result.passed})
     else:
         _print_audit(result, result.research_id or target)
-    return ExitCode.COMPLETED if result.passed else ExitCode.INTERNAL
+    if result.passed:
+        return ExitCode.COMPLETED
+    return ExitCode.INTERNAL
 
 
 async def _audit_archived(context: CommandContext, target: str, result: AuditResult) -> AuditResult:
@@ -140,7 +144,9 @@ async def _check(
     forms: dict[str, bytes], name: str, text: GetText | None, data: GetBytes | None, result: AuditResult
 ) -> AuditResult:
     """Compare a report, called `name` in messages, with everything available. Raises `CommandError`."""
-    markdown = forms["md"].decode("utf-8", "replace") if "md" in forms else None
+    markdown = None
+    if "md" in forms:
+        markdown = forms["md"].decode("utf-8", "replace")
     async with SubprocessPool(1, memory_bytes=MEMORY_BYTES) as pool:
         html = forms.get("html")
         with _readable(name, "audited"):
@@ -177,7 +183,9 @@ def _print_audit(result: AuditResult, name: str) -> None:
     for problem in result.problems:
         print_result(f"✖ {problem.kind} {printable(problem.id)}: {printable(problem.message)}")
         print_result(f"    → {problem.remedy}")
-    verdict = "✔ no difference" if result.passed else f"✖ {plural(len(result.problems), 'difference')}"
+    verdict = "✔ no difference"
+    if not result.passed:
+        verdict = f"✖ {plural(len(result.problems), 'difference')}"
     print_result(f"{verdict} in {printable(name)}")
     for label, counts in (("compared", result.checked), ("not compared", result.unchecked)):
         if counts:
@@ -216,7 +224,9 @@ async def _finished(context: CommandContext, target: str) -> tuple[str, dict[str
     """Load the id of a run and the three forms of its report. Raises `CommandError`."""
     run = await context.find(target)
     result = await run.result()
-    forms = {} if result is None else await context.report_documents(result)
+    forms = {}
+    if result is not None:
+        forms = await context.report_documents(result)
     if set(forms) != set(FORMATS):
         problem = f"the run {run.research_id} has no finished report: see `research status {run.research_id}`"
         raise CommandError(problem, ExitCode.FAILED)
@@ -243,7 +253,10 @@ async def diff(
     targets = (earlier, later)
     documents = []
     for target in targets:
-        forms = _load_files(Path(target)) if is_file(target) else (await _finished(context, target))[1]
+        if is_file(target):
+            forms = _load_files(Path(target))
+        else:
+            forms = (await _finished(context, target))[1]
         documents.append(forms["json"])
     async with SubprocessPool(1, cpu_seconds=COMPARE_SECONDS, memory_bytes=MEMORY_BYTES) as pool:
         with _readable(" or ".join(targets), "compared"):
@@ -283,7 +296,9 @@ async def export(
         raise CommandError("choose one form: --bundle, or --format docx, pdf, bibtex or csl")
     if (quotes_only or sign is not None) and not bundle:
         raise CommandError("--quotes-only and --sign belong to --bundle: add it")
-    key = None if sign is None else bundles.private_key(read_start(sign, MAX_KEY_BYTES, "the key"))
+    key = None
+    if sign is not None:
+        key = bundles.private_key(read_start(sign, MAX_KEY_BYTES, "the key"))
     research_id, forms = await _finished(context, run_id)
     make, suffix = EXPORTS[form] if form is not None else ("", ".zip")
     async with SubprocessPool(1, cpu_seconds=EXPORT_SECONDS, memory_bytes=MEMORY_BYTES) as pool:

@@ -157,7 +157,9 @@ class CommandContext:
     async def load_run(self, research_id: str) -> "RunInfo":
         """Load a run by its full id from the session store and, if a server is running, from the server."""
         text = await self.stores.sessions.load(research_id)
-        state = None if text is None else ResearchState.model_validate_json(text)
+        state = None
+        if text is not None:
+            state = ResearchState.model_validate_json(text)
         client = await self.client_if_running()
         with suppress(RunUnknown, RunForeign):
             if client is not None:
@@ -181,7 +183,10 @@ class CommandContext:
 
     async def full_state(self, run: "RunInfo") -> ResearchState:
         """Load the newest state with all details. Raises `CommandError`, `ClientError`."""
-        state = run.stored_state() if run.open is None else await run.open.session()
+        if run.open is None:
+            state = run.stored_state()
+        else:
+            state = await run.open.session()
         return await self.stores.notebooks.complete_state(state)
 
     async def _closed_result(self, research_id: str) -> ResearchResult | None:
@@ -212,7 +217,9 @@ class RunInfo:
     @property
     def resolved(self) -> ResolvedResearch | None:
         """Its stored resolution, or None."""
-        return None if self.state is None else self.state.work.resolved
+        if self.state is None:
+            return None
+        return self.state.work.resolved
 
     def stored_state(self) -> ResearchState:
         """Return its newest checkpoint. Raises `CommandError` without one."""
@@ -231,13 +238,17 @@ class RunInfo:
         """Return its question, stored or from the server."""
         if self.resolved is not None:
             return self.resolved.query
-        return None if self.handle is None else await self.handle.question()
+        if self.handle is None:
+            return None
+        return await self.handle.question()
 
     async def result(self) -> ResearchResult | None:
         """Return its result, stored or (for a run that never began) from the server; None until it ends."""
         if self.state is not None:
             return result_of(self.research_id, self.state)
-        return None if self.handle is None or self.running else await self.handle.result()
+        if self.handle is None or self.running:
+            return None
+        return await self.handle.result()
 
 
 @asynccontextmanager
@@ -261,7 +272,9 @@ def result_of(research_id: str, state: ResearchState) -> ResearchResult | None:
     """Return the stored result, or one without a report for a run that ended without one; None if it is open."""
     if state.work.result is not None:
         return state.work.result
-    return checkpoint_result(research_id, state, OUTCOMES[state.work.status]) if state.work.status in OUTCOMES else None
+    if state.work.status not in OUTCOMES:
+        return None
+    return checkpoint_result(research_id, state, OUTCOMES[state.work.status])
 
 
 def new_id() -> str:
@@ -297,7 +310,9 @@ async def list_runs(client: ResearchClient) -> list[ServerRun]:
             question = await run.memo_value(names.QUESTION_MEMO, "")
             status = run.status.name.lower() if run.status else ""
             # Any program may have written the memo.
-            shown = shorten(question, names.MEMO_CHARACTERS) if isinstance(question, str) else ""
+            shown = ""
+            if isinstance(question, str):
+                shown = shorten(question, names.MEMO_CHARACTERS)
             listed = ServerRun(run.id, status, run.start_time.isoformat(), shown)
             if SAFE_ID.fullmatch(run.id):  # any program may start workflows there, with any id
                 newest[run.id] = max(listed, newest.get(run.id, listed), key=lambda server_run: server_run.started_at)

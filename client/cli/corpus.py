@@ -140,12 +140,16 @@ def name_of_folder(folder: Path, registered: Mapping[str, Path]) -> str:
             return name
     allowed = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "-" for sign in folder.name)
     plain = allowed.strip("._-")[:NAME_CHARACTERS] or "corpus"
-    return plain if plain not in registered else f"{plain}-{short_hash(str(folder))[:6]}"
+    if plain not in registered:
+        return plain
+    return f"{plain}-{short_hash(str(folder))[:6]}"
 
 
 def unknown_corpus(target: str, registered: Mapping[str, Path]) -> str:
     """Return the message that no folder or corpus has this name."""
-    known = f"known corpora: {', '.join(sorted(registered))}" if registered else "no corpus is registered yet"
+    known = "no corpus is registered yet"
+    if registered:
+        known = f"known corpora: {', '.join(sorted(registered))}"
     return f"there is no folder and no corpus {quote(target)}; {known}"
 
 
@@ -162,7 +166,9 @@ def summary(snapshot: CorpusSnapshot) -> str:
     """Return the numbers of documents and skipped files as text, or what an index is missing for."""
     if not snapshot.indexed_at:
         return f"not indexed yet (`research corpus add FOLDER --name {snapshot.name}`, or a run, indexes it)"
-    skipped = f", {snapshot.skipped} skipped (`research corpus status {snapshot.name}`)" if snapshot.skipped else ""
+    skipped = ""
+    if snapshot.skipped:
+        skipped = f", {snapshot.skipped} skipped (`research corpus status {snapshot.name}`)"
     return plural(snapshot.files, "document") + skipped
 
 

@@ -102,7 +102,9 @@ async def doctor(
             print_result(pasteable(f"{check.grade:<5}{check.name:<12} {check.found}{remedy}"))
     if as_json:
         print_json([asdict(check) for check in checks])
-    return ExitCode.INTERNAL if any(check.grade == "fail" for check in checks) else ExitCode.COMPLETED
+    if any(check.grade == "fail" for check in checks):
+        return ExitCode.INTERNAL
+    return ExitCode.COMPLETED
 
 
 async def _checks(context: CommandContext) -> AsyncIterator[Check]:
@@ -176,7 +178,10 @@ async def _check_models(settings: Settings) -> list[Check]:
         if server is not None and not problem:
             facts += await _facts_of_server(server, models)
         summary = f"{', '.join(models)} at {host_of(address)} ({'; '.join(facts)})"
-        setting = settings.address_variable if endpoint == DEFAULT_ENDPOINT else f"models.endpoints.{endpoint}"
+        if endpoint == DEFAULT_ENDPOINT:
+            setting = settings.address_variable
+        else:
+            setting = f"models.endpoints.{endpoint}"
         remedy = f"check {setting} and the network; without a model: research run --engine extractive"
         checks.append(Check("model", "fail", summary, remedy) if problem else Check("model", "ok", summary))
     return checks
@@ -215,9 +220,10 @@ async def _check_shared_state(settings: Settings) -> Check:
                 found = f"{error.problem}; calls wait, with {waiting} of this machine to be stored"
                 return Check("shared", "fail", found, error.remedy)
     except ProviderError as error:
-        remedy = (
-            "check REDIS_URL" if settings.redis_url is not None else "check the folder of RESEARCH_HOME and its disk"
-        )
+        if settings.redis_url is not None:
+            remedy = "check REDIS_URL"
+        else:
+            remedy = "check the folder of RESEARCH_HOME and its disk"
         return Check("shared", "fail", f"{kind}: {error}", remedy)
     return Check("shared", "ok", kind)
 
@@ -274,7 +280,9 @@ async def _check_workers(client: ResearchClient) -> Check:
         pool: await client.polled_by(queue, activities=queue != WORKFLOWS_QUEUE) for pool, queue in POOLS.items()
     }
     missing = ",".join(pool for pool, found in workers.items() if not found)
-    remedy = f"research serve (this machine), or research worker --pool {missing} (a cluster)" if missing else ""
+    remedy = ""
+    if missing:
+        remedy = f"research serve (this machine), or research worker --pool {missing} (a cluster)"
     marks = {identity.rpartition("/")[2].removesuffix(RUN_MARK) for found in workers.values() for identity in found}
     if len(marks) > 1 and not missing:
         remedy = "workers have different settings or keys, and a run may use any of them: configure them alike"
@@ -314,7 +322,10 @@ async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: boo
             document = await _read(context, target)
         except ProviderError as error:
             code = ExitCode.FAILED
-            kind = error.kind if isinstance(error, SourceUnreadable) else type(error).__name__
+            if isinstance(error, SourceUnreadable):
+                kind = error.kind
+            else:
+                kind = type(error).__name__
             if as_json:
                 print_json(record | {"ok": False, "error": {"type": kind, "message": str(error)}}, indent=None)
             else:

@@ -117,7 +117,9 @@ class Commands(Typer):
             parameters = dict(inspect.signature(function).parameters)
             options = parameters.pop("options", None)
             context = parameters.pop("context", None)
-            shared = {} if options is None else dict(inspect.signature(options.annotation).parameters)
+            shared = {}
+            if options is not None:
+                shared = dict(inspect.signature(options.annotation).parameters)
             shared = {field: parameter for field, parameter in shared.items() if field not in without}
             if context is not None and options is None:
                 keyword = inspect.Parameter.KEYWORD_ONLY
@@ -127,7 +129,10 @@ class Commands(Typer):
             def call(**kwargs: Any) -> None:
                 if options is not None:
                     kwargs["options"] = options.annotation(**{field: kwargs.pop(field) for field in shared})
-                execute = function if context is None else functools.partial(_in_context, function)
+                if context is None:
+                    execute = function
+                else:
+                    execute = functools.partial(_in_context, function)
                 raise Exit(run_guarded(lambda: run_to_end(execute(**kwargs))))
 
             call.__signature__ = inspect.Signature([*parameters.values(), *shared.values()])  # type: ignore[attr-defined]

@@ -43,7 +43,9 @@ class ExitCode(IntEnum):
         if stop_reason is StopReason.INVALID_INPUT:
             return cls.USAGE
         lacking = stop_reason in (StopReason.NO_PROVIDERS, StopReason.NO_EVIDENCE)
-        return cls.NOTHING_TO_WORK_WITH if lacking else cls.FAILED
+        if lacking:
+            return cls.NOTHING_TO_WORK_WITH
+        return cls.FAILED
 
 
 # --- errors --------------------------------------------------------------------------------------------------------
@@ -88,7 +90,10 @@ def explain(error: Exception) -> tuple[str, ExitCode] | None:
     if isinstance(error, usage):
         return str(error), ExitCode.USAGE
     if isinstance(error, client.ClientError | ServerError | providers.ProviderError):
-        remedy = ": see `research doctor`" if isinstance(error, providers.SharedStateUnavailable) else ""
+        if isinstance(error, providers.SharedStateUnavailable):
+            remedy = ": see `research doctor`"
+        else:
+            remedy = ""
         return f"{error}{remedy}", ExitCode.FAILED
     if isinstance(error, OSError) and error.strerror:
         return f"{f'{error.filename}: ' if error.filename else ''}{reason_of(error)}", ExitCode.FAILED

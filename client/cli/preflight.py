@@ -64,7 +64,9 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
     """Build the request: `--set` over options over the file. Raises `CommandError`."""
     settings = context.settings
     folder = None
-    from_file = {} if options.request_file is None else _read_request_file(options.request_file)
+    from_file = {}
+    if options.request_file is not None:
+        from_file = _read_request_file(options.request_file)
     values = reduce(merge, (from_file, options.values(), parse_assignments(options.assignments)))
     if values.get("query") == "-" or not ("query" in values or options.request_file or sys.stdin.isatty()):
         values["query"] = sys.stdin.read(MAX_REQUEST_SIZE).strip()
@@ -79,7 +81,10 @@ async def read_request(context: CommandContext, options: RunOptions) -> Requeste
 def _read_request_file(path: Path) -> dict[str, Any]:
     """Read a request as JSON, from standard input for `-`. Raises `CommandError`."""
     piped = path == Path("-")
-    data = sys.stdin.buffer.read(MAX_REQUEST_SIZE) if piped else read_start(path, MAX_REQUEST_SIZE, "the request file")
+    if piped:
+        data = sys.stdin.buffer.read(MAX_REQUEST_SIZE)
+    else:
+        data = read_start(path, MAX_REQUEST_SIZE, "the request file")
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -128,7 +133,9 @@ def _parse_value(path: str, text: str) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError):
             raise CommandError(f"--set {path}: write the value as JSON") from None
-    return [item.strip() for item in text.split(",") if item.strip()] if path in LISTS else text
+    if path in LISTS:
+        return [item.strip() for item in text.split(",") if item.strip()]
+    return text
 
 
 # --- the lines before a run ----------------------------------------------------------------------------------------
@@ -155,12 +162,17 @@ async def preflight(
     elif others:
         resolved = await _ask_workers(context, request, options, run)
     elif works or options.dry_run:
-        corpus = await _count_corpus(context, requested) if stored is None else None
+        corpus = None
+        if stored is None:
+            corpus = await _count_corpus(context, requested)
         resolved = resolve_here(request, settings, stored, corpus, url_given=options.model_url is not None)
         warnings = await require_endpoint(resolved, settings)
     else:
         return True  # it is not known yet what the run will use
-    notices = ["running workers do the work, with their own settings"] if others else settings.notices()
+    if others:
+        notices = ["running workers do the work, with their own settings"]
+    else:
+        notices = settings.notices()
     if options.dry_run and options.as_json:
         effective = resolved.model_dump(mode="json", include=EFFECTIVE)
         print_json({"request": request.model_dump(mode="json", exclude_unset=True), **effective})
@@ -187,7 +199,10 @@ def limits_text(limits: EffectiveLimits, *, paid: bool) -> str:
     """Describe the limits of a run, including the cost limit if it is `paid`."""
     iterations = plural(limits.max_iterations, "iteration")
     queries = f"{iterations} of {plural(limits.max_sub_queries, 'sub-query')}"
-    work = f"{plural(limits.max_steps, 'step')} in {iterations}" if limits.max_steps else queries
+    if limits.max_steps:
+        work = f"{plural(limits.max_steps, 'step')} in {iterations}"
+    else:
+        work = queries
     amounts = (limits.max_model_calls, "model call"), (limits.max_tokens, "token")
     parts = [plural(amount, noun) for amount, noun in amounts if amount is not None]
     cost = [f"{limits.max_cost_usd:.2f} USD"] if limits.max_cost_usd is not None and paid else []
@@ -205,7 +220,9 @@ async def _other_workers(context: CommandContext, *, works: bool) -> list[str]:
     """
     client = await context.client_if_running()
     own = context.settings.mark()
-    identities = [] if client is None else await client.polled_by(RECORDS_QUEUE, activities=True)
+    identities = []
+    if client is not None:
+        identities = await client.polled_by(RECORDS_QUEUE, activities=True)
     marks = {identity: identity.rpartition("/")[2] for identity in identities if not is_gone(identity)}
     others = [identity for identity, mark in marks.items() if not works or mark.removesuffix(RUN_MARK) != own]
     if works and any(marks[identity].endswith(RUN_MARK) for identity in others):
@@ -288,10 +305,15 @@ def resolve_here(
 
 def _require_known_host(stored: ResolvedResearch, settings: Settings) -> None:
     used = (stored.model_host or PUBLIC_HOST).split(", ")
-    configured_hosts = (settings.model_host or "").split(", ") if settings.model_configured else []
+    configured_hosts = []
+    if settings.model_configured:
+        configured_hosts = (settings.model_host or "").split(", ")
     if set(configured_hosts).isdisjoint(used):
         model = next(iter(stored.models.values()))
-        url = "and set ANTHROPIC_API_KEY" if PUBLIC_HOST in used else "--model-url URL (or set ANTHROPIC_BASE_URL)"
+        if PUBLIC_HOST in used:
+            url = "and set ANTHROPIC_API_KEY"
+        else:
+            url = "--model-url URL (or set ANTHROPIC_BASE_URL)"
         raise CommandError(
             f"this run used the model {model} at {', '.join(used)}, and this command names no model there: "
             f"add --model {model} {url}"

@@ -141,7 +141,9 @@ async def load_documents(context: CommandContext, run: RunInfo) -> dict[str, byt
     """Load the forms of a report, or a marked draft. Raises `CommandError` with the remedy."""
     research_id = run.research_id
     result = await run.result()
-    documents = {} if result is None else await context.report_documents(result)
+    documents = {}
+    if result is not None:
+        documents = await context.report_documents(result)
     if documents:
         return documents
     if result is not None and result.outcome is Outcome.REFUSED:
@@ -150,7 +152,9 @@ async def load_documents(context: CommandContext, run: RunInfo) -> dict[str, byt
     if draft is None:
         raise CommandError(f"the run {research_id} has no report: see `research status {research_id}`", ExitCode.FAILED)
     finish = f"`research resume {research_id} --now` finishes its report"
-    problem = "the run is not over" if run.running else f"the run ended or was interrupted before its report; {finish}"
+    problem = "the run is not over"
+    if not run.running:
+        problem = f"the run ended or was interrupted before its report; {finish}"
     print_hint(f"this is a draft: {problem}")
     mark = f"> **Draft:** {problem}. Its citations have no numbers yet and were not checked.\n\n"
     return {"md": mark.encode() + draft}

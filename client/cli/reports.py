@@ -83,7 +83,9 @@ async def deliver_report(
     """
     documents = await context.report_documents(result)
     with files_of_user():
-        paths = write_report(folder, documents) if folder is not None else {}
+        paths = {}
+        if folder is not None:
+            paths = write_report(folder, documents)
     if as_json:
         path_texts = {form: str(path) for form, path in paths.items()}
         print_json(result.model_dump(mode="json") | ({"paths": path_texts} if folder is not None else {}))
@@ -99,7 +101,9 @@ def _print_summary(
     result: ResearchResult, documents: Mapping[str, bytes], paths: Mapping[str, Path], resume: str
 ) -> None:
     """Print the first section of a report, the run's ending, the tally of verdicts, the paths and the next commands."""
-    report = json.loads(documents["json"]) if "json" in documents else {}
+    report = {}
+    if "json" in documents:
+        report = json.loads(documents["json"])
     for line in first_section(report) if report else ():
         print_result(line)
     print_result(render_ending(result))
@@ -124,7 +128,10 @@ def _print_summary(
     if result.advice:
         print_result(pasteable(f"  what helps: {result.advice}"))
     elif resume:
-        report_now = "" if documents or result.outcome is Outcome.REFUSED else f" · report now: {resume} --now"
+        if documents or result.outcome is Outcome.REFUSED:
+            report_now = ""
+        else:
+            report_now = f" · report now: {resume} --now"
         print_result(pasteable(f"  continue: {resume}{report_now}"))
 
 
@@ -137,7 +144,9 @@ def fidelity_in(documents: Mapping[str, bytes]) -> ReportFidelity | None:
 def first_section(report: Mapping[str, Any]) -> list[str]:
     """Return the first section of a `report.json` as at most 20 lines of text, then the sources that it cites."""
     _, heading, body = str(report["report"]["markdown"]).partition("\n## ")
-    section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()] if heading else []
+    section = []
+    if heading:
+        section = [visible(from_markdown(line)) for line in body.partition(heading)[0].splitlines()]
     lines = [piece for line in section for piece in wrapped(line)]
     lines = lines if len(lines) <= MAX_SUMMARY_LINES else [*lines[:MAX_SUMMARY_LINES], "…"]
     numbers = {int(number) for number in re.findall(r"\[(\d+)\]", "\n".join(lines))}

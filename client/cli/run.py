@@ -172,7 +172,9 @@ async def refresh(
     research refresh 7k3f --every 1d       from now on once a day, by the running server and its workers
     research refresh 7k3f --every off
     """
-    interval = None if every in (None, "off") else read_interval(str(every))
+    interval = None
+    if every not in (None, "off"):
+        interval = read_interval(str(every))
     run = await context.find(run_id)
     research_id = run.research_id
     if every == "off":
@@ -302,7 +304,9 @@ class RunCommand:
         end = partial(self._try_again, report_now=report_now)
         async with nullcontext() if others else _local_workers(context, client, end):
             result = await self._follow(client, report_now=report_now)
-        return self._detach() if result is None else await self._write_report(result)
+        if result is None:
+            return self._detach()
+        return await self._write_report(result)
 
     async def start(self) -> int:
         """Start the run on the running server and print its id."""

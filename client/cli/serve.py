@@ -162,7 +162,10 @@ async def _announce(
     if log_format != "console":
         return
     models = ", ".join(dict.fromkeys(settings.models.by_tier().values()))
-    used = f"{models} at {settings.model_host}" if settings.model_configured else f"none; {settings.model_reason}"
+    if settings.model_configured:
+        used = f"{models} at {settings.model_host}"
+    else:
+        used = f"none; {settings.model_reason}"
     addresses = {
         "model": used,
         "server": process.connection.address,
@@ -185,7 +188,9 @@ async def other_settings(settings: Settings, client: ResearchClient, sessions: S
     others = {identity.partition("-")[2].rpartition("/")[0] for identity in foreign}
     runs = []
     for server_run in await list_runs(client):
-        text = await sessions.load(server_run.research_id) if server_run.status == RUNNING else None
+        text = None
+        if server_run.status == RUNNING:
+            text = await sessions.load(server_run.research_id)
         resolved = text and ResearchState.model_validate_json(text).work.resolved
         if resolved and resolved.configuration_digest != settings.digest():
             runs.append(server_run.research_id)

@@ -137,7 +137,9 @@ async def verify(context: CommandContext) -> int:
             print_result(f"{digest}: {problem}")
     others = f", {len(records) - len(own)} of other homes" if len(own) < len(records) else ""
     print_progress(f"{plural(len(own), 'record')}, {damaged} damaged{others}")
-    return ExitCode.INTERNAL if damaged else ExitCode.COMPLETED
+    if damaged:
+        return ExitCode.INTERNAL
+    return ExitCode.COMPLETED
 
 
 async def _expire(context: CommandContext) -> None:
@@ -163,7 +165,10 @@ async def _find(context: CommandContext, text_hash: str) -> ArchiveRecord:
     beginning = text_hash.strip().lower().removeprefix("sha256:")
     matches = [digest for digest in records if beginning and digest[7:].startswith(beginning)]
     if len(matches) != 1:
-        problem = "fits several records: give more of it" if matches else "is not archived: see `research archive list`"
+        if matches:
+            problem = "fits several records: give more of it"
+        else:
+            problem = "is not archived: see `research archive list`"
         raise CommandError(f"{quote(text_hash)} {problem}")
     if (record := records[matches[0]]) is None:
         raise CommandError(f"{matches[0]}: {await _problem(context, None)}", ExitCode.FAILED)
@@ -178,5 +183,7 @@ async def _problem(context: CommandContext, record: ArchiveRecord | None) -> str
         await context.stores.content.get(record.content)
     except ContentMissing as error:
         is_own = context.stores.archive.is_own(record)
-        return f"{error}: take it from a backup" if is_own else "it is of another home: restore it there"
+        if not is_own:
+            return "it is of another home: restore it there"
+        return f"{error}: take it from a backup"
     return ""

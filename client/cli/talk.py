@@ -78,7 +78,10 @@ async def plan(
     handle = await running_handle(context, run_id)
     current = await handle.plan()
     current_text = plan_as_text(current, handle.research_id)
-    text = await edit_text(current_text) if edit else _read_text(set_file)
+    if edit:
+        text = await edit_text(current_text)
+    else:
+        text = _read_text(set_file)
     if text == current_text:
         print_result("the plan is unchanged")
     else:
@@ -194,7 +197,12 @@ def print_plan(plan: PlanAnswer, research_id: str) -> None:
     for line in plan_lines(plan, tree_lines(plan.nodes) or _described_lines(plan.sub_queries)):
         print_result(line)
     for objection in plan.objections:
-        state = " (overruled)" if objection.overruled else " (its split was taken)" if objection.followed else ""
+        if objection.overruled:
+            state = " (overruled)"
+        elif objection.followed:
+            state = " (its split was taken)"
+        else:
+            state = ""
         print_result(f"# too wide{state}: {printable(objection.line())}")
     named = plan.constraints.model_dump(exclude_none=True)
     if plan.outline and named:
@@ -238,8 +246,12 @@ def tree_lines(nodes: Sequence[PlanNode]) -> list[str]:
             is_child = node.parent == parent if parent else node.parent not in ids
             if is_child and node.origin != CHOSEN_BY_AGENT:
                 detail = printable(node.rationale or node.source_id or "")
-                task = f"{node.task_type.replace('_', ' ').lower()} (“{detail}”): " if node.source_id else ""
-                reason = f" ({printable(node.status_reason)})" if node.status_reason else ""
+                task = ""
+                if node.source_id:
+                    task = f"{node.task_type.replace('_', ' ').lower()} (“{detail}”): "
+                reason = ""
+                if node.status_reason:
+                    reason = f" ({printable(node.status_reason)})"
                 yield f"{'  ' * level}{MARKS[node.status]} {task}{printable(node.text)}{reason}"
                 yield from lines_below(node.id, level + 1)
 
@@ -314,7 +326,9 @@ def asker(handle: ResearchHandle, *, quiet: bool) -> Ask:
         if quiet:  # otherwise the event lines include them
             print_waiting(waiting, handle.research_id)
 
-    return partial(ask_here, handle) if sys.stdin.isatty() and sys.stderr.isatty() else print_commands
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return partial(ask_here, handle)
+    return print_commands
 
 
 async def ask_here(handle: ResearchHandle, waiting: Waiting) -> None:
@@ -378,7 +392,9 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
 
 async def _read_phrase(waiting: Waiting) -> str | None:
     """Read the approval phrase, if the run requires one."""
-    return None if waiting.phrase is None else await read_line(f"   type “{waiting.phrase}” > ")
+    if waiting.phrase is None:
+        return None
+    return await read_line(f"   type “{waiting.phrase}” > ")
 
 
 async def read_line(prompt: str) -> str | None:

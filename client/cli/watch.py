@@ -281,7 +281,9 @@ async def _rows(context: CommandContext, text: str, limit: int) -> tuple[list[Ru
 
 
 def _when(run: RunRow | ServerRun) -> str:
-    return run.when if isinstance(run, RunRow) else run.started_at
+    if isinstance(run, RunRow):
+        return run.when
+    return run.started_at
 
 
 async def _row(context: CommandContext, run: RunRow | ServerRun, text: str) -> RunRow | None:

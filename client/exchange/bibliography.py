@@ -41,7 +41,9 @@ def to_csl(report: Report) -> bytes:
 
 
 def _bibtex_entry(number: int, source: ReportSource) -> str:
-    kind = BIBTEX_KINDS.get(source.source_type, "misc") if source.venue else "misc"
+    kind = "misc"
+    if source.venue:
+        kind = BIBTEX_KINDS.get(source.source_type, "misc")
     year, month, _ = _date(source.published_at)
     fields = {
         "title": _bibtex_title(_title(source)),
@@ -116,7 +118,9 @@ def _bibtex_name(name: str, source: ReportSource) -> str:
 
 def _csl_name(name: str, source: ReportSource) -> dict[str, str]:
     split = _split_name(name, source)
-    return {"family": split[0], "given": split[1]} if split else {"literal": name}
+    if split:
+        return {"family": split[0], "given": split[1]}
+    return {"literal": name}
 
 
 def _date(timestamp: str | None) -> tuple[str, str, str]:

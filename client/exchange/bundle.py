@@ -80,7 +80,9 @@ def compose_bundle(
     )
     buffer = io.BytesIO()
     manifest_json = manifest.model_dump_json(indent=1).encode() + b"\n"
-    signed = [(SIGNATURE, key.sign(manifest_json))] if key is not None else []
+    signed = []
+    if key is not None:
+        signed = [(SIGNATURE, key.sign(manifest_json))]
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in [(MANIFEST, manifest_json), *signed, *ordered]:
             entry = zipfile.ZipInfo(path, FIXED_TIMESTAMP)

@@ -65,7 +65,9 @@ class ReportDocument:
         titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1
         title = blocks[0].words if titled else one_line(report.query)
         output = report.effective_request.get("output")
-        asked = output.get("language") if isinstance(output, dict) else None
+        asked = None
+        if isinstance(output, dict):
+            asked = output.get("language")
         words = ReportMessages.of(report.engine_by_role, asked, report.language)
         code = re.match(r"[a-z]{2,3}(?=-|\Z)", words.language.lower())
         sources = _source_entries(blocks, words("sources"))
@@ -198,7 +200,9 @@ class _WordWriter:
         """Add a list in Word's own style for its level; each list has its own numbering."""
         suffix = f" {min(level, MAX_LIST_LEVELS)}" if level > 1 else ""
         style = f"List {'Bullet' if block.start is None else 'Number'}{suffix}"
-        number = None if block.start is None else self._new_numbers(style, block.start)
+        number = None
+        if block.start is not None:
+            number = self._new_numbers(style, block.start)
         for item in block.parts:
             paragraph = self._add_paragraph(depth, style)
             paragraph.paragraph_format.first_line_indent = -INDENT

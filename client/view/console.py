@@ -72,9 +72,13 @@ def status_rows(status: ResearchStatus, now: datetime, word: str = "") -> list[R
     started = status.engine != ""
     counts = status.counts
     documents = counts.documents_searched
-    searched = f" ({plural(documents, 'document')})" if status.corpus and documents is not None else ""
+    searched = ""
+    if status.corpus and documents is not None:
+        searched = f" ({plural(documents, 'document')})"
     corpus = f"corpus {status.corpus}{searched}" if status.corpus else ""
-    limit = f" of {words.duration(status.deadline_seconds)}" if status.deadline_seconds else ""
+    limit = ""
+    if status.deadline_seconds:
+        limit = f" of {words.duration(status.deadline_seconds)}"
     totals = f"{plural(counts.sources, 'source')}, {plural(counts.findings, 'finding')}"
     rows = [
         Row("run", f"{status.research_id}  {word or status.status.value.replace('_', ' ')}"),
@@ -106,7 +110,9 @@ def _is_shortened(status: ResearchStatus) -> bool:
 def _work(status: ResearchStatus) -> Iterable[Row]:
     """Yield a row for each unit of the strategy and for each agent."""
     for unit in status.progress.units:
-        iteration = f"iteration {status.iteration} of {status.max_iterations}" if status.max_iterations > 1 else ""
+        iteration = ""
+        if status.max_iterations > 1:
+            iteration = f"iteration {status.iteration} of {status.max_iterations}"
         parts = (iteration if unit.mark is Mark.RUNNING else "", unit.detail)
         yield Row(unit.label, " · ".join(filter(None, parts)), *MARKS[unit.mark])
     for level, agent in (pair for top in status.agents for pair in top.walk()):
@@ -144,7 +150,9 @@ def _decision_words(decision: str) -> str:
 def _ended(status: ResearchStatus) -> str:
     if status.stop_reason is None:
         return ""
-    when = f"{words.local_time(status.ended_at)}: " if status.ended_at else ""
+    when = ""
+    if status.ended_at:
+        when = f"{words.local_time(status.ended_at)}: "
     natural = status.outcome is Outcome.PARTIAL and status.stop_reason in NATURAL_STOPS
     return when + ("see the limitations in the report" if natural else status.stop_reason.text)
 
@@ -213,9 +221,11 @@ class TerminalSink:
             hidden = STATIC_ROWS if _is_shortened(self.status) else (*STATIC_ROWS, "shown")
             rows = [row for row in status_rows(self.status, self.clock()) if row.label not in hidden]
         lines = [(row.line(), row.style) for row in rows]
-        lines += [(Row("web UI", self.web_address).line(), "dim")] if self.web_address else []
+        if self.web_address:
+            lines += [(Row("web UI", self.web_address).line(), "dim")]
         lines += [(line, "dim") for line in self.news]
-        lines += [(words.printable(self._notice), "bold yellow")] if self._notice else []
+        if self._notice:
+            lines += [(words.printable(self._notice), "bold yellow")]
         texts = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
         return Group(
             *texts, *([Text(words.printable(self.hint), style="dim")] if self.hint else [])

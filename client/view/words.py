@@ -49,7 +49,9 @@ def duration(seconds: float) -> str:
     """Format seconds as `0:07`, `12:30` or `1:05:00`."""
     minutes, remainder = divmod(int(max(0.0, seconds)), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{remainder:02d}" if hours else f"{minutes}:{remainder:02d}"
+    if hours:
+        return f"{hours}:{minutes:02d}:{remainder:02d}"
+    return f"{minutes}:{remainder:02d}"
 
 
 def seconds_since(time: str, now: datetime) -> float:
@@ -95,12 +97,16 @@ def usage_text(status: ResearchStatus) -> str:
     cap = status.limits.max_cost_usd if status.limits else None
     if status.engine == EngineKind.EXTRACTIVE and not usage.model_calls:
         known_cost = usage.known_cost_usd
-        return f"cost {known_cost:.2f} USD (no model)" if known_cost else "no model, no cost"
+        if not known_cost:
+            return "no model, no cost"
+        return f"cost {known_cost:.2f} USD (no model)"
     if usage.cost_usd is not None:
         cost = f"cost {usage.cost_usd:.2f} USD"
     else:
         known_cost = usage.known_cost_usd
-        cost = f"cost {known_cost:.2f} USD and what has no known price" if known_cost else "cost unknown"
+        cost = "cost unknown"
+        if known_cost:
+            cost = f"cost {known_cost:.2f} USD and what has no known price"
     cap_text = f" of at most {cap:.2f}" if cap is not None and usage.known_cost_usd else ""
     return f"{plural(usage.model_calls, 'model call')} · {usage.tokens:,} tokens · {cost}{cap_text}"
 
@@ -110,7 +116,9 @@ def fidelity_text(totals: FidelityTotals | None) -> str:
     if totals is None:
         return ""
     text = f"{totals.words()} of the content of the calls to models, {totals.lowest:.0%} of one of them"
-    return f"{text}: {LOW_FIDELITY_ADVICE}" if totals.fidelity < LOW_FIDELITY else text
+    if totals.fidelity < LOW_FIDELITY:
+        return f"{text}: {LOW_FIDELITY_ADVICE}"
+    return text
 
 
 def levels_shown(fidelity: ReportFidelity) -> dict[str, int]:
@@ -173,7 +181,9 @@ def ending_text(result: ResearchResult) -> str:
     """Return the end of a run in one line: `completed in 11 s · 4 sources cited · 14 passages quoted · no gaps`."""
     counts = result.counts
     seconds = result.usage.active_seconds
-    time = f" in {f'{seconds:.0f} s' if seconds < 120 else duration(seconds)}" if seconds else ""
+    time = ""
+    if seconds:
+        time = f" in {f'{seconds:.0f} s' if seconds < 120 else duration(seconds)}"
     parts = [result.outcome.value.replace("_", " ") + time]
     if result.outcome in (Outcome.COMPLETED, Outcome.PARTIAL):
         parts += [
@@ -211,7 +221,8 @@ def change_lines(changes: ReportChanges) -> list[str]:
             lines += [f"{claim.verdict_before} → {claim.verdict_after}"]
             continue
         for sign, (text, verdict) in verdicts.items():
-            lines += [f"{sign} {shorten(text, MAX_CHANGE_LENGTH)} ({verdict})"] if text else []
+            if text:
+                lines += [f"{sign} {shorten(text, MAX_CHANGE_LENGTH)} ({verdict})"]
     for source in changes.sources:
         reason = f" ({source.reason})" if source.reason else ""
         lines.append(f"source {source.kind.value}{reason}: {source.title} {source.url}")

@@ -227,7 +227,10 @@ class _Cutter:
         self.label = ""
         self.lead = None
         is_shown = 0 < len(title) <= MAX_MERGED_LENGTH
-        self.waiting = PassageBlock(Kind.ENTRY, start, start + len(title), self._path()) if is_shown else None
+        if is_shown:
+            self.waiting = PassageBlock(Kind.ENTRY, start, start + len(title), self._path())
+        else:
+            self.waiting = None
         self.headings.append((level, title))
 
     def _row(self, start: int, line: str) -> None:
@@ -318,7 +321,9 @@ def _with_entries(text: str, blocks: list[PassageBlock]) -> Iterator[PassageBloc
     """Yield the blocks; as entries, lines with leaders and those of long runs in alphabetical order."""
     for kind, group in groupby(blocks, key=lambda block: block.kind):
         run = list(group)
-        folded = [text[block.start : block.end].casefold() for block in run] if kind is Kind.LINE else []
+        folded = []
+        if kind is Kind.LINE:
+            folded = [text[block.start : block.end].casefold() for block in run]
         ordered = sum(one <= other for one, other in pairwise(folded))
         is_index = len(folded) >= MIN_INDEX_LINES and ordered >= SORTED_SHARE * (len(folded) - 1)
         for block in run:

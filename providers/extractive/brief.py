@@ -88,7 +88,12 @@ def write(task: WriteInput, documents: Mapping[str, str]) -> SynthesizerAnswer:
         cited=len({passage.source.id for passage in passages}),
     )
     lines = [f"# {_escape(' '.join(task.query.split()))}", ""]
-    note = "note" if passages else "note_empty" if task.source_count else "note_unread"
+    if passages:
+        note = "note"
+    elif task.source_count:
+        note = "note_empty"
+    else:
+        note = "note_unread"
     lines += [f"> {say[note]}", ">", f"> {counts}", ""]
     for heading, part in (("passages", passages[:FIRST_PASSAGES]), ("more", passages[FIRST_PASSAGES:])):
         if part:
@@ -164,7 +169,10 @@ def _searched_keys(word: str, task: WriteInput) -> Sequence[str]:
 
 def _caption(passage: Passage, text: str) -> str:
     """Return the origin of a passage: title, heading path, and the table header or the introduction above it."""
-    path = passage.path[:-1] if passage.path and text.lstrip().startswith(passage.path[-1]) else passage.path
+    if passage.path and text.lstrip().startswith(passage.path[-1]):
+        path = passage.path[:-1]
+    else:
+        path = passage.path
     parts = list(dict.fromkeys((passage.source.title, *path)))
     lead = " ".join(passage.lead.strip("| \n").replace("|", "·").split())
     return "*" + _escape(" › ".join(parts)) + (f" ({_escape(shorten(lead, TITLE_CHARACTERS))})" if lead else "") + "*"

@@ -75,7 +75,9 @@ class ExtractiveEngine:
 
 def function_of(kind: type[inputs.RoleInput], module: str | None) -> RoleFunction | None:
     """Return the function of a role: `draft` of its own module, else the one for its input; None if it has none."""
-    own: RoleFunction | None = getattr(import_module(module), "draft", None) if module is not None else None
+    own: RoleFunction | None = None
+    if module is not None:
+        own = getattr(import_module(module), "draft", None)
     return own or next((ROLE_FUNCTIONS[base] for base in kind.__mro__ if base in ROLE_FUNCTIONS), None)
 
 

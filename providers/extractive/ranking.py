@@ -96,7 +96,9 @@ class Question:
                     near.add(pair)
             if len(near) == len(self.pairs):
                 break
-        return len(near) / len(self.pairs) if self.pairs else 0.0
+        if not self.pairs:
+            return 0.0
+        return len(near) / len(self.pairs)
 
     @cached_property
     def _neighbours(self) -> dict[str, list[tuple[int, str]]]:
@@ -182,7 +184,9 @@ class Ranking:
         """Return the share of a heading's words that the question has; those of its page's title do not count."""
         ignored = {*_keys(title, self._language), *_stop_keys(self._language)}
         named = {key for key in _keys(heading, self._language) if any(map(str.isalpha, key))} - ignored
-        return len(named & self.question.weights.keys()) / len(named) if named else 0.0
+        if not named:
+            return 0.0
+        return len(named & self.question.weights.keys()) / len(named)
 
     def text(self, passage: Passage) -> str:
         """Return the text of a passage."""
@@ -204,7 +208,9 @@ class Ranking:
         occurrences = self._occurrences[source.id]
         inside = occurrences[bisect_left(occurrences, (start, 0, "")) : bisect_left(occurrences, (end, 0, ""))]
         path = block.path if block else ()
-        lead = self.texts[source.id][slice(*block.lead)] if block and block.lead and block.lead[0] < start else ""
+        lead = ""
+        if block and block.lead and block.lead[0] < start:
+            lead = self.texts[source.id][slice(*block.lead)]
         if not inside:
             return Passage(source, start, end, path, lead, frozenset(), 0.0, 0.0)
         context_keys = self._context_keys((source.title, lead, *path))
@@ -313,7 +319,10 @@ class Ranking:
 
         low, high = _paragraph_of(text, blocks, first, last)
         is_whole = (low, high) != (first, last) and blocks[high].end - blocks[low].start <= NEIGHBOUR_CHARACTERS
-        after = high if is_whole else min(last + LINES_AFTER, len(blocks) - 1)
+        if is_whole:
+            after = high
+        else:
+            after = min(last + LINES_AFTER, len(blocks) - 1)
         before = low if is_whole else max(first - LINES_BEFORE, 0)
         for index in range(last + 1, after + 1):
             if not fits(index):
@@ -324,7 +333,9 @@ class Ranking:
                 break
             start = blocks[index].start
         is_same = (start, end) == (passage.start, passage.end)
-        return passage if is_same else self.measure(passage.source, start, end, blocks[first])
+        if is_same:
+            return passage
+        return self.measure(passage.source, start, end, blocks[first])
 
     def distinct(self, passages: Iterable[Passage], limit: int) -> list[Passage]:
         """Return the best passages, without those that overlap a better one or repeat it without new figures."""
@@ -400,7 +411,9 @@ def _with_answer(text: str, end: int) -> int:
     index = bisect_left(blocks, end, key=lambda block: block.start)
     if not 0 < index < len(blocks) or blocks[index].headings != blocks[index - 1].headings:
         return end
-    return blocks[index].end if blocks[index].end - end <= MAX_ANNOUNCED_LENGTH else end
+    if blocks[index].end - end <= MAX_ANNOUNCED_LENGTH:
+        return blocks[index].end
+    return end
 
 
 @lru_cache(maxsize=64)

@@ -101,7 +101,10 @@ def reflect(task: supervisor_roles.ReflectInput) -> supervisor_roles.SupervisorA
     if not task.gate_valid:
         action = Action.RETRY
     elif task.phase == Phase.SYNTHESIS:
-        action = Action.ITERATE if task.gaps and task.iteration < task.max_iterations else Action.COMPLETE
+        if task.gaps and task.iteration < task.max_iterations:
+            action = Action.ITERATE
+        else:
+            action = Action.COMPLETE
     else:
         action = Action.PROCEED
     problems = [issue.message for issue in task.issues]

@@ -279,7 +279,12 @@ def _restrict_files(readable: Iterable[str], temporary: str) -> None:
     network = NETWORK_RIGHTS if version >= NETWORK_VERSION else 0
     scopes = SCOPES if version >= SCOPE_VERSION else 0
     attributes = struct.pack("=QQQ", handled, network, scopes)
-    size = 24 if version >= SCOPE_VERSION else 16 if version >= NETWORK_VERSION else 8
+    if version >= SCOPE_VERSION:
+        size = 24
+    elif version >= NETWORK_VERSION:
+        size = 16
+    else:
+        size = 8
     ruleset = _libc.syscall(CREATE_RULESET, attributes[:size], size, 0)
     if ruleset < 0:
         return
@@ -314,7 +319,9 @@ def _filter(architecture: int, calls: dict[str, int], process: int) -> list[byte
         return struct.pack("=HBBI", code, if_true, if_false, value)
 
     def when(name: str, *then: bytes) -> list[bytes]:
-        return [instruction(JUMP_EQUAL, calls[name], 0, len(then)), *then] if name in calls else []
+        if name not in calls:
+            return []
+        return [instruction(JUMP_EQUAL, calls[name], 0, len(then)), *then]
 
     program = [
         instruction(LOAD_WORD, ARCHITECTURE_OFFSET),

@@ -85,7 +85,9 @@ def read_usage(usage: Any) -> tuple[Usage, list[str]]:
     }
     counts = {name: count for name, count in fields.items() if is_count(count)}
     unusable = [name for name in fields if name not in counts]
-    warnings = [f"the endpoint gave no usable number of tokens for {', '.join(unusable)}"] if unusable else []
+    warnings = []
+    if unusable:
+        warnings = [f"the endpoint gave no usable number of tokens for {', '.join(unusable)}"]
     read = counts.get("cache_read", 0)
     written = counts.get("cache_write", 0)
     spent = Usage(
@@ -229,7 +231,9 @@ def _validated(role: Role, value: Any) -> RoleAnswer:
 # --- turns of roles with tools ---------------------------------------------------------------------------------------
 def tool_definitions(task: EngineTask) -> list[dict[str, Any]]:
     """Return the tools that may be called in this turn, in Messages API form; none for a role without tools."""
-    tools = offered_tools(task.role, task.input) if isinstance(task.input, ToolTurnInput) else []
+    tools = []
+    if isinstance(task.input, ToolTurnInput):
+        tools = offered_tools(task.role, task.input)
     return [{"name": tool.name, "description": tool.description, "input_schema": tool.schema} for tool in tools]
 
 

@@ -70,7 +70,9 @@ class ModelCandidate:
     @property
     def name(self) -> str:
         """Name as in a configuration: `NAME` at the default endpoint, else `ENDPOINT:NAME`."""
-        return self.model if self.endpoint.name == DEFAULT_ENDPOINT else self.key
+        if self.endpoint.name == DEFAULT_ENDPOINT:
+            return self.model
+        return self.key
 
     @property
     def key(self) -> str:
@@ -87,7 +89,9 @@ def split_name(name: str, endpoints: Collection[str]) -> tuple[str, str]:
     """Return endpoint and model of `NAME` or `endpoint:NAME`; a model's own name may contain a colon."""
     endpoint, colon, model = name.partition(":")
     known = endpoint == DEFAULT_ENDPOINT or endpoint in endpoints
-    return (endpoint, model) if colon and model and known else (DEFAULT_ENDPOINT, name)
+    if colon and model and known:
+        return (endpoint, model)
+    return (DEFAULT_ENDPOINT, name)
 
 
 class EndpointCapabilities(StrictContract):
@@ -153,7 +157,9 @@ def weakened(capabilities: EndpointCapabilities, request: ChatRequest, kind: str
         return capabilities.with_fields(mode=ChatMode.TOOL)
     if request.must_call:
         return capabilities.with_fields(tools=ToolUse.OFFERED)
-    return capabilities.with_fields(mode=ChatMode.TEXT) if request.mode is ChatMode.TOOL else None
+    if request.mode is not ChatMode.TOOL:
+        return None
+    return capabilities.with_fields(mode=ChatMode.TEXT)
 
 
 # --- prices -----------------------------------------------------------------------------------------------------------
@@ -198,7 +204,9 @@ class PriceTable:
         millions = 10  # beyond the threshold of every price list
         tokens = millions * MILLION
         prices = _library_prices(model, Usage(input_tokens=tokens, cache_write_tokens=tokens, output_tokens=tokens))
-        return None if prices is None else ModelPrice(input=prices[0] / millions, output=prices[1] / millions)
+        if prices is None:
+            return None
+        return ModelPrice(input=prices[0] / millions, output=prices[1] / millions)
 
     def _own(self, model: str, full_name: str | None) -> ModelPrice | None:
         names = (full_name or model, model, without_date(model))

@@ -79,9 +79,15 @@ def fit_request(task: EngineTask, candidate: ModelCandidate) -> FittedRequest:
     mode = ChatMode.TEXT if plain else capabilities.mode
     if mode is ChatMode.TOOL and capabilities.tools is ToolUse.NONE:
         mode = ChatMode.TEXT
-    schema = "" if plain else schema_text(task.role.answer, task.input.fields_left_out)
-    ending = JSON_INSTRUCTION.format(schema=schema) if schema and mode is ChatMode.TEXT else ""
-    repair = "" if task.input.repair is None else REPAIR_INSTRUCTION.format(problem=task.input.repair)
+    schema = ""
+    if not plain:
+        schema = schema_text(task.role.answer, task.input.fields_left_out)
+    ending = ""
+    if schema and mode is ChatMode.TEXT:
+        ending = JSON_INSTRUCTION.format(schema=schema)
+    repair = ""
+    if task.input.repair is not None:
+        repair = REPAIR_INSTRUCTION.format(problem=task.input.repair)
     surroundings = task.system + schema + ending + (json.dumps(tools) if tools else "")
     rendered, levels, used, (room, output) = _fit(task, candidate, surroundings, repair)
     warnings: list[str] = []
@@ -140,7 +146,9 @@ def _fit(
         content = rendered.prompt + (json.dumps(messages, ensure_ascii=False) if messages else "")
         return int(factor * (overhead + BREVITY_TOKENS + estimated_tokens(content)))
 
-    spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair)) if whole.items else 0.0
+    spare = 0.0
+    if whole.items:
+        spare = factor * max(0.0, REPAIR_TOKENS - estimated_tokens(repair))
     rendered = whole
     used = tokens_of(whole)
     room, output = _room_to_use(task, candidate, MAX_OUTPUT_SHARE)
@@ -188,7 +196,9 @@ def larger_first(task: EngineTask, candidates: Sequence[ModelCandidate]) -> list
     """Return the candidates in order, those with room for the whole content first."""
     if not task.whole.items:
         return list(candidates)
-    schema = "" if task.role.plain_text else schema_text(task.role.answer, task.input.fields_left_out)
+    schema = ""
+    if not task.role.plain_text:
+        schema = schema_text(task.role.answer, task.input.fields_left_out)
     text = task.system + schema + task.whole.prompt
     text += json.dumps([tool_definitions(task), *(item.content for item in task.whole.messages)], ensure_ascii=False)
     tokens = estimated_tokens(text) + REPAIR_TOKENS
@@ -217,7 +227,9 @@ def too_long(task: EngineTask, candidate: ModelCandidate, needed: int) -> Invali
     """Return the error for a prompt that does not fit: need, room and remedy."""
     room, _ = room_for(task, candidate, REDUCED_OUTPUT_SHARE)
     settings = task.input.tokens
-    margin = f"with a margin of {settings.token_safety_margin:.0%} " if settings.token_management_enabled else ""
+    margin = ""
+    if settings.token_management_enabled:
+        margin = f"with a margin of {settings.token_safety_margin:.0%} "
     advice = f", or {remedy}" if (remedy := remedy_for(task)) else ""
     return InvalidCall(
         f"the prompt needs about {needed} tokens and {candidate.label} has {margin}room for {room} "

@@ -228,10 +228,15 @@ def _user_messages(blocks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for block in blocks:
         if block["type"] == "tool_result":
             content = block["content"]
-            text = content if isinstance(content, str) else _joined_text(content)
+            if isinstance(content, str):
+                text = content
+            else:
+                text = _joined_text(content)
             messages.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": text})
     text = _joined_text(blocks)
-    return [*messages, {"role": "user", "content": text}] if text else messages
+    if text:
+        return [*messages, {"role": "user", "content": text}]
+    return messages
 
 
 def _joined_text(blocks: Sequence[Mapping[str, Any]]) -> str:

@@ -52,7 +52,9 @@ class ModelServer:
         return self.base_url.rstrip("/").removesuffix("/v1")
 
     def _client(self) -> httpx2.AsyncClient:
-        headers = {"authorization": f"Bearer {self.api_key}", "x-api-key": self.api_key} if self.api_key else {}
+        headers = {}
+        if self.api_key:
+            headers = {"authorization": f"Bearer {self.api_key}", "x-api-key": self.api_key}
         return httpx2.AsyncClient(
             trust_env=False, follow_redirects=False, headers=headers, verify=trusted_certificates(), timeout=ASK_SECONDS
         )
@@ -88,7 +90,9 @@ class ModelServer:
                 await _read(client, "POST", f"{root}/api/generate", {"model": model, "stream": False}, LOAD_SECONDS)
                 running = await _read(client, "GET", f"{root}/api/ps")
             tokens = loaded_tokens(running, model) or _parameter(shown, "num_ctx")
-            return ModelWindow(tokens, _trained_tokens(shown)) if tokens else None
+            if not tokens:
+                return None
+            return ModelWindow(tokens, _trained_tokens(shown))
 
 
 def completions_address(base_url: str) -> str:
@@ -140,7 +144,9 @@ def listed_window(listed: Any, model: str) -> ModelWindow | None:
 
 def loaded_tokens(running: Any, model: str) -> int | None:
     """Return the window of a model that Ollama has loaded; a name without a tag means the tag `latest`."""
-    loaded = running.get("models") if isinstance(running, dict) else None
+    loaded = None
+    if isinstance(running, dict):
+        loaded = running.get("models")
     names = {model, f"{model}:latest"}
     for entry in loaded if isinstance(loaded, list) else []:
         if isinstance(entry, dict) and names & {entry.get("name"), entry.get("model")}:

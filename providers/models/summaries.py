@@ -44,7 +44,9 @@ class SummarizingEngine:
             summary = (await self._cache.get_or_make(SUMMARY, task.input.tenant, request, make, _Texts())).value
         else:
             summary = await make()
-        return answers[0] if answers else EngineAnswer(SummarizerAnswer(summary=summary), self.kind)
+        if answers:
+            return answers[0]
+        return EngineAnswer(SummarizerAnswer(summary=summary), self.kind)
 
     async def close(self) -> None:
         """Close the engine."""

@@ -33,7 +33,9 @@ def read_book(raw: bytes, limit: int) -> HtmlContent:
             if any(each.get("URI", "").lower().endswith(PAGES) for each in locked):
                 raise SourceUnreadable("encrypted", Message("skip_protected_book"))
         root = next(_named(_parsed(archive.read(CONTAINER)), "rootfile"), None)
-        package_name = unquote(root.get("full-path", "")) if root is not None else ""
+        package_name = ""
+        if root is not None:
+            package_name = unquote(root.get("full-path", ""))
         package = _parsed(archive.read(package_name))
         pages: list[HtmlContent] = []
         length = 0

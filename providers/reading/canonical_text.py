@@ -215,7 +215,9 @@ def clean_marked(text: str) -> str:
     text = truncate_marks(UNSEEN.sub("", LINE_END.sub("\n", text)))
     composed = normalize("NFC", text)
     # NFC can exceed the marks allowed on a letter, because it writes some of them as two.
-    return text if composed == text else truncate_marks(composed)
+    if composed == text:
+        return text
+    return truncate_marks(composed)
 
 
 def count_words(text: str) -> int:
@@ -233,7 +235,9 @@ def one_line(text: str) -> str:
 
 def plain_inline(text: str) -> str:
     """Drop the inline markup of Markdown, except for code."""
-    return INLINE.sub(_plain, text) if any(character in text for character in "\\`*[~<^") else text
+    if any(character in text for character in "\\`*[~<^"):
+        return INLINE.sub(_plain, text)
+    return text
 
 
 def _plain(match: re.Match[str]) -> str:
@@ -294,7 +298,9 @@ class _Writer:
             case Paragraph() | Item():
                 text = MARKUP.sub(r"\\\1", "\n".join(filter(None, map(one_line, clean(block.text).split("\n")))))
                 is_item = isinstance(block, Item)
-                prefix = f"{'  ' * min(block.depth, MAX_LIST_DEPTH)}{block.mark} " if isinstance(block, Item) else ""
+                prefix = ""
+                if isinstance(block, Item):
+                    prefix = f"{'  ' * min(block.depth, MAX_LIST_DEPTH)}{block.mark} "
                 self._add(text, prefix=prefix, close=is_item and self._after_item)
                 self._after_item = is_item
             case TableRow():
@@ -389,7 +395,9 @@ class _Writer:
         if not text:
             return
         text = text.replace(BACKSLASH_MARK, "\\")
-        gap = ("\n" if close else "\n\n") if self.blocks else ""
+        gap = ""
+        if self.blocks:
+            gap = "\n" if close else "\n\n"
         start = self._length + len(gap) + len(prefix)
         room = max(0, self._limit - start - len(suffix))
         if len(text) > room:
@@ -409,7 +417,9 @@ class _Writer:
 def language_code(value: str | None) -> str | None:
     """Return the two or three letters of a language tag such as `de-AT`, or None."""
     code = re.split("[-_]", (value or "").strip().lower())[0]
-    return code if code.isascii() and code.isalpha() and len(code) in {2, 3} else None
+    if code.isascii() and code.isalpha() and len(code) in {2, 3}:
+        return code
+    return None
 
 
 def is_name(text: str) -> bool:
@@ -433,7 +443,9 @@ def stated_facts(
 
 def raised(text: str) -> str:
     """Return a superscript as text: `^32`; ordinals such as `1st` have no mark."""
-    return text if not text.strip() or text.strip().lower() in ORDINALS else f"^{text}"
+    if not text.strip() or text.strip().lower() in ORDINALS:
+        return text
+    return f"^{text}"
 
 
 # --- dates as documents write them, as far as they go: `2024`, `2024-05`, `2024-05-17` --------------------------------

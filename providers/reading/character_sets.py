@@ -172,7 +172,9 @@ def _latin_set(sample: bytes) -> str | None:
         codec = (windows, *OTHER_SETS[windows])[system]
         text = sample.decode(codec, "replace")
         if _fits(text, alphabet):
-            return "iso8859_15" if codec == "cp1252" and CURRENCY_SIGN in text else codec
+            if codec == "cp1252" and CURRENCY_SIGN in text:
+                return "iso8859_15"
+            return codec
     return None
 
 

@@ -158,7 +158,9 @@ def kind_of_page(body: bytes, declared: str | None, name: str) -> DocumentKind:
     if declared_kind in {None, TEXT, JSON} and _is_notebook(body):
         return DocumentKind.NOTEBOOK
     named_kind = SUFFIXES.get(PurePosixPath(name.lower()).suffix, TEXT)
-    return named_kind if declared_kind in {None, TEXT} and named_kind != HTML else declared_kind or TEXT
+    if declared_kind in {None, TEXT} and named_kind != HTML:
+        return named_kind
+    return declared_kind or TEXT
 
 
 def parse_content_type(header: str | None) -> tuple[str | None, str | None]:
@@ -186,7 +188,9 @@ def _packed_kind(raw: bytes, suffix: str) -> DocumentKind | None:
     try:
         with zipfile.ZipFile(BytesIO(raw)) as archive:
             stated = next((part for part in archive.infolist() if part.filename == "mimetype"), None)
-            media_type = archive.read(stated).decode("ascii", "replace").strip() if stated and _is_short(stated) else ""
+            media_type = ""
+            if stated and _is_short(stated):
+                media_type = archive.read(stated).decode("ascii", "replace").strip()
             media_type = media_type.removesuffix("-template")
             if media_type not in ARCHIVES:
                 media_type = _kind_by_parts(archive)
@@ -203,7 +207,9 @@ def _kind_by_parts(archive: zipfile.ZipFile) -> str:
     for kind, part in MAIN_PARTS.items():
         if part in names:
             return kind
-    types = archive.read(TYPES) if TYPES in names and archive.getinfo(TYPES).file_size <= MAX_TYPES_BYTES else b""
+    types = b""
+    if TYPES in names and archive.getinfo(TYPES).file_size <= MAX_TYPES_BYTES:
+        types = archive.read(TYPES)
     main = MAIN_TYPE.search(types)
     return KINDS_OF_OFFICE[main[1]] if main else ""
 

@@ -190,7 +190,9 @@ def _read_blocks(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
             missing = "" if read.warnings else left_out(checked, kind, read.text)
     except DAMAGE as error:
         raise SourceUnreadable("malformed", Message("skip_damaged")) from error
-    return replace(read, warnings=[missing]) if missing else read
+    if missing:
+        return replace(read, warnings=[missing])
+    return read
 
 
 def _read_book(raw: bytes, limit: int) -> Extraction:
@@ -213,10 +215,17 @@ def _extract_text(text: str, kind: DocumentKind, limit: int) -> Extraction:
         length = len(text)
         if length > most_characters:  # at a line end, except within a line longer than half of it
             text = text[: text.rfind("\n", most_characters // 2, most_characters) + 1 or most_characters]
-        head = FRONT_MATTER.match(text) if kind is DocumentKind.MARKDOWN else None
-        stated = _facts_of(_markdown(head[0].encode(), kind)) if head else DocumentFacts()
+        head = None
+        if kind is DocumentKind.MARKDOWN:
+            head = FRONT_MATTER.match(text)
+        if head:
+            stated = _facts_of(_markdown(head[0].encode(), kind))
+        else:
+            stated = DocumentFacts()
         extraction = _read_html(parser.render(text[head.end() if head else 0 :]), kind, limit, stated)
-        return extraction if length <= most_characters else replace(extraction, warnings=[cut_warning(extraction.text)])
+        if length <= most_characters:
+            return extraction
+        return replace(extraction, warnings=[cut_warning(extraction.text)])
     if kind is DocumentKind.LOG:
         fence = "`" * 40
         return canonical_text(f"{fence}\n{clean(text)}\n{fence}", kind, escaped=True, limit=limit)
@@ -289,7 +298,9 @@ def _cell(cell: dict[str, Any]) -> Iterator[str]:
 
 def _joined(lines: str | list[str]) -> str:
     """Return a text that a notebook may write as lines, with or without their ends."""
-    return lines if isinstance(lines, str) else "\n".join(line.removesuffix("\n") for line in lines)
+    if isinstance(lines, str):
+        return lines
+    return "\n".join(line.removesuffix("\n") for line in lines)
 
 
 def _convert(raw: bytes, kind: DocumentKind, limit: int) -> Extraction:
@@ -323,12 +334,18 @@ def _read_html(markup: str, kind: DocumentKind, limit: int, stated: DocumentFact
 def _written(page: HtmlContent, kind: DocumentKind, limit: int, facts: DocumentFacts) -> Extraction:
     """Return the text of a page, with a warning about the words that it lacks."""
     read = _from_clean_html(page.html, kind, limit, facts)
-    missing = "" if read.warnings else words_left_out(read.text, page.visible, page.left_out)
-    return replace(read, warnings=[missing]) if missing else read
+    missing = ""
+    if not read.warnings:
+        missing = words_left_out(read.text, page.visible, page.left_out)
+    if missing:
+        return replace(read, warnings=[missing])
+    return read
 
 
 def _from_clean_html(html: str, kind: DocumentKind, limit: int, facts: DocumentFacts) -> Extraction:
-    markdown = _markdown(html.encode("utf-8"), HTML).content if html else ""
+    markdown = ""
+    if html:
+        markdown = _markdown(html.encode("utf-8"), HTML).content
     return canonical_text(markdown, kind, escaped=False, limit=limit, facts=facts)
 
 

@@ -504,9 +504,12 @@ class _Numbers:
         form = FORMS.get(element.get("type", ""), "") or STYLED_FORMS.get(style[1] if style else "", "")
         step = -1 if element.get("reversed") is not None else 1
         written = element.get("start") or ""
-        first = (
-            int(written) if NUMBER.fullmatch(written) else 1 if step > 0 else sum(1 for _ in element.iterchildren("li"))
-        )
+        if NUMBER.fullmatch(written):
+            first = int(written)
+        elif step > 0:
+            first = 1
+        else:
+            first = sum(1 for _ in element.iterchildren("li"))
         return cls(form, first, step, max(first, 0))
 
 

@@ -130,7 +130,9 @@ def _collect(root: Any, what: str, pieces: dict[str, list[str]], *, is_open: boo
     kinds = [what]
     walk = etree.iterwalk(root, events=("start", "end"))
     for event, element in walk:
-        name = etree.QName(element).localname if isinstance(element.tag, str) else ""
+        name = ""
+        if isinstance(element.tag, str):
+            name = etree.QName(element).localname
         if event == "start":
             if name in SKIPPED or not name:
                 if is_open:

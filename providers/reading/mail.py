@@ -75,7 +75,9 @@ class _Reader:
     def _part(self, part: MailMessage) -> Iterator[str]:
         """Yield the text of a part and of all parts in it that a mail program shows."""
         content_type = part.get_content_type()
-        inner = [each for each in part.get_payload() if isinstance(each, MailMessage)] if part.is_multipart() else None
+        inner = None
+        if part.is_multipart():
+            inner = [each for each in part.get_payload() if isinstance(each, MailMessage)]
         if inner is not None and content_type == "message/rfc822":
             for message in inner:
                 yield from self.mail(_decoded_mail(part, message))
@@ -106,7 +108,9 @@ class _Reader:
 
     def _text(self, part: MailMessage, *, is_html: bool) -> str:
         payload = part.get_payload(decode=True)
-        text = decode_declared(payload, _charset(part)) if isinstance(payload, bytes) else ""
+        text = ""
+        if isinstance(payload, bytes):
+            text = decode_declared(payload, _charset(part))
         if not is_html:
             text, files = ENCODED_FILE.subn("", clean(text))
             self.attachments += files

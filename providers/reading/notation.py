@@ -50,13 +50,17 @@ def written_number(number: int, form: str) -> str:
             return f"{number}{'th' if number % 100 in {11, 12, 13} else ends.get(number % 10, 'th')}"
         case "lowerLetter" | "upperLetter" if number > 0:
             letters = chr(ord("a") + (number - 1) % 26) * min((number - 1) // 26 + 1, MAX_LETTERS)
-            return letters.upper() if form.startswith("upper") else letters
+            if form.startswith("upper"):
+                return letters.upper()
+            return letters
         case "lowerRoman" | "upperRoman" if 0 < number < 4000:
             written = ""
             for value, letters in ROMAN:
                 written += letters * (number // value)
                 number %= value
-            return written.upper() if form.startswith("upper") else written
+            if form.startswith("upper"):
+                return written.upper()
+            return written
     return str(number)
 
 
@@ -65,7 +69,9 @@ def sign_of_font(code: int, font: str) -> str:
     signs = SIGNS_OF_FONTS.get(font.strip().lower())
     if signs is not None and (code in FONT_CODES or code in range(0x100)):
         return signs.get(code & 0xFF, "")
-    return "" if code in PRIVATE_USE or not 0 <= code <= MAX_CODE else chr(code)
+    if code in PRIVATE_USE or not 0 <= code <= MAX_CODE:
+        return ""
+    return chr(code)
 
 
 def with_signs_of_font(text: str, font: str) -> str:

@@ -111,7 +111,12 @@ def _paragraphs(frame: Any) -> Iterator[Block]:
         written = numbered.get("startAt", "")
         form = numbered.get("type", "")
         known, number = reached.get(level, ("", 0))
-        number = number + 1 if known == f"{form} {written}" else int(written) if written.isdecimal() else 1
+        if known == f"{form} {written}":
+            number = number + 1
+        elif written.isdecimal():
+            number = int(written)
+        else:
+            number = 1
         reached[level] = f"{form} {written}", number
         mark = _number_mark(number, form)
         yield Item(text, level, mark) if mark[:-1].isdecimal() and mark[-1] in ".)" else Paragraph(f"{mark} {text}")
@@ -121,14 +126,17 @@ def _number_mark(number: int, form: str) -> str:
     """Return what stands before a numbered paragraph: `3.`, `(a)`."""
     kinds = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
     kind = next((written for name, written in kinds.items() if form.startswith(name)), "decimal")
-    before, after = ("(", ")") if form.endswith("ParenBoth") else ("", ")" if form.endswith("ParenR") else ".")
+    before = "(" if form.endswith("ParenBoth") else ""
+    after = ")" if form.endswith(("ParenBoth", "ParenR")) else "."
     return f"{before}{written_number(number, kind)}{after}"
 
 
 def _words(paragraph: Any) -> Iterator[str]:
     """Yield the text of a paragraph, with marks of superscripts and subscripts, and formulas as text."""
     for element in paragraph:
-        name = etree.QName(element).localname if isinstance(element.tag, str) else ""
+        name = ""
+        if isinstance(element.tag, str):
+            name = etree.QName(element).localname
         if name == "br":
             yield "\n"
         elif name == "r" or (name == "fld" and element.get("type") != "slidenum"):
@@ -136,7 +144,9 @@ def _words(paragraph: Any) -> Iterator[str]:
             properties = element.find(f"{DRAWING}rPr")
             for font in () if properties is None else properties.iterchildren(f"{DRAWING}sym", f"{DRAWING}latin"):
                 text = with_signs_of_font(text, font.get("typeface", ""))
-            place = "" if properties is None else properties.get("baseline", "").rstrip("%")
+            place = ""
+            if properties is not None:
+                place = properties.get("baseline", "").rstrip("%")
             is_moved = place.strip("-0") != "" and text.strip() != ""
             yield (f"_{text}" if place.startswith("-") else raised(text)) if is_moved else text
         elif name == "m":
@@ -149,7 +159,9 @@ def _frame_lines(frame: Any) -> Iterator[str]:
 
 
 def _cell_text(cell: Any) -> str:
-    return "" if cell.is_spanned else " ".join(filter(None, _frame_lines(cell.text_frame)))
+    if cell.is_spanned:
+        return ""
+    return " ".join(filter(None, _frame_lines(cell.text_frame)))
 
 
 # --- workbooks -------------------------------------------------------------------------------------------------------
@@ -179,7 +191,9 @@ def _row(cells: Iterable[Any]) -> list[str]:
     row: list[str] = []
     gap = 0
     for cell in cells:
-        text = "" if cell.value is None else cell_text(cell.value, cell.number_format or "General")
+        text = ""
+        if cell.value is not None:
+            text = cell_text(cell.value, cell.number_format or "General")
         if text:
             row += [*[""] * min(gap, MAX_EMPTY_CELLS), text]
         gap = 0 if text else gap + 1
@@ -222,7 +236,9 @@ def _moment(value: datetime, number_format: str) -> str:
     if has_time or value.time() != time():
         return f"{value.date()} {clock}"
     if "y" in signs and "d" not in signs:
-        return f"{value:%Y-%m}" if "m" in signs else f"{value:%Y}"
+        if "m" in signs:
+            return f"{value:%Y-%m}"
+        return f"{value:%Y}"
     return value.date().isoformat()
 
 
@@ -236,14 +252,21 @@ def _duration(value: timedelta, number_format: str) -> str:
     if "h" not in signs:
         if "s" not in signs:
             return f"{sign}{minutes}"
-        return f"{sign}{minutes}:{rest:02}" if "m" in signs else f"{sign}{seconds}"
+        if "m" in signs:
+            return f"{sign}{minutes}:{rest:02}"
+        return f"{sign}{seconds}"
     clock = f"{sign}{minutes // 60:02}:{minutes % 60:02}"
-    return f"{clock}:{rest:02}" if rest or "s" in _signs(number_format) else clock
+    if rest or "s" in _signs(number_format):
+        return f"{clock}:{rest:02}"
+    return clock
 
 
 def _number(value: float, number_format: str) -> str:
     """Write a number with all its digits, and with the words and signs that its format writes around them."""
-    number = Decimal(value) if isinstance(value, int) else Decimal(f"{value:.{SIGNIFICANT}g}")
+    if isinstance(value, int):
+        number = Decimal(value)
+    else:
+        number = Decimal(f"{value:.{SIGNIFICANT}g}")
     sections = _sections(number_format)
     tokens = sections[0]
     if number < 0 and len(sections) > 1 and not any(is_place for is_place, _ in sections[1]):
@@ -254,7 +277,9 @@ def _number(value: float, number_format: str) -> str:
     texts = [text for _, text in tokens]
     if not places:
         words = "".join(texts).strip(" @")
-        return words if any(map(str.isalnum, words)) else _plain(number)
+        if any(map(str.isalnum, words)):
+            return words
+        return _plain(number)
     before = texts[: places[0]]
     inner = tokens[places[0] : places[-1] + 1]
     after = texts[places[-1] + 1 :]
@@ -289,7 +314,9 @@ def _digits(number: Decimal, tokens: list[tuple[bool, str]]) -> str:
     if not set(places) <= set("0#.,"):  # as a fraction, or with an exponent
         return _plain(number)
     if not all(is_place for is_place, _ in tokens):  # a telephone number
-        return _filled(str(int(number)), tokens) if number == int(number) else _plain(number)
+        if number == int(number):
+            return _filled(str(int(number)), tokens)
+        return _plain(number)
     number /= Decimal(1000) ** (len(places) - len(places.rstrip(",")))
     whole, _, fraction = places.partition(".")
     exact = f"{number:f}".partition(".")[2].rstrip("0")
@@ -312,4 +339,6 @@ def _filled(digits: str, tokens: list[tuple[bool, str]]) -> str:
 
 def _plain(number: Decimal) -> str:
     written = f"{number:f}"
-    return written.rstrip("0").rstrip(".") if "." in written else written
+    if "." in written:
+        return written.rstrip("0").rstrip(".")
+    return written

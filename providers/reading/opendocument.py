@@ -214,9 +214,12 @@ class _Reader:
             if item.tag not in ITEMS:
                 continue
             is_item = item.tag != _name("text:list-header")
-            number = _integer(item, "text:start-value", number + 1) if is_item else number
+            if is_item:
+                number = _integer(item, "text:start-value", number + 1)
             self._reached[key] = self._reached[f"#{name} {depth}"] = number
-            mark = _mark(level, number, self._outer_numbers(style, depth, level)) if is_item else ""
+            mark = ""
+            if is_item:
+                mark = _mark(level, number, self._outer_numbers(style, depth, level))
             for child in item:
                 if child.tag == LIST:
                     yield from self._list(child, depth + 1, style)
@@ -290,7 +293,9 @@ class _Reader:
         place = element.get(_name("xlink:href"), "").removeprefix("./").strip("/")
         if inner is None and (raw := self._parts.get(f"{place}/content.xml")) is not None:
             inner = _parsed(raw)
-        return formula_text(inner) if inner is not None and etree.QName(inner).localname == "math" else ""
+        if inner is not None and etree.QName(inner).localname == "math":
+            return formula_text(inner)
+        return ""
 
 
 def _spaced(text: str | None) -> str:
@@ -310,7 +315,10 @@ def _descendants(parent: Element, tag: str) -> Iterator[Element]:
 def _levels(style: Element) -> dict[int, _Level]:
     levels = {}
     for level in style:
-        number = _integer(level, "text:level", 1) - 1 if isinstance(level.tag, str) else MAX_LEVELS
+        if isinstance(level.tag, str):
+            number = _integer(level, "text:level", 1) - 1
+        else:
+            number = MAX_LEVELS
         if number < MAX_LEVELS:
             levels[number] = _Level(
                 level.get(_name("style:num-format"), ""),
@@ -331,4 +339,6 @@ def _mark(level: _Level, number: int, above: str) -> str:
 
 def _integer(element: Element, name: str, default: int) -> int:
     written = element.get(_name(name), "")
-    return int(written[:9]) if written.isdecimal() and written.isascii() else default
+    if written.isdecimal() and written.isascii():
+        return int(written[:9])
+    return default

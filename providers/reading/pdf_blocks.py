@@ -147,7 +147,9 @@ class Hyphens:
             return f"{left}- {right}"
         rarer = min(known[left.lower()], known[right.lower()])
         is_compound = self._language in COMPOUNDING or not rarer or known[joined] >= KNOWN_SHARE * rarer
-        return left + right + further if is_compound else with_hyphen
+        if is_compound:
+            return left + right + further
+        return with_hyphen
 
 
 @cache
@@ -181,7 +183,9 @@ def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, usual: float) 
     upright = [word for word in words if word.upright]
     if 2 * len(upright) < len(words):
         upright = words
-    areas = [] if layout is None else [block for block in layout.blocks or () if block.bbox is not None]
+    areas = []
+    if layout is not None:
+        areas = [block for block in layout.blocks or () if block.bbox is not None]
     boxes = [_box(area.bbox) for area in areas]
     members = _members(upright, boxes)
     if any(word.line is not None for word in upright) or not is_drawn_as_read(upright):
@@ -328,7 +332,10 @@ def _is_mixed(words: list[Word], area: Any) -> bool:
     The cells of a table must be in order: justified lines and numbered code have gaps that look like those of a table.
     """
     is_table = area.kind == "table"
-    lines = [cell for row in _cells(words, area) for cell in row if cell] if is_table else lines_of(words)
+    if is_table:
+        lines = [cell for row in _cells(words, area) for cell in row if cell]
+    else:
+        lines = lines_of(words)
     read = [word.order for line in lines for word in line]
     near = 0 if is_table else NEAR
     return sum(before - after > near for before, after in pairwise(read)) > MIN_CONTINUED * len(lines)
@@ -423,7 +430,9 @@ def _unspaced(line: list[Word], hyphens: Hyphens) -> str:
     text = line[0].text
     for gap, word in zip(gaps, line[1:], strict=True):
         text += f" {word.text}" if gap > least else word.text
-    return text if all(map(hyphens.is_word, text.lower().split())) and max(map(len, text.split())) > 2 else ""
+    if all(map(hyphens.is_word, text.lower().split())) and max(map(len, text.split())) > 2:
+        return text
+    return ""
 
 
 def _cells(words: list[Word], area: Any) -> list[list[list[Word]]]:

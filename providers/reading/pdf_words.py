@@ -170,7 +170,10 @@ class _Shown:
     """Maps the places of a page to the page as it is read: turned, and cut to its box."""
 
     def __init__(self, page: Any, turns: int) -> None:
-        width, height = page.get_size() if turns % 2 == 0 else reversed(page.get_size())
+        if turns % 2 == 0:
+            width, height = page.get_size()
+        else:
+            width, height = reversed(page.get_size())
         self._width, self._height = width, height
         size = int(width * SCALE), int(height * SCALE)
 
@@ -228,7 +231,9 @@ class _Shown:
         if 0 < first < len(word) and word[first].isalnum():
             return word[:first] + raised(word[first:])
         last = next((place for place in range(len(word)) if not small[place]), 0)
-        return f"{raised(word[:last])} {word[last:]}" if word[:last].isdigit() else word
+        if word[:last].isdigit():
+            return f"{raised(word[:last])} {word[last:]}"
+        return word
 
     def with_accents(self, text: Any, word: str, start: int) -> str:
         """Return a word in which marks that stand over the next letter are one with it."""
@@ -268,7 +273,9 @@ class _Shown:
             return min(first, second), max(first, second)
         box = self.box(text, place, place + 1)
         pdfium.FPDFText_GetCharOrigin(text, place, byref(x), byref(y))
-        return None if box is None else (min(box[0], self._point(x.value, y.value)[0]), box[2])
+        if box is None:
+            return None
+        return (min(box[0], self._point(x.value, y.value)[0]), box[2])
 
     def _point(self, x: float, y: float) -> tuple[float, float]:
         return (self._x + x * self._of_x[0] + y * self._of_y[0], self._y + x * self._of_x[1] + y * self._of_y[1])
@@ -336,7 +343,10 @@ def typed_words(layout: Any, printed: list[Word]) -> list[Word]:
         first, last = bisect_left(heights, word.box[1]), bisect_right(heights, word.box[3])
         beside = [each for each in from_top[first:last] if each.middle[0] < word.box[0]]
         above = from_top[first - 1].order if first else -1
-        before = max(beside, key=lambda each: each.box[2]).order if beside else above
+        if beside:
+            before = max(beside, key=lambda each: each.box[2]).order
+        else:
+            before = above
         word.order = before + number / (len(words) + 1)
     return [word for word in words if word.text]
 

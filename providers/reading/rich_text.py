@@ -58,8 +58,12 @@ def read_rich_text(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
         [_plain(_alone(source, author[1]))] if author else [],
         "-".join(created.groups()) if created else None,
     )
-    notes = count_words(_plain(NOTES.sub("", source))) - count_words(text) if NOTES.search(source) else 0
-    missing = words_left_out(text, count_words(text) + notes, Counter({"footnotes": notes})) if notes > 0 else ""
+    notes = 0
+    if NOTES.search(source):
+        notes = count_words(_plain(NOTES.sub("", source))) - count_words(text)
+    missing = ""
+    if notes > 0:
+        missing = words_left_out(text, count_words(text) + notes, Counter({"footnotes": notes}))
     return _blocks(text), replace(facts, warnings=[missing] if missing else [])
 
 

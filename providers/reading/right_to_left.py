@@ -63,7 +63,10 @@ def spoken_words(glyphs: Iterable[Glyph], height: float) -> list[list[Glyph]]:
     kinds = [sign.kind for sign in signs]
     right = sum(kind in RIGHT for kind in kinds)
     units = list(_units(signs, kinds))
-    ordered = _turned(units) if right >= kinds.count("L") else list(_turned_parts(units))
+    if right >= kinds.count("L"):
+        ordered = _turned(units)
+    else:
+        ordered = list(_turned_parts(units))
     return [list(word) for is_space, word in groupby(ordered, key=lambda sign: sign.text == SPACE) if not is_space]
 
 
@@ -143,7 +146,9 @@ def _end_of_number(kinds: list[str], start: int) -> int:
         if not (is_between or kinds[end] in NUMBER | BESIDE_DIGITS):
             break
         end += 1
-    return end if NUMBER.intersection(kinds[start:end]) else start + 1
+    if NUMBER.intersection(kinds[start:end]):
+        return end
+    return start + 1
 
 
 def _turned(units: list[list[Glyph]]) -> list[Glyph]:

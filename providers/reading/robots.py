@@ -60,7 +60,9 @@ class Robots:
         if not await asyncio.to_thread(site_rules.rules.can_fetch, str(url), self._agent):
             raise SourceUnreadable("robots", "the site asks robots not to read this page")
         delay = site_rules.rules.crawl_delay(self._agent)
-        return 0.0 if delay is None or not delay > 0 else min(float(delay), MAX_DELAY_SECONDS)
+        if delay is None or not delay > 0:
+            return 0.0
+        return min(float(delay), MAX_DELAY_SECONDS)
 
     async def _fetch(self, site: str) -> _SiteRules:
         try:

@@ -165,8 +165,13 @@ class _Reader:
             self._unfinished = text
             text = ""
         text = text.strip()
-        named = None if properties is None else properties.find(qn("w:pStyle"))
-        name = named.get(VALUE) if named is not None else next(iter(self._default), "")
+        named = None
+        if properties is not None:
+            named = properties.find(qn("w:pStyle"))
+        if named is not None:
+            name = named.get(VALUE)
+        else:
+            name = next(iter(self._default), "")
         style = self._styles.get(name, _Style())
         text = "" if style.is_hidden else text
         heading = style.heading
@@ -177,7 +182,10 @@ class _Reader:
             heading = _heading_level(outline) if outline is not None else heading
             number = own if own is not None else number
         if text:
-            depth, label = self._numbering.next(number) if number is not None else (0, "")
+            depth = 0
+            label = ""
+            if number is not None:
+                depth, label = self._numbering.next(number)
             if heading:
                 yield Heading(f"{label} {text}", heading)
             elif label == "-" or (label[:-1].isdecimal() and label[-1] in ".)"):
@@ -202,7 +210,9 @@ class _Reader:
             return
         for row, inner in zip(rows, cells, strict=True):
             before = _find(row, "string(./w:trPr/w:gridBefore/@w:val)")
-            gap = [""] * min(int(before), MAX_SPAN) if before.isdecimal() else []
+            gap = []
+            if before.isdecimal():
+                gap = [""] * min(int(before), MAX_SPAN)
             yield TableRow([*gap, *(text for cell in inner for text in self._cell(cell))])
 
     def _cell(self, cell: Element) -> list[str]:
@@ -210,7 +220,9 @@ class _Reader:
         merged = _find(cell, "./w:tcPr/w:vMerge[not(@w:val) or @w:val='continue']")
         text = "" if merged else " ".join(block_text(self._blocks(cell)))
         span = next(iter(_find(cell, "./w:tcPr/w:gridSpan/@w:val")), "1")
-        return [text, *[""] * (min(int(span), MAX_SPAN) - 1)] if span.isdecimal() else [text]
+        if span.isdecimal():
+            return [text, *[""] * (min(int(span), MAX_SPAN) - 1)]
+        return [text]
 
 
 @cache
@@ -276,16 +288,22 @@ def _words(parent: Element, boxes: list[Element], hidden: frozenset[str]) -> Ite
 
 def _run(run: Element, boxes: list[Element], hidden: frozenset[str]) -> Iterator[str]:
     properties = run.find(qn("w:rPr"))
-    vanish = None if properties is None else properties.find(qn("w:vanish"))
-    style = None if properties is None else properties.find(qn("w:rStyle"))
-    by_style = style is not None and style.get(VALUE) in hidden
-    if by_style if vanish is None else vanish.get(VALUE) not in OFF:
+    if properties is None:
+        yield "".join(_words(run, boxes, hidden))
+        return
+    vanish = properties.find(qn("w:vanish"))
+    style = properties.find(qn("w:rStyle"))
+    if vanish is not None:
+        is_hidden = vanish.get(VALUE) not in OFF
+    else:
+        is_hidden = style is not None and style.get(VALUE) in hidden
+    if is_hidden:
         return
     text = "".join(_words(run, boxes, hidden))
-    font = None if properties is None else properties.find(qn("w:rFonts"))
+    font = properties.find(qn("w:rFonts"))
     if font is not None:
         text = with_signs_of_font(text, font.get(qn("w:ascii"), ""))
-    place = None if properties is None else properties.find(qn("w:vertAlign"))
+    place = properties.find(qn("w:vertAlign"))
     match None if place is None else place.get(VALUE):
         case "superscript":
             yield raised(text)
@@ -305,7 +323,9 @@ def _symbol(code: str, font: str) -> str:
 
 def _heading_level(outline: Element) -> int:
     level = outline.get(VALUE, "")
-    return min(int(level) + 1, 6) if level.isdecimal() and int(level) < MAX_LEVELS else 0
+    if level.isdecimal() and int(level) < MAX_LEVELS:
+        return min(int(level) + 1, 6)
+    return 0
 
 
 def _styles(root: Element) -> dict[str, _Style]:
@@ -318,14 +338,18 @@ def _styles(root: Element) -> dict[str, _Style]:
         current = style
         vanish = None
         for _ in range(MAX_STYLES):
-            vanish = next(iter(_find(current, "./w:rPr/w:vanish")), None) if vanish is None else vanish
+            if vanish is None:
+                vanish = next(iter(_find(current, "./w:rPr/w:vanish")), None)
             outline = _find(current, "./w:pPr/w:outlineLvl")
             number = _find(current, "./w:pPr/w:numPr")
             found.heading = found.heading or (_heading_level(outline[0]) if outline else 0)
             title = (_find(current, "string(./w:name/@w:val)") or "").lower()
             if not found.heading and (title == "title" or title.startswith("heading ")):
                 level = title.removeprefix("heading ")
-                found.heading = min(int(level), 6) if level.isdecimal() and int(level) else 1
+                if level.isdecimal() and int(level):
+                    found.heading = min(int(level), 6)
+                else:
+                    found.heading = 1
             found.number = number[0] if number and found.number is None else found.number
             current = elements.get(_find(current, "string(./w:basedOn/@w:val)"))
             if current is None:
@@ -365,7 +389,9 @@ class _Numbering:
         """Return the level of the next paragraph of a list, and what stands before it: `-`, `3.`, `2.1`, or nothing."""
         name = _find(number, "string(./w:numId/@w:val)")
         written = _find(number, "string(./w:ilvl/@w:val)")
-        level = min(int(written), MAX_LEVELS - 1) if written.isdecimal() else 0
+        level = 0
+        if written.isdecimal():
+            level = min(int(written), MAX_LEVELS - 1)
         shared = self._lists.get(self._by_number.get(name, ""))
         if shared is None or name == "0":
             return 0, ""

@@ -107,9 +107,13 @@ def cost_usd(prices: PriceTable | None, model: str, usage: object, *, searched: 
     server = usage.get("server_tool_use")
     if server is None and not searched:
         server = {"web_search_requests": 0}
-    searches = server.get("web_search_requests") if isinstance(server, Mapping) else None
+    searches = None
+    if isinstance(server, Mapping):
+        searches = server.get("web_search_requests")
     tokens = prices.cost_usd(model, read_usage(usage)[0])
-    return None if tokens is None or not is_count(searches) else tokens + searches * USD_PER_SEARCH
+    if tokens is None or not is_count(searches):
+        return None
+    return tokens + searches * USD_PER_SEARCH
 
 
 def _result(result: dict[str, Any]) -> RawResult:

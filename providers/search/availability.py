@@ -63,7 +63,9 @@ def _credentials(provider: SearchDeclaration, values: Mapping[str, str]) -> str:
     named = provider.required_variables or ((key,) if values.get(key) else ())
     if named:
         return f"{' and '.join(named)} set"
-    return f"needs no key; {key} raises limits" if key else "needs no key"
+    if not key:
+        return "needs no key"
+    return f"needs no key; {key} raises limits"
 
 
 def malformed(values: Mapping[str, str]) -> set[str]:
@@ -126,7 +128,9 @@ def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Seque
 async def probe(provider: SearchProvider) -> str | None:
     """Return the reason why a provider cannot be reached, or None; a folder, without an address, always can be."""
     address: str | None = getattr(provider, "address", None)
-    return None if address is None else await probe_address(address.replace("{language}", "en"))
+    if address is None:
+        return None
+    return await probe_address(address.replace("{language}", "en"))
 
 
 async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str | None:
@@ -145,7 +149,9 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
     except ssl.SSLError:
         return Message("provider_untrusted", host=host or "", port=str(port))
     except OSError as error:
-        reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "unknown host"
+        reason = "unknown host"
+        if error.errno and error.errno > 0:
+            reason = os.strerror(error.errno).lower()
         return Message("provider_unreachable", host=host or "", port=str(port), reason=reason)
     writer.transport.abort()
     return None

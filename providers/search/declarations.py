@@ -99,7 +99,9 @@ class SearchDeclaration:
     def language_code(self, language: str | None) -> str | None:
         """Return its code of a language; None for an unsupported one."""
         code = self.own_languages.get(language or "", language)
-        return code if code in {*self.languages.split(), *self.own_languages.values()} else None
+        if code not in {*self.languages.split(), *self.own_languages.values()}:
+            return None
+        return code
 
     def problem(self, values: Mapping[str, str]) -> str | None:
         """Return the reason why it cannot be used with these variables, or None; their values are not shown."""
@@ -120,7 +122,9 @@ class SearchDeclaration:
             usable = False
         except NotConfigured as error:
             return str(error)
-        return None if usable else Message("provider_address", variable=self.address_variable)
+        if usable:
+            return None
+        return Message("provider_address", variable=self.address_variable)
 
     def open(self, client: httpx2.AsyncClient, values: Mapping[str, str]) -> SearchProvider:
         """Load the class and make the provider; `values` are its variables. Raises `NotConfigured`."""

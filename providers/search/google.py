@@ -31,9 +31,14 @@ class GoogleSearch(WebSearch):
         domains = filters.domains
         allow = domains.allow if len(domains.allow) <= MAX_SITES else ()
         deny = domains.deny[: MAX_SITES - len(allow)]
-        site_filter = f" ({' OR '.join(f'site:{host}' for host in allow)})" if allow else ""
+        site_filter = ""
+        if allow:
+            site_filter = f" ({' OR '.join(f'site:{host}' for host in allow)})"
         site_filter += "".join(f" -site:{host}" for host in deny)
-        limit = hit_limit(request) if (allow, deny) == (domains.allow, domains.deny) else MAX_PAGE_SIZE
+        if (allow, deny) == (domains.allow, domains.deny):
+            limit = hit_limit(request)
+        else:
+            limit = MAX_PAGE_SIZE
         language = self.declaration.language_code(filters.language)
         parameters = {
             "q": shorten_query(request.text, 1_500 - len(site_filter)) + site_filter,

@@ -118,7 +118,9 @@ def plain(text: str | None, limit: int) -> str:
     """Return one line without markup, control, bidirectional or invisible characters, of limited length."""
     # Markup is removed from up to eight times the length, so that enough text remains.
     line = one_line(clean(html.unescape(TAG.sub("", (text or "")[: limit * 8]))))
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    if len(line) <= limit:
+        return line
+    return line[: limit - 1].rstrip() + "…"
 
 
 def shorten_query(text: str, characters: int, words: int | None = None) -> str:

@@ -165,8 +165,12 @@ class WikipediaSearch(WebSearch):
 
         def read(article: dict[str, Any]) -> RawResult:
             title = text_at(article, "title")
-            name = None if title is None else quote(title.replace(" ", "_"), safe="/:(),'!*;@", errors="replace")
-            url = None if name is None else article_pattern.replace("$1", name)
+            name = None
+            if title is not None:
+                name = quote(title.replace(" ", "_"), safe="/:(),'!*;@", errors="replace")
+            url = None
+            if name is not None:
+                url = article_pattern.replace("$1", name)
             return RawResult(url, title, text_at(article, "snippet"))
 
         warnings = ["is one wiki: it cannot keep to a language"] if one_wiki else []

@@ -51,7 +51,10 @@ class SemanticScholarSearch(WebSearch):
         """Make one search request."""
         # The library puts the text into a query string unchanged; the service finds nothing for hyphenated words.
         query = quote_plus(shorten_query(request.text.replace("-", " "), 1_000))
-        limit = MAX_PAGE_SIZE if filters.domains.given else hit_limit(request)
+        if filters.domains.given:
+            limit = MAX_PAGE_SIZE
+        else:
+            limit = hit_limit(request)
         requester = OneRequest(self)
         days = f"{filters.days.first or ''}:{filters.days.last or ''}" if filters.days.given else None
         library = Library(api_url=self.address, retry=False)

@@ -40,12 +40,16 @@ class SharedSearch:
         cached = await self._cache.get_or_make(
             kind, request.tenant, identity, lambda: self._ask(request), ResponseCodec()
         )
-        return cached.value.with_fields(cached=True, cost_usd=0.0) if cached.hit else cached.value
+        if cached.hit:
+            return cached.value.with_fields(cached=True, cost_usd=0.0)
+        return cached.value
 
     async def _ask(self, request: SearchRequest) -> SearchResponse:
         async with self._limiter.permit(self._service):
             answer = await self._provider.search(request)
-        return answer if self._cost_usd is None else answer.with_fields(cost_usd=self._cost_usd)
+        if self._cost_usd is None:
+            return answer
+        return answer.with_fields(cost_usd=self._cost_usd)
 
 
 class ResponseCodec:

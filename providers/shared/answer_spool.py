@@ -114,7 +114,9 @@ class AnswerSpool:
         """Return the answer to a call; None if it is not here."""
         path = self._path(research_id, answer_key)
         # Most calls find no folder: a look costs less than a thread.
-        spooled = await asyncio.to_thread(_read_spooled, path) if path.exists() else None
+        spooled = None
+        if path.exists():
+            spooled = await asyncio.to_thread(_read_spooled, path)
         return None if spooled is None else spooled.answer
 
     async def answers(self) -> AsyncIterator[SpooledAnswer]:

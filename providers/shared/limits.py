@@ -70,7 +70,10 @@ def take_turn(state: ServiceState, now: float, spacing: float) -> tuple[ServiceS
 
 def record_failure(state: ServiceState, now: float, retry_after: float | None) -> ServiceState:
     """Pause a service for the time that it names, else longer with each failure."""
-    pause = min(MAX_PAUSE_SECONDS, 2.0 ** min(state.failures, 10)) if retry_after is None else retry_after
+    if retry_after is None:
+        pause = min(MAX_PAUSE_SECONDS, 2.0 ** min(state.failures, 10))
+    else:
+        pause = retry_after
     until = now + min(max(0.0, pause), MAX_RETRY_AFTER_SECONDS)
     return state.with_fields(failures=state.failures + 1, blocked_until=until)
 

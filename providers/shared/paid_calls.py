@@ -141,7 +141,9 @@ class CallStore:
             return spooled
         stored = (await self._store.get(lease.answer_key)).value
         try:
-            return None if stored is None else stored.decode("utf-8", "surrogatepass")
+            if stored is None:
+                return None
+            return stored.decode("utf-8", "surrogatepass")
         except UnicodeDecodeError:
             raise ContentCorrupt("the stored answer of a call is no text") from None
 

@@ -78,6 +78,8 @@ class SharedValue(Generic[S]):
 
     def _parse(self, value: bytes | None) -> S:
         try:
-            return self._kind() if value is None else self._kind.model_validate_json(value)
+            if value is None:
+                return self._kind()
+            return self._kind.model_validate_json(value)
         except ValidationError:
             return self._kind()

@@ -33,7 +33,10 @@ class RecordArchive:
     def __init__(self, content_url: str | None, home: Path, folder: Path | None = None) -> None:
         """Use `folder` for the records, else the home, or `content_url` if hosts share it."""
         shared = content_url is not None and not is_on_this_host(content_url)
-        self._own = "" if folder is None else f"{short_hash(content_url or str(home.absolute()))}/"
+        if folder is None:
+            self._own = ""
+        else:
+            self._own = f"{short_hash(content_url or str(home.absolute()))}/"
         self.folder = folder or (None if shared else home / FOLDER)
         self._lock = threading.Lock()
         self._location = (str(content_url), FOLDER) if self.folder is None else (self.folder, "")
@@ -70,8 +73,12 @@ class RecordArchive:
 
     async def _reduce(self, is_retained: Callable[[str, datetime], bool]) -> frozenset[str]:
         def reduced(record: ArchiveRecord | None) -> ArchiveRecord | None:
-            runs = {run: until for run, until in record.runs.items() if is_retained(run, until)} if record else {}
-            return record.with_fields(runs=runs) if record and runs else None
+            runs = {}
+            if record:
+                runs = {run: until for run, until in record.runs.items() if is_retained(run, until)}
+            if record and runs:
+                return record.with_fields(runs=runs)
+            return None
 
         changed = [digest for digest, record in (await self.read()).items() if record and reduced(record) != record]
         await asyncio.to_thread(self._change, changed, lambda _, existing: reduced(existing))
@@ -115,7 +122,9 @@ def _parsed(name: str, data: bytes) -> ArchiveRecord | None:
         record = ArchiveRecord.model_validate_json(data)
     except ValidationError:
         return None
-    return record if record.content_hash == record.content.hash == SCHEME + name else None
+    if record.content_hash == record.content.hash == SCHEME + name:
+        return record
+    return None
 
 
 @contextmanager
@@ -124,6 +133,7 @@ def _with_setting() -> Iterator[None]:
     try:
         yield
     except (ProviderError, OSError) as error:
-        full = isinstance(error, StorageFull)
-        kind, reason = (StorageFull, "has no room left") if full else (NotConfigured, "cannot be read and written")
-        raise kind(f"the content archive {reason}: set tokens.research_archive_dir to another folder") from error
+        remedy = "set tokens.research_archive_dir to another folder"
+        if isinstance(error, StorageFull):
+            raise StorageFull(f"the content archive has no room left: {remedy}") from error
+        raise NotConfigured(f"the content archive cannot be read and written: {remedy}") from error

@@ -41,7 +41,9 @@ class RecordSessionStore:
         """Return the newest checkpoint as JSON of `ResearchState`, or None. Raises `ContentCorrupt`."""
         _check(research_id)
         data = await _in_thread(lambda: self._records.read(research_id))
-        return None if data is None else _state(research_id, data)
+        if data is None:
+            return None
+        return _state(research_id, data)
 
     async def list(self) -> list[StoredSession]:
         """Return all sessions, newest first; a damaged one has the status `unreadable`."""

@@ -243,7 +243,9 @@ class Notebooks:
         for key, source in sources.items():
             if source.get("entry"):
                 stored = read[source["entry"]]
-                text = stored.text.model_dump(mode="json", exclude_defaults=True) if stored.text else None
+                text = None
+                if stored.text:
+                    text = stored.text.model_dump(mode="json", exclude_defaults=True)
                 details = stored.model_dump(mode="json", include={"url", "title", "media_type"})
                 raw = stored.raw.hash if stored.raw else None
                 sources[key] = source | details | {"text": text, "content_hash": raw}
@@ -262,7 +264,9 @@ class Notebooks:
     async def _complete_source(self, source: Source) -> Source:
         if source.entry is None:
             hit = find_hit(await self.read_all(source.hit_entries, HitsEntry), source.url, source.doi)
-            details = {} if hit is None else {name: getattr(hit, name) for name in SourceDetails.model_fields}
+            details = {}
+            if hit is not None:
+                details = {name: getattr(hit, name) for name in SourceDetails.model_fields}
         else:
             entry = await self.read(source.entry, SourceEntry)
             details = {name: getattr(entry, name) for name in ReadDetails.model_fields}

@@ -105,7 +105,9 @@ class Records:
         name, meta = record
         end = min(FIRST_BYTES, meta["size"])
         with suppress(ContentMissing), translated_errors():
-            start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end)) if end else b""
+            start = b""
+            if end:
+                start = bytes(obstore.get_range(self._store, self._key(name), start=0, end=end))
             if start.count(b"\n") < count and len(start) == FIRST_BYTES:
                 start = self.read(name) or b""
             return FirstLines(name, b"".join(start.splitlines(keepends=True)[:count]), meta["last_modified"])

@@ -46,14 +46,19 @@ def shortened(text: str, level: Level, question: str) -> str:
 
 def _beginning(text: str) -> str:
     limit = max(MIN_BEGINNING_CHARACTERS, int(RATIOS[Level.TRUNCATED] * len(text)))
-    return text if len(text) <= limit else f"{text[:limit].rstrip()} […]"
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit].rstrip()} […]"
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the lines of a text, and the sentences of a long line; a sentence that is too long is cut at a space."""
     offset = 0
     for line in text.splitlines(keepends=True):
-        spans = sentence_spans(line) if len(line) > MAX_PIECE_CHARACTERS else [(0, len(line))]
+        if len(line) > MAX_PIECE_CHARACTERS:
+            spans = sentence_spans(line)
+        else:
+            spans = [(0, len(line))]
         for start, end in spans:
             yield from cut_pieces(text, offset + start, offset + end, MAX_PIECE_CHARACTERS)
         offset += len(line)

@@ -133,7 +133,9 @@ class ShownSource:
         above = section.path if section else ()
         # A part that begins with its own heading needs only those above it.
         named = above[:-1] if section and section.start == start else above
-        return f"[…] (in: {' › '.join(named)})" if named else "[…]"
+        if not named:
+            return "[…]"
+        return f"[…] (in: {' › '.join(named)})"
 
 
 def show_sources(request: AnalyzeInput, documents: Mapping[str, str]) -> list[ShownSource]:
@@ -192,7 +194,9 @@ def sections_of(text: str) -> tuple[Section, ...]:
 
 def _named(text: str, section: Section) -> Section:
     """Return a section with its first words as its name, if it has no heading."""
-    return section if section.path else replace(section, path=(_first_words(text, section.start),))
+    if section.path:
+        return section
+    return replace(section, path=(_first_words(text, section.start),))
 
 
 def _headed(text: str) -> Iterator[Section]:
@@ -202,7 +206,10 @@ def _headed(text: str) -> Iterator[Section]:
     for match in HEADING_OR_FENCE.finditer(text):
         marks = match["fence"]
         if marks:
-            fence = marks if not fence else "" if marks.startswith(fence) else fence
+            if not fence:
+                fence = marks
+            elif marks.startswith(fence):
+                fence = ""
             continue
         title = " ".join(match["title"].rstrip().rstrip("#").split())[:TITLE_CHARACTERS]
         if fence or not title:
@@ -494,7 +501,10 @@ class _Choice:
                   if coverage >= FLOOR]  # fmt: skip
         ranked.sort(key=lambda item: (-item[0], item[1].source.id, item[2].start))
         for _, one, section in ranked:
-            room = min(self.left, REPEATED_TOKENS - one.used) if one.source.again else self.left
+            if one.source.again:
+                room = min(self.left, REPEATED_TOKENS - one.used)
+            else:
+                room = self.left
             self._take_section(one, section, room)
         # A section that is hardly longer than its line in the outline is shown in its place.
         for one in others:

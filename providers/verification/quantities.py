@@ -164,11 +164,17 @@ def _compare_forms(claim: Quantity, source: Quantity) -> Comparison:
         # `in March 2024` follows from a day of that month, and a day without its year from the whole date.
         includes = any(full.startswith(form + "-") or (full.endswith(form.lstrip("-")) and form.startswith("--"))
                     for form in claim.forms for full in source.forms)  # fmt: skip
-        return Comparison.APPROXIMATE if includes else Comparison.NONE
+        if includes:
+            return Comparison.APPROXIMATE
+        return Comparison.NONE
     if {claim.unit, source.unit} == {CLOCK, ""}:
-        return Comparison.APPROXIMATE if set(claim.values) & set(source.values) else Comparison.NONE
+        if set(claim.values) & set(source.values):
+            return Comparison.APPROXIMATE
+        return Comparison.NONE
     if claim.is_year and source.unit == "date":
-        return Comparison.APPROXIMATE if any(form[:4] == claim.raw for form in source.forms) else Comparison.NONE
+        if any(form[:4] == claim.raw for form in source.forms):
+            return Comparison.APPROXIMATE
+        return Comparison.NONE
     return Comparison.NONE
 
 
@@ -322,7 +328,9 @@ def _finish(
     symbol = tokens[first - 1].word if first else ""
     if symbol in UNITS and UNITS[symbol][0] in MONEY and tokens[first - 1].end >= tokens[first].start - 1:
         unit, factors = UNITS[symbol]
-        suffix = MONEY_SUFFIXES.get(tokens[next_index].word) if next_index < len(tokens) else None
+        suffix = None
+        if next_index < len(tokens):
+            suffix = MONEY_SUFFIXES.get(tokens[next_index].word)
         if suffix and tokens[next_index].start == tokens[next_index - 1].end:
             values = tuple(value * suffix for value in values)
             half_step *= suffix

@@ -101,7 +101,9 @@ def without_lead_in(claim: str) -> str:
     while match := LEAD_IN.match(claim):
         claim = claim[match.end() :]
     stripped = claim.rstrip(" .")
-    return stripped[1:-1] if stripped[:1] + stripped[-1:] in QUOTATION_MARKS and len(stripped) > 2 else claim
+    if stripped[:1] + stripped[-1:] in QUOTATION_MARKS and len(stripped) > 2:
+        return stripped[1:-1]
+    return claim
 
 
 def check(
@@ -277,7 +279,9 @@ class Statement:
     def _word(self, match: re.Match[str]) -> _Word:
         text = match[0]
         folded = match[0].casefold().replace("’", "'").removesuffix("'s")
-        modifier = "not" if folded.endswith("n't") else MODIFIERS.get(folded, "")
+        modifier = "not"
+        if not folded.endswith("n't"):
+            modifier = MODIFIERS.get(folded, "")
         content = not modifier and folded not in language_data("en").stop and not text.isdecimal() and len(text) > 1
         preceding = self.text[: match.start()].rstrip(" \"'“”‘’(*_`")
         first = not preceding or preceding[-1] in ".!?:\n|"
@@ -401,7 +405,9 @@ def _is_figure(text: str, quantity: Quantity) -> bool:
     if is_name or (text[max(0, start - 1) : start] == "<" and text[end : end + 1] == ">"):
         return False
     listed = OWN_LIST.match(text, end)
-    items = listed[1].count(",") + listed[1].count(";") + 1 if listed else 0
+    items = 0
+    if listed:
+        items = listed[1].count(",") + listed[1].count(";") + 1
     # The last item may follow a conjunction without a comma.
     return not any(value in (items, items + 1) for value in quantity.values) or items < MIN_LISTED
 

@@ -144,12 +144,16 @@ class Settings(FileSettings):
     def key_variable(self, endpoint: str) -> str:
         """Return the name of the variable with an endpoint's key."""
         is_openai = self.uses_openai_variables and endpoint == DEFAULT_ENDPOINT
-        return "OPENAI_API_KEY" if is_openai else key_variable(endpoint)
+        if is_openai:
+            return "OPENAI_API_KEY"
+        return key_variable(endpoint)
 
     @property
     def address_variable(self) -> str:
         """The name of the variable with the address of the endpoint `default`."""
-        return "OPENAI_BASE_URL" if self.uses_openai_variables else "ANTHROPIC_BASE_URL"
+        if self.uses_openai_variables:
+            return "OPENAI_BASE_URL"
+        return "ANTHROPIC_BASE_URL"
 
     def model_server(self, endpoint: str) -> ModelServer | None:
         """Return the server of an endpoint, to ask for what is not known about it; None for a public API."""
@@ -164,7 +168,9 @@ class Settings(FileSettings):
         chosen = self.strategy.get(strategy, {})
         named = effective_depth(depth)
         override = chosen.get(named) or (chosen.get(Depth.AUTO) if named is effective_depth(Depth.AUTO) else None)
-        return base if override is None else effective_limits(base, override)
+        if override is None:
+            return base
+        return effective_limits(base, override)
 
     def secrets(self) -> list[str]:
         """Return all values that must not appear in logs."""
@@ -209,7 +215,9 @@ class Settings(FileSettings):
         half_set = self.models.by_tier() or self.anthropic_api_key is not None or self.models.base_url is not None
         if self.uses_openai_variables and not self.models.by_tier():
             half_set = False  # other programs use these variables, too
-        return [self.model_reason] if half_set and not self.model_configured else []
+        if half_set and not self.model_configured:
+            return [self.model_reason]
+        return []
 
 
 def load_settings(
@@ -289,7 +297,10 @@ def _read_file(path: Path) -> RawSettings:
     raw: RawSettings = {}
     for setting, value in leaves:
         is_folder = setting in FOLDER_SETTINGS or (setting[0] == "corpus" and setting[2:] == ("path",))
-        folder = path.parent / Path(value).expanduser() if is_folder and isinstance(value, str) else value
+        if is_folder and isinstance(value, str):
+            folder = path.parent / Path(value).expanduser()
+        else:
+            folder = value
         raw[setting] = (path, folder)
     return raw
 
@@ -334,7 +345,9 @@ def _resolve_openai_variables(raw: RawSettings) -> RawSettings:
         ("models", "base_url"): address or (variable, OPENAI_ADDRESS),
         ("models", "endpoints", DEFAULT_ENDPOINT, "api"): (variable, ChatApi.CHAT.value),
     }
-    return named if key is None else named | {("openai_api_key",): key}
+    if key is None:
+        return named
+    return named | {("openai_api_key",): key}
 
 
 def _to_tables(raw: RawSettings) -> dict[str, Any]:
@@ -358,7 +371,10 @@ def _problem_line(raw: RawSettings, location: tuple[str | int, ...], message: st
     for length in range(len(setting), 0, -1):
         for leaf, (source, _) in raw.items():
             if leaf[:length] == setting[:length]:
-                name = f"{source}: {'.'.join(setting)}" if isinstance(source, Path) else source
+                if isinstance(source, Path):
+                    name = f"{source}: {'.'.join(setting)}"
+                else:
+                    name = source
                 return visible(f"{name}: {message}")
     return visible(f"{'.'.join(setting)}: {message}")
 
@@ -368,5 +384,7 @@ def _message(item: Mapping[str, Any]) -> str:
         tables = FileSettings.model_json_schema()["$defs"].values()
         keys = {key for table in tables for key in table.get("properties", {})}
         near = get_close_matches(str(item["loc"][-1]), keys, 1)
-        return f"unknown key: is {near[0]} meant?" if near else "unknown key"
+        if not near:
+            return "unknown key"
+        return f"unknown key: is {near[0]} meant?"
     return problem_message(item)

@@ -96,7 +96,9 @@ class ModelsSettings(BaseModel):
         weaker = order[: order.index(tier)][::-1]
         candidates = [by_tier[tier], self.default, *(by_tier[other] for other in [*stronger, *weaker])]
         names = next(filter(None, candidates), [])
-        return [names] if isinstance(names, str) else list(names)
+        if isinstance(names, str):
+            return [names]
+        return list(names)
 
     def by_tier(self) -> dict[str, str]:
         """Return the preferred model by tier; empty if no model is named."""
@@ -109,7 +111,9 @@ class ModelsSettings(BaseModel):
 
     def address_of(self, endpoint: str) -> str | None:
         """Return the base URL of an endpoint; None for the public API."""
-        return self.base_url if endpoint == DEFAULT_ENDPOINT else self.endpoints[endpoint].base_url
+        if endpoint == DEFAULT_ENDPOINT:
+            return self.base_url
+        return self.endpoints[endpoint].base_url
 
     def base_url_of(self, endpoint: str) -> str:
         """Return the base URL of an endpoint, including the public API's."""
@@ -141,7 +145,9 @@ class ModelsSettings(BaseModel):
     def host_for(self, name: str, keys: Mapping[str, Any]) -> str | None:
         """Return the host of the named model, configured or not; None if its endpoint lacks a key."""
         endpoint = split_name(name, self.endpoints)[0]
-        return host_of(self.base_url_of(endpoint)) if self._is_usable(endpoint, keys) else None
+        if not self._is_usable(endpoint, keys):
+            return None
+        return host_of(self.base_url_of(endpoint))
 
     def sent_unencrypted(self, keys: Mapping[str, Any]) -> list[str]:
         """Return the used endpoints whose key would cross a network unencrypted."""

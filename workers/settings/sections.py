@@ -77,7 +77,9 @@ class WebSettings(ConfigSection):
     @field_validator("allow_hosts", mode="before")
     @classmethod
     def _split_hosts(cls, value: Any) -> Any:
-        return value.replace(",", " ").split() if isinstance(value, str) else value
+        if isinstance(value, str):
+            return value.replace(",", " ").split()
+        return value
 
     @field_validator("allow_hosts")
     @classmethod

@@ -271,20 +271,27 @@ def _redirection(status: int, headers: httpx2.Headers, *, is_document: bool) -> 
 async def _document(
     target: httpx2.URL, response: httpcore2.Response, headers: httpx2.Headers, policy: FetchPolicy
 ) -> Fetched:
-    media_type, charset = parse_content_type(headers.get("content-type")) if policy.is_document else (None, None)
+    media_type: str | None = None
+    charset: str | None = None
+    if policy.is_document:
+        media_type, charset = parse_content_type(headers.get("content-type"))
     body = await _read_body(response, headers, policy)
     if not body:
         raise SourceUnreadable("empty", "the server sent an empty document")
     etag, modified = (
         value if SENDABLE.fullmatch(value := headers.get(name, "")) else "" for name in ("etag", "last-modified")
     )
-    validators = Validators(etag=etag, last_modified=modified) if etag or modified else None
+    validators = None
+    if etag or modified:
+        validators = Validators(etag=etag, last_modified=modified)
     return Fetched(str(target), media_type, charset, body, response.status, validators)
 
 
 def _conditions(known: Validators | None) -> dict[str, str]:
     """Return the headers that request a document only if it differs from the known one."""
-    conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified} if known else {}
+    conditions = {}
+    if known:
+        conditions = {"If-None-Match": known.etag, "If-Modified-Since": known.last_modified}
     return {name: value for name, value in conditions.items() if SENDABLE.fullmatch(value)}
 
 

@@ -78,7 +78,10 @@ def read_regular_file(path: Path, root: Path | None = None) -> bytes:
 def check_state(state: os.stat_result) -> None:
     """Refuse a file that cannot be a document because of its kind or its size. Raises `SourceUnreadable`."""
     if not stat.S_ISREG(state.st_mode):
-        reason = Message("skip_link") if stat.S_ISLNK(state.st_mode) else Message("skip_not_regular")
+        if stat.S_ISLNK(state.st_mode):
+            reason = Message("skip_link")
+        else:
+            reason = Message("skip_not_regular")
         raise SourceUnreadable("not_a_file", reason)
     if state.st_size == 0:
         raise SourceUnreadable("empty", Message("skip_empty"))
@@ -127,7 +130,10 @@ def scan_folder(root: Path, selects: Callable[[str], bool]) -> tuple[list[FoundF
 def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
     """Return the record of a skipped file; of kind `NO_DOCUMENT` if its name is not that of a document."""
     suffix = PurePosixPath(address.lower()).suffix
-    relevant = suffix in DOCUMENTS if error.kind == "binary" else error.kind == "secret" or suffix not in NO_DOCUMENTS
+    if error.kind == "binary":
+        relevant = suffix in DOCUMENTS
+    else:
+        relevant = error.kind == "secret" or suffix not in NO_DOCUMENTS
     return SkippedFile(path=address, kind=error.kind if relevant else NO_DOCUMENT, reason=error.reason)
 
 

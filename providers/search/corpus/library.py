@@ -103,7 +103,9 @@ class CorpusLibrary:
         """Return a corpus by name. Raises `CorpusUnknown`."""
         if name in self._configured:
             return self._configured[name]
-        data = self._registered.read(name) if re.fullmatch(NAME, name) else None
+        data = None
+        if re.fullmatch(NAME, name):
+            data = self._registered.read(name)
         if data is None:
             raise CorpusUnknown("no corpus of that name is known here: see `research corpus list`")
         try:
@@ -166,7 +168,10 @@ class CorpusLibrary:
 
         `folder` is that of a corpus that is not registered yet. Raises `CorpusUnknown`.
         """
-        definition = self.definition(name) if folder is None else CorpusDefinition(name=name, path=folder)
+        if folder is None:
+            definition = self.definition(name)
+        else:
+            definition = CorpusDefinition(name=name, path=folder)
         if folder is None and (indexed := await self.describe(name)).indexed_at:
             return indexed
         files, _ = await asyncio.to_thread(scan_folder, definition.path, definition.selects)
@@ -272,7 +277,9 @@ class PublishedLibrary(CorpusLibrary):
     async def describe(self, name: str) -> CorpusSnapshot:
         """Describe the newest published state: no files before the first `refresh`. Raises `CorpusUnknown`."""
         state = await self._find(name)
-        return state.corpus if state else self.definition(name).snapshot()
+        if state:
+            return state.corpus
+        return self.definition(name).snapshot()
 
     async def read(self, url: str) -> ExtractedDocument:
         """Read `corpus:NAME/path` as published; its bytes are its text. Raises `SourceUnreadable`, `CorpusUnknown`."""
@@ -292,7 +299,9 @@ class PublishedLibrary(CorpusLibrary):
     async def _find(self, name: str) -> State | None:
         data = await asyncio.to_thread(self._records.read, name)
         try:
-            return None if data is None else State.model_validate_json(data)
+            if data is None:
+                return None
+            return State.model_validate_json(data)
         except ValidationError:
             raise ContentCorrupt(f"the record of the corpus {name} in the object store is damaged") from None
 
