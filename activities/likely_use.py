@@ -229,11 +229,12 @@ def limits_too_low(resolved: ResolvedResearch, estimate: Estimate) -> list[str]:
     for need in needs:
         if need.allowed is None or need.allowed >= need.likely:
             continue
-        is_below = need.allowed < need.least
-        taken = f"one iteration takes about {need.least:{need.form}}" if is_below else (
-            f"runs like this take about {need.likely:{need.form}}"
-        )  # fmt: skip
-        end = "the report will be partial" if is_below else "the report may be partial"
+        if need.allowed < need.least:
+            taken = f"one iteration takes about {need.least:{need.form}}"
+            end = "the report will be partial"
+        else:
+            taken = f"runs like this take about {need.likely:{need.form}}"
+            end = "the report may be partial"
         value = f"{need.likely:{need.form}}".replace(",", "")
         remedy = f"--set limits.{need.limit}={value}"
         lines.append(

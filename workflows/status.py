@@ -144,12 +144,12 @@ def _plan_lines(state: ResearchState) -> list[str]:
     """Return the report's headings (with word counts once there is a draft), assumptions and objections."""
     lengths = state.evidence.draft_sections
     plan = state.work.plan
-    headings = [
-        f"{_show(text, 120)} ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
-        if text in lengths
-        else _show(text, 120)
-        for text in plan.outline
-    ]
+    headings = []
+    for text in plan.outline:
+        heading = _show(text, 120)
+        if text in lengths:
+            heading += f" ({plural(lengths[text], 'word') if lengths[text] else 'empty'})"
+        headings.append(heading)
     lists = (("Outline", headings), ("Assumptions", [_show(text, 120) for text in plan.assumptions]))
     lines = [line for label, texts in lists if texts for line in ("", f"{label}: {' · '.join(texts)}")]
     if objections := plan.open_objections:

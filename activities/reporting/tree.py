@@ -226,9 +226,7 @@ class _Builder:
         inlines = tidy(runs)
         for change in self._passes:
             inlines = tidy(change(inlines, quoted))
-        return [inline.with_text(inline.text.translate(PLAIN_BRACKETS))
-                if isinstance(inline, Run) and not inline.text.isascii() else inline
-                for inline in inlines]  # fmt: skip
+        return [_with_plain_brackets(inline) for inline in inlines]
 
     def _code(self, node: SyntaxTreeNode, *, quoted: bool) -> Block | None:
         lines = clean_characters(node.content).split("\n")
@@ -274,6 +272,13 @@ def tidy(inlines: Iterable[Inline]) -> list[Inline]:
         while tidied and isinstance(edge := tidied[index], Run) and (text := strip(edge.text)) != edge.text:
             tidied[index : index + 1 or None] = [edge.with_text(text)] if text else []
     return tidied
+
+
+def _with_plain_brackets(inline: Inline) -> Inline:
+    """Return an inline with the brackets of its text in place of the signs that escape them."""
+    if isinstance(inline, Run) and not inline.text.isascii():
+        return inline.with_text(inline.text.translate(PLAIN_BRACKETS))
+    return inline
 
 
 def _merge(inlines: Iterable[Inline]) -> list[Inline]:
@@ -652,13 +657,15 @@ def _longest_ticks(text: str) -> int:
 
 def _is_plain(leaf: Sequence[Sentence]) -> bool:
     """Return whether a leaf is one line without styles, which is always read back unchanged once escaped."""
-    inlines = (inline for sentence in leaf for inline in (Run(sentence.gap), *sentence.inlines))
-    return all(
-        _style(inline) == PLAIN_STYLE and "\n" not in inline.text
-        if isinstance(inline, Run)
-        else inline.link is None and not inline.sign
-        for inline in inlines
-    )
+    for sentence in leaf:
+        for inline in (Run(sentence.gap), *sentence.inlines):
+            if isinstance(inline, Run):
+                is_plain = _style(inline) == PLAIN_STYLE and "\n" not in inline.text
+            else:
+                is_plain = inline.link is None and not inline.sign
+            if not is_plain:
+                return False
+    return True
 
 
 def _is_read_as(markdown: str, leaf: Sequence[Sentence]) -> bool:

@@ -204,9 +204,9 @@ def _xml_root(data: bytes) -> Element | None:
 def _letter_of_entity(match: re.Match[bytes]) -> bytes:
     """Return the letter of an entity of HTML, which XML does not know; those of XML and unknown ones stay."""
     name = match[1].decode("ascii")
-    return (
-        match[0] if name in {"amp", "lt", "gt", "quot", "apos"} else html5.get(f"{name};", match[0].decode()).encode()
-    )
+    if name in {"amp", "lt", "gt", "quot", "apos"}:
+        return match[0]
+    return html5.get(f"{name};", match[0].decode()).encode()
 
 
 def check_size(markup: str) -> None:

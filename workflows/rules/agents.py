@@ -84,6 +84,9 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         )
     limits = scoped_limits(task, record.share or AgentShare(), own, seconds_left)
     ledger = build_ledger(state, record)
+    packed_ledger = ""
+    if ledger != Ledger():
+        packed_ledger = pack_json(ledger.model_dump(mode="json", exclude_defaults=True, context=AS_DATA))
     return AgentRequest(
         task=task,
         resolved=scoped_resolution(resolved, task, limits),
@@ -92,9 +95,7 @@ def agent_request(state: ResearchState, record: AgentRecord, now: float, seconds
         approved_version=state.people.approved_version,
         lost_providers=state.work.lost_providers,
         call_sizes=state.accounts.call_sizes,
-        packed_ledger=pack_json(ledger.model_dump(mode="json", exclude_defaults=True, context=AS_DATA))
-        if ledger != Ledger()
-        else "",
+        packed_ledger=packed_ledger,
     )
 
 

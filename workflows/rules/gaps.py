@@ -104,18 +104,23 @@ def withdraw_gaps(
 def reopen_stated(gaps: Iterable[Gap], drafts: Iterable[ProposedGap]) -> list[Gap]:
     """Return the gaps, reopening superseded ones that are stated again."""
     stated = {gap_id(draft.description) for draft in drafts}
-    return [
-        gap.with_fields(status=GapStatus.OPEN) if gap.id in stated and gap.status is GapStatus.SUPERSEDED else gap
-        for gap in gaps
-    ]
+    return _with_status(gaps, stated, GapStatus.SUPERSEDED, GapStatus.OPEN)
 
 
 def give_up_gap(gaps: Iterable[Gap], gap_id: str | None) -> list[Gap]:
     """Return the gaps with an open one unaddressable, because its follow-up found nothing at all."""
-    return [
-        gap.with_fields(status=GapStatus.UNADDRESSABLE) if gap.id == gap_id and gap.status is GapStatus.OPEN else gap
-        for gap in gaps
-    ]
+    return _with_status(gaps, {gap_id}, GapStatus.OPEN, GapStatus.UNADDRESSABLE)
+
+
+def _with_status(gaps: Iterable[Gap], ids: Collection[str | None], before: GapStatus, after: GapStatus) -> list[Gap]:
+    """Return the gaps, with another status for those of these ids that have the earlier one."""
+    changed = []
+    for gap in gaps:
+        if gap.id in ids and gap.status is before:
+            changed.append(gap.with_fields(status=after))
+        else:
+            changed.append(gap)
+    return changed
 
 
 def settle_gaps(state: ResearchState, settled: Iterable[SettledGap]) -> list[Gap]:

@@ -28,7 +28,7 @@ from contracts.recursive_roles import (
     VettedSource,
 )
 from contracts.research_trees import MAX_LEVELS, ResearchTree, TaskType, TreeBounds, TreeLeaf, TreeNode, leaf_id
-from contracts.roles import SYNTHESIZER, ProposedGap
+from contracts.roles import SYNTHESIZER, ProposedGap, SourceExtract
 from contracts.sentences import Message
 from contracts.state import OpenPause, ResearchState, Unit
 from contracts.texts import plural, shorten
@@ -283,16 +283,18 @@ async def _check(run: ResearchRun) -> None:
     gaps = sorted(state.evidence.unaddressed_gaps(), key=lambda gap: (gap.severity is Severity.MINOR, gap.priority))[
         :GAPS_SHOWN
     ]
-    is_read = gaps and run.resolved.engine is EngineKind.MODEL
+    sources: list[SourceExtract] = []
+    if gaps and run.resolved.engine is EngineKind.MODEL:
+        sources = [to_extract(source, to_search=False) for source in state.evidence.readable_sources()]
+    statements: list[str] = []
+    if state.evidence.draft is None:
+        shown = findings_to_report(state.evidence.findings)[:STATEMENTS_SHOWN]
+        statements = [finding.statement for finding in shown]
     request = SelfCheckInput(
         goal=goal,
-        read_sources=[to_extract(source, to_search=False) for source in state.evidence.readable_sources()]
-        if is_read
-        else [],
+        read_sources=sources,
         draft=state.evidence.draft_text,
-        statements=[]
-        if state.evidence.draft
-        else [finding.statement for finding in findings_to_report(state.evidence.findings)[:STATEMENTS_SHOWN]],
+        statements=statements,
         gaps=gaps,
         corrections_left=left,
     )
