@@ -120,15 +120,11 @@ def resolve(
     candidates = {}
     if engine is EngineKind.MODEL:
         candidates = _candidates(request, configuration)
+        _check_summarizers(configuration)
     models = {tier: names[0] for tier, names in candidates.items()}
     reasoning = [tier for tier, name in models.items() if configuration.reasons(name)]
-    if candidates:
-        _check_summarizers(configuration)
+    host = _model_hosts(candidates, configuration)
     limits, choices = _limits(request, configuration, reasoning)
-    # The host of the report's writer comes first.
-    hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
-    host = ", ".join(dict.fromkeys(filter(None, hosts))) or None
-    reasoning_tokens = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
     changes = request.search.model_dump(exclude_none=True, exclude={"providers"})
     strategy = declaration(request.strategy)
     search = configuration.search.model_copy(update=changes)
@@ -140,11 +136,6 @@ def resolve(
     protected, problems = resolve_protected_sources(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
-    advice = []
-    if web:
-        advice = list(configuration.search_advice([choice for choice in providers if choice.name != CORPUS]))
-    if web and engine is EngineKind.EXTRACTIVE and not configuration.models:
-        advice.append("for a written report instead of passages set RESEARCH_MODEL and ANTHROPIC_API_KEY")
     search_hosts = [choice.host for choice in providers if choice.available and choice.host]
     depth = presets.effective_depth(request.depth)
     verify = presets.effective_verify(request.verify, engine)
@@ -159,7 +150,7 @@ def resolve(
         models=models,
         model_host=host,
         model_prices=_prices(candidates, configuration),
-        reasoning_tokens=max((tokens for tokens in reasoning_tokens if tokens is not None), default=None),
+        reasoning_tokens=_reasoning_tokens(candidates, configuration),
         reasoning_tiers=reasoning,
         providers=providers,
         search=search,
@@ -177,7 +168,7 @@ def resolve(
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
         egress=where_text_goes(host, search_hosts, pages=web),
-        advice=advice,
+        advice=_advice(engine, providers, configuration) if web else [],
     )
     return with_estimate(resolved, configuration)
 
@@ -313,6 +304,26 @@ def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dic
             highest = {name: max(getattr(price, name) for price in known) for name in ("input", "output")}
             prices[tier] = ModelPrice(**highest)
     return prices
+
+
+def _model_hosts(candidates: Candidates, configuration: ResearchConfiguration) -> str | None:
+    """Return the hosts that get the run's texts, that of the report's writer first; None without a model."""
+    hosts = [configuration.model_host(name) for names in reversed(candidates.values()) for name in names]
+    return ", ".join(dict.fromkeys(filter(None, hosts))) or None
+
+
+def _reasoning_tokens(candidates: Candidates, configuration: ResearchConfiguration) -> int | None:
+    """Return the most that any of the models may use for reasoning in a call; None if none of them does."""
+    amounts = [configuration.reasoning_tokens(name) for names in candidates.values() for name in names]
+    return max((amount for amount in amounts if amount is not None), default=None)
+
+
+def _advice(engine: EngineKind, providers: Sequence[ProviderChoice], configuration: ResearchConfiguration) -> list[str]:
+    """Return how a run that searches the web would find or write more."""
+    advice = list(configuration.search_advice([choice for choice in providers if choice.name != CORPUS]))
+    if engine is EngineKind.EXTRACTIVE and not configuration.models:
+        advice.append("for a written report instead of passages set RESEARCH_MODEL and ANTHROPIC_API_KEY")
+    return advice
 
 
 def _check_summarizers(configuration: ResearchConfiguration) -> None:

@@ -213,35 +213,21 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
     marks = DraftMarks({key.lower(): [key] for key in state.evidence.passages})
     parsed = parse(draft or "", marks, registry.filter(foreign), without_signs)
     written_title, blocks = _split_title(parsed)
-    title = one_line(
-        registry.strip(written_title or (state.evidence.draft.title if state.evidence.draft else "") or resolved.query)
-    )
+    draft_title = state.evidence.draft.title if state.evidence.draft else ""
+    title = one_line(registry.strip(written_title or draft_title or resolved.query))
     body = without_source_lists(blocks)
-    free = (
-        state.evidence.draft is not None and writer_engine(state.accounts.engine_by_role) is not EngineKind.EXTRACTIVE
-    )
+    by_model = writer_engine(state.accounts.engine_by_role) is not EngineKind.EXTRACTIVE
+    free = state.evidence.draft is not None and by_model
     labels = citation_labels(resolved.output.citation_style, state.evidence.sources, registry)
     numbered, citations = number_citations(body, state.evidence.passages, state.evidence.citations, labels)
     cited = _cited_sources(numbered, passages, state.evidence.sources)
-    others = [
-        source for source in state.evidence.sources.values() if source.id not in {item.source.id for item in cited}
-    ]
+    cited_ids = {item.source.id for item in cited}
+    others = [source for source in state.evidence.sources.values() if source.id not in cited_ids]
     known = {verdict.claim_id: verdict for verdict in material.verdicts}
     claims = find_claims(numbered, resolved.language, uncited=free)
     judged = _judge_all(claims, known, passages, registry, state)
-    parts = split_off_by(material.corrections)
-    counted = (
-        CountedClaim(
-            item.judged.verdict,
-            item.judged.method,
-            len(item.claim.numbers),
-            item.claim.section,
-            item.claim.words in parts,
-        )
-        for item in judged
-    )
     summary = state.evidence.verification.summary.with_fields(mode=resolved.verify.value)
-    checked = count_verdicts(summary, list(counted))
+    checked = count_verdicts(summary, _counted_claims(judged, material.corrections))
     messages = ReportMessages.of(state.accounts.engine_by_role, resolved.output.language, resolved.language)
     if resolved.verify is not Verify.OFF:  # `OFF` has a notice under the title instead
         numbered, judged = _with_signs(numbered, judged, messages)
@@ -263,11 +249,7 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
         unread=[source for source in others if source.status is not SourceStatus.FULL],
         skipped=material.skipped,
         registry=registry,
-        contradictions=[
-            (first, second)
-            for first, second in combinations(state.evidence.findings, 2)
-            if second.id in first.contradicts or first.id in second.contradicts
-        ],
+        contradictions=_contradictions(state.evidence.findings),
         corrections=material.corrections,
         unresolved=list(dict.fromkeys(marks.unresolved)),
         foreign_urls=list(dict.fromkeys(foreign)),
@@ -279,6 +261,30 @@ def gather_inputs(material: RenderMaterial) -> ReportInputs:
             state.accounts.content_archive_hashes,
         ),
     )
+
+
+def _counted_claims(judged: Sequence[JudgedClaim], corrections: Sequence[Correction]) -> list[CountedClaim]:
+    """Return what the counts of verdicts need of each claim."""
+    parts = split_off_by(corrections)
+    return [
+        CountedClaim(
+            item.judged.verdict,
+            item.judged.method,
+            len(item.claim.numbers),
+            item.claim.section,
+            item.claim.words in parts,
+        )
+        for item in judged
+    ]
+
+
+def _contradictions(findings: Sequence[Finding]) -> list[tuple[Finding, Finding]]:
+    """Return the pairs of findings of which one contradicts the other, in order."""
+    return [
+        (first, second)
+        for first, second in combinations(findings, 2)
+        if second.id in first.contradicts or first.id in second.contradicts
+    ]
 
 
 def _split_title(blocks: Blocks) -> tuple[str, Blocks]:

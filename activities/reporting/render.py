@@ -4,8 +4,8 @@ import asyncio
 import base64
 import hashlib
 import re
-from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
@@ -215,14 +215,9 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
     inputs = report.inputs
     state = inputs.state
     markdown = written.text
+    searches = state.searches()
     confidences = Counter(finding.confidence for finding in state.evidence.findings)
-    sections = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
-    opposed: defaultdict[str, list[str]] = defaultdict(list)
-    for first, second in inputs.contradictions:
-        opposed[first.id].append(second.id)
-        opposed[second.id].append(first.id)
-    fixed_sections = [section.label for section in report.sections]
-    fixed_sections += [inputs.messages("sources")] * bool(inputs.cited) + [inputs.messages("method")]
+    opposed = _opposed_findings(inputs)
     full_report = Report.model_validate({
         **_fields(inputs.resolved, "research_id", "query", "strategy", "language", "corpus"),
         **_fields(inputs.ending, "outcome", "stop_reason", "completeness", "unanswered", "ended_at"),
@@ -242,7 +237,7 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         "report": {
             "markdown": markdown,
             "draft": inputs.draft,
-            "sections": sections + fixed_sections,
+            "sections": _section_titles(report),
             "word_count": len(" ".join(sentence.words for sentence in sentences(report.body)).split()),
         },
         "sources": [_source(source, inputs) for source in state.evidence.sources.values()],
@@ -251,7 +246,9 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
             _dump(passage.evidence) | _fields(passage, "quote", "prefix", "suffix")
             for passage in inputs.passages.values()
         ],
-        "findings": [_dump(finding) | {"contradicts": opposed[finding.id]} for finding in state.evidence.findings],
+        "findings": [
+            _dump(finding) | {"contradicts": opposed.get(finding.id, [])} for finding in state.evidence.findings
+        ],
         "claims": [_claim(item, written) for item in inputs.claims],
         "citations": [
             {"number": item.mark.number, "source_id": item.source.id, "label": item.mark.label} for item in inputs.cited
@@ -259,7 +256,7 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         "citations_count": len(inputs.cited),
         "confidence_summary": {degree.value: confidences[degree] for degree in Confidence},
         "plan": _fields(state.work.plan, *PlanContent.model_fields),
-        "queries": (searches := state.searches()),
+        "queries": searches,
         "queries_failed": sum(query.status is NodeStatus.FAILED for query in searches),
         "usage": _usage(state),
         "fidelity": inputs.fidelity,
@@ -272,16 +269,39 @@ def write_document(report: ReportTree, written: WrittenText, html: str, previous
         },
     }, from_attributes=True)  # fmt: skip
     if previous is not None:
-        earlier = read_report(previous.encode())
-        if not isinstance(earlier, Report):
-            raise InvalidCall("the stored report before the refresh is malformed")
-        changes = compare_reports(earlier, full_report, state.work.refresh.lost if state.work.refresh else None)
-        full_report = full_report.with_fields(changes=changes)
+        lost = state.work.refresh.lost if state.work.refresh else None
+        full_report = _with_changes(full_report, previous, lost)
     fields = full_report.model_dump(mode="json", context=AS_DATA)
     fields |= {key: _without_addresses(fields[key], inputs.registry) for key in fields.keys() - EXEMPT_PARTS}
     document, messages = take_messages(fields)
     document["messages"] = messages
     return to_json(document, indent=1).decode() + "\n"
+
+
+def _section_titles(report: ReportTree) -> list[str]:
+    """Return the titles of the report's sections: the writer's, then those of the product."""
+    titles = [block.words for block in report.body if block.kind == "heading" and block.level == 2]
+    titles += [section.label for section in report.sections]
+    if report.inputs.cited:
+        titles.append(report.inputs.messages("sources"))
+    return [*titles, report.inputs.messages("method")]
+
+
+def _opposed_findings(inputs: ReportInputs) -> dict[str, list[str]]:
+    """Return the ids of the findings that contradict each finding, in both directions."""
+    opposed: dict[str, list[str]] = {}
+    for first, second in inputs.contradictions:
+        opposed.setdefault(first.id, []).append(second.id)
+        opposed.setdefault(second.id, []).append(first.id)
+    return opposed
+
+
+def _with_changes(report: Report, previous: str, lost: Mapping[str, str] | None) -> Report:
+    """Return a refreshed report with its changes since the previous one. Raises `InvalidCall` for an unreadable one."""
+    earlier = read_report(previous.encode())
+    if not isinstance(earlier, Report):
+        raise InvalidCall("the stored report before the refresh is malformed")
+    return report.with_fields(changes=compare_reports(earlier, report, lost))
 
 
 def _fields(part: object, *names: str) -> dict[str, Any]:

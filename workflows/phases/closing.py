@@ -91,11 +91,6 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
     `writer` writes the report if the run ends early (`Strategy.write_early`).
     """
     state = run.state
-
-    async def render(change: StateChange) -> RenderedReport:
-        request = RenderRequest(**run_ids(run), change=change)
-        return await run.host.execute(activities.RENDER_REPORT, request, options)
-
     cause = reason if reason in NATURAL_STOPS else stop_reason_of(state, reason)
     skip_unfinished(state, why_stopped(cause))
     if reason not in NATURAL_STOPS:
@@ -103,16 +98,36 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         run.note("status", text, level="warning", ends=reason.value)
         await _write_from_results_so_far(run, reason, writer)
     await _check_draft(run, reason)
+    ending, rendered = await _render(run, reason, writer)
+    ending = _take_report(run, ending, rendered)
+    natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
+    why = "see the limitations in the report" if natural else ending.stop_reason.text
+    run.note_end(ending.outcome, f"{ending.outcome.value}: {why}")
+    await _save_closed(run)
+    return ending.outcome
+
+
+async def _render(run: ResearchRun, reason: StopReason, writer: WriteEarly) -> tuple[Ending, RenderedReport]:
+    """Decide how the run ends, and render its report; a draft that crashes the renderer is replaced."""
+
+    async def render(change: StateChange) -> RenderedReport:
+        request = RenderRequest(**run_ids(run), change=change)
+        return await run.host.execute(activities.RENDER_REPORT, request, options)
+
     while True:
         ending = _conclude(run, reason)
+        options = _closing_options(run, RENDER, "render the report")
         try:
-            options = _closing_options(run, RENDER, "render the report")
-            rendered = await run.checkpoints.with_newest_state(render)
-            break
+            return ending, await run.checkpoints.with_newest_state(render)
         except ActivityError as error:
-            if not is_given_up(error) or state.evidence.draft is None:
+            if not is_given_up(error) or run.state.evidence.draft is None:
                 raise
             reason = await _replace_draft(run, reason, reason_of(error), writer)
+
+
+def _take_report(run: ResearchRun, ending: Ending, rendered: RenderedReport) -> Ending:
+    """Put the rendered report and the result into the state; return the ending after the check of the report."""
+    state = run.state
     incomplete = ending.outcome is not Outcome.COMPLETED
     ending = state.work.ending = ending.after_check(rendered.verification)
     if rendered.verification.warning:
@@ -143,17 +158,20 @@ async def close(run: ResearchRun, reason: StopReason, writer: WriteEarly = write
         limitations=state.work.limitations,
     )
     state.work.status = RunStatus(ending.outcome.value)
-    natural = ending.outcome is Outcome.PARTIAL and ending.stop_reason in NATURAL_STOPS
-    why = "see the limitations in the report" if natural else ending.stop_reason.text
-    run.note_end(ending.outcome, f"{ending.outcome.value}: {why}")
+    return ending
+
+
+async def _save_closed(run: ResearchRun) -> None:
+    """Save the ended session; the result says so if that fails."""
+    state = run.state
     try:
         await run.checkpoints.save(closed=True, options=_closing_options(run, "save", "save the session"))
     except ActivityError as error:
         if is_cancelled(error):
             raise
         run.degrade(Message("session_unsaved"))
-        state.work.result = state.work.result.with_fields(degraded=list(map(str, state.work.degraded)))
-    return ending.outcome
+        if state.work.result is not None:
+            state.work.result = state.work.result.with_fields(degraded=list(map(str, state.work.degraded)))
 
 
 # --- the draft -----------------------------------------------------------------------------------------------------

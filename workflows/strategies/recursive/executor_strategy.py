@@ -401,44 +401,18 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     """
     leaves = position.due_leaves
     state = run.state
-    goal = position.tree.root.goal
     if not leaves:
         return
-    # The parent run has already read the vetted sources, so they are not fetched again.
-    names = {leaf.source_id for leaf in leaves} - state.evidence.sources.keys()
-    for page in state.evidence.ledger.pages:
-        if page.id in names:
-            state.evidence.sources[page.id] = page.with_fields(
-                sub_query_ids=[state.scope], iteration=state.work.iteration, analyzed=False
-            )
-            state.evidence.note_entry(page.entry)
+    _take_read_pages(state, {leaf.source_id for leaf in leaves})
     state.work.plan = state.work.plan.with_nodes(*(_leaf_node(state, position, leaf).executing() for leaf in leaves))
-
-    async def extract(leaf: TreeLeaf) -> ExtractorResult:
-        own = [gap for gap in state.evidence.gaps if gap.id == position.gap_of.get(leaf.id)]
-        request = ExtractInput(
-            caller=EXECUTOR.name,
-            task_type=leaf.task_type,
-            task_detail=leaf.task_detail,
-            sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
-            sources=[to_extract(state.evidence.sources[leaf.source_id])],
-            gaps=gaps_to_answer([*own, *([position.asked] if position.asked else [])]),
-            wanted=position.sections.get(leaf.id, []),
-            max_findings=_finding_limit(run, state.evidence.sources[leaf.source_id]),
-            documents_searched=state.evidence.documents_searched,
-            term_documents=state.evidence.term_documents,
-        )
-        result = cast("ExtractorResult", await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request))
-        _note_leaf(run, leaf, len(result.findings), len(result.gaps))  # at once, although results are merged together
-        return result
-
     readable = []
     for leaf in leaves:
         if (why := _reason_unread(state, leaf)) is None:
             readable.append(leaf)
         else:
             _fail(run, position, leaf, why)
-    jobs = await run_parallel(run.host, [partial(extract, leaf) for leaf in readable], run.resolved.limits.max_parallel)
+    calls = [partial(_extract, run, position, leaf) for leaf in readable]
+    jobs = await run_parallel(run.host, calls, run.resolved.limits.max_parallel)
     for leaf, call, why in ended_calls(readable, jobs):
         if why is not None:
             _fail(run, position, leaf, why)
@@ -456,6 +430,41 @@ async def _work_on_leaves(run: ResearchRun, position: ExecutorPosition) -> None:
     for call in jobs:
         if isinstance(refused := call.exception(), CallNotAllowed):
             raise refused
+
+
+def _take_read_pages(state: ResearchState, source_ids: Collection[str]) -> None:
+    """Take these vetted sources from the parent run, which has already read them; they are not fetched again."""
+    missing = set(source_ids) - state.evidence.sources.keys()
+    for page in state.evidence.ledger.pages:
+        if page.id in missing:
+            state.evidence.sources[page.id] = page.with_fields(
+                sub_query_ids=[state.scope], iteration=state.work.iteration, analyzed=False
+            )
+            state.evidence.note_entry(page.entry)
+
+
+async def _extract(run: ResearchRun, position: ExecutorPosition, leaf: TreeLeaf) -> ExtractorResult:
+    """Have a leaf's source read for its task. Raises `Interrupted`, `CallNotAllowed` and `ActivityError`."""
+    state = run.state
+    goal = position.tree.root.goal
+    gaps = [gap for gap in state.evidence.gaps if gap.id == position.gap_of.get(leaf.id)]
+    if position.asked:
+        gaps.append(position.asked)
+    request = ExtractInput(
+        caller=EXECUTOR.name,
+        task_type=leaf.task_type,
+        task_detail=leaf.task_detail,
+        sub_query=PlanNode(id=leaf.id, text=leaf.task_detail or goal, expected_contribution=goal),
+        sources=[to_extract(state.evidence.sources[leaf.source_id])],
+        gaps=gaps_to_answer(gaps),
+        wanted=position.sections.get(leaf.id, []),
+        max_findings=_finding_limit(run, state.evidence.sources[leaf.source_id]),
+        documents_searched=state.evidence.documents_searched,
+        term_documents=state.evidence.term_documents,
+    )
+    result = cast("ExtractorResult", await read_sources(run, EXTRACTOR, f"extract/{leaf.id}", request))
+    _note_leaf(run, leaf, len(result.findings), len(result.gaps))  # at once, although results are merged together
+    return result
 
 
 def _finding_limit(run: ResearchRun, source: Source) -> int:
