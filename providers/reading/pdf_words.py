@@ -294,7 +294,7 @@ def _spoken(
         bottom = max(word.box[3] for word in line)
         height = max(word.height for word in line)
         glyphs = [
-            Glyph(characters[place], *sides, word.order)
+            Glyph(characters[place], *sides, word.order, place)
             for word in line
             for place in range(*places[word.order])
             if (sides := shown.sides(text, place, characters[place])) is not None

@@ -7,12 +7,13 @@ bidirectional algorithm (UAX #9), read backwards: numbers and words of other wri
 
 import unicodedata
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
-GAP: Final = 0.15  # of the height of a line, from which a gap between two letters is a space
+GAP: Final = 0.09  # of the height of a line, from which a gap between two letters is a space
 GAP_OF_WORDS: Final = 0.04  # the same, between two letters that an engine has in different words
 RIGHT: Final = frozenset(("R", "AL"))
 NUMBER: Final = frozenset(("EN", "AN"))
@@ -24,6 +25,8 @@ LAM_ALEF: Final = "\u0644\u0627"
 BRACKETS: Final = {"(": ")", "[": "]", "{": "}", "<": ">", "«": "»", "‹": "›"}
 MIRRORED: Final = BRACKETS | {closing: opening for opening, closing in BRACKETS.items()}
 NEAR: Final = 3  # letters on each side of a mark of which one may carry it
+OFTEN: Final = 0.6
+"""Share of the marks of a line that point to the letter drawn before them, or after them, where that is its rule."""
 SPACE: Final = " "
 
 
@@ -36,6 +39,13 @@ class Glyph:
     right: float
     word: float = -1
     """Number of the word to which an engine counts it."""
+    place: int = -1
+    """Its place in the order of drawing."""
+
+    @property
+    def middle(self) -> float:
+        """Where a mark points to."""
+        return (self.left + self.right) / 2
 
     @property
     def kind(self) -> str:
@@ -72,30 +82,74 @@ def spoken_words(glyphs: Iterable[Glyph], height: float) -> list[list[Glyph]]:
 
 def _clusters(glyphs: Iterable[Glyph]) -> list[Glyph]:
     """Join letters that one sign of the page shows, and marks with the letter that carries them; from the left."""
-    found: list[Glyph] = []
-    marks: list[Glyph] = []
-    for glyph in sorted(glyphs, key=lambda each: (each.left, each.right)):
-        if unicodedata.category(glyph.text[0]) == "Mn":
-            marks.append(glyph)
-        elif found and glyph.left == found[-1].left and glyph.right == found[-1].right and glyph.kind in RIGHT:
-            found[-1].text += glyph.text
+    found: list[list[Glyph]] = []
+    for letter in sorted(_with_marks(list(glyphs)), key=lambda each: (each.left, each.right)):
+        last = found[-1][-1] if found else None
+        if last and letter.left == last.left and letter.right == last.right and letter.kind in RIGHT:
+            found[-1].append(letter)
         else:
-            found.append(replace(glyph))
-    for sign in found:
-        if len(sign.text) == len(LAM_ALEF) and sign.text[0] in ALEFS and sign.text[1] == LAM:  # as an engine turns it
-            sign.text = sign.text[::-1]
-    sides = [sign.left for sign in found]
+            found.append([letter])
+    signs = []
+    for letters in found:
+        if [letter.text[0] for letter in letters[1:]] == [LAM] and letters[0].text[0] in ALEFS:  # as an engine turns it
+            letters.reverse()
+        signs.append(replace(letters[0], text="".join(letter.text for letter in letters)))
+    return signs
+
+
+def _with_marks(glyphs: list[Glyph]) -> list[Glyph]:
+    """Return the letters, each with its marks; forms of letters are the letters of which they are forms.
+
+    A mark may reach over the next letter. Most programs draw each one right after its letter, or right before it.
+    """
+    drawn = sorted(glyphs, key=lambda each: each.place)
+    letters = sorted((glyph for glyph in glyphs if not _is_mark(glyph)), key=lambda each: each.left)
+    marks = [glyph for glyph in drawn if _is_mark(glyph)]
+    by_rule = max(_carried(drawn), _carried(drawn[::-1]), key=len)
+    rule = {id(mark): letter for mark, letter in by_rule} if len(by_rule) >= OFTEN * len(marks) else {}
+    sides = [letter.left for letter in letters]
+    carried: defaultdict[int, list[Glyph]] = defaultdict(list)
     for mark in marks:
-        middle = (mark.left + mark.right) / 2
-        nearest = bisect_right(sides, middle)
-        near = found[max(0, nearest - NEAR) : nearest + NEAR]
-        carrier = min(near, key=lambda sign: max(sign.left - middle, middle - sign.right), default=None)
-        if carrier is not None:
-            carrier.text += mark.text
-    for sign in found:
-        if "\ufb1d" <= sign.text[0] <= "\ufefc":  # a form of a letter, or a ligature
-            sign.text = unicodedata.normalize("NFKC", sign.text)
-    return found
+        letter = rule.get(id(mark)) or _nearest(mark, letters, sides)
+        if letter is not None:
+            carried[id(letter)].append(mark)
+    return [replace(letter, text=_marked(letter, carried[id(letter)])) for letter in letters]
+
+
+def _is_mark(glyph: Glyph) -> bool:
+    return unicodedata.category(glyph.text[0]) == "Mn"
+
+
+def _carried(drawn: list[Glyph]) -> list[tuple[Glyph, Glyph]]:
+    """Return the marks that point to the letter that comes before them, with that letter."""
+    pairs: list[tuple[Glyph, Glyph]] = []
+    letter: Glyph | None = None
+    for glyph in drawn:
+        if glyph.text.isalpha():
+            letter = glyph
+        elif letter is not None and _is_mark(glyph) and letter.left <= glyph.middle <= letter.right:
+            pairs.append((glyph, letter))
+    return pairs
+
+
+def _nearest(mark: Glyph, letters: list[Glyph], sides: list[float]) -> Glyph | None:
+    """Return the letter of which a mark points most to the middle; `sides`: the left sides of all letters."""
+    place = bisect_right(sides, mark.middle)
+    near = letters[max(0, place - NEAR) : place + NEAR]
+    return min(near, key=lambda each: max(each.left - mark.middle, mark.middle - each.right), default=None)
+
+
+def _marked(letter: Glyph, marks: list[Glyph]) -> str:
+    """Return a letter with its marks; of a ligature each mark belongs to the part below it, the first at the right."""
+    text = letter.text
+    if "\ufb1d" <= text[0] <= "\ufefc":  # a form of a letter, or a ligature
+        text = unicodedata.normalize("NFKC", text)
+    parts = list(text)
+    width = (letter.right - letter.left) / len(parts)
+    for mark in marks:
+        part = int((letter.right - mark.middle) / width) if width > 0 else 0
+        parts[min(max(part, 0), len(parts) - 1)] += mark.text
+    return "".join(parts)
 
 
 def _with_gaps(signs: list[Glyph], height: float) -> list[Glyph]:

@@ -54,7 +54,7 @@ def test_a_mark_belongs_to_the_letter_below_it() -> None:
 
 def test_a_gap_is_a_space_from_a_width_that_depends_on_the_words_of_the_engine() -> None:
     """Letters of one word of the engine may be drawn a little apart."""
-    near = [Glyph("ב", 0, 6, 1), Glyph("א", 7.5, 13, 1)]
+    near = [Glyph("ב", 0, 6, 1), Glyph("א", 7, 13, 1)]
     assert spoken(near) == "אב"
     near[0].word = 2
     assert spoken(near) == "א ב"
