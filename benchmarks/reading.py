@@ -13,6 +13,7 @@ words read that it does not have; *order*, the share of the runs of five words r
 with two readings: of `pdftotext` (Debian's `poppler-utils`), which the product does not use and which orders lines by
 its own layout, and of `pdfium` in the order in which the page is drawn. Words are those that both read, false are
 those that neither does, and in order are runs that one of them has, perhaps without the lines at the edges of pages.
+A mail is compared with its body by the standard library, and with all its parts.
 Hyphens, forms of letters, marks of direction, of raised and of lowered letters are no difference, nor are, in other
 formats, the numbers of headings and lists that a program counts. `--save` writes the figures of each file, `--against`
 compares them with those of another version, for the suffixes of the folder: run this file with the other version's
@@ -33,6 +34,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from email import message_from_bytes, policy
+from email.header import decode_header, make_header
+from email.message import EmailMessage
 from io import BytesIO
 from pathlib import Path
 from statistics import mean, median, quantiles
@@ -47,6 +50,7 @@ from rich.table import Table
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.reading.documents import extract
+from providers.reading.mail import SHOWN_HEADERS
 from providers.reading.reader import extract_in_child
 
 WORD = re.compile(r"[^\W_]+")
@@ -149,8 +153,8 @@ def simplest(path: Path) -> tuple[str, str]:
             piece if isinstance(piece, str) else "".join(piece) for cell in cells for piece in texts_of_cell(cell)
         )
     elif suffix == ".eml":
-        body = message_from_bytes(raw, policy=policy.default).get_body(("plain",))
-        text = body.get_content() if body else ""
+        message = message_from_bytes(raw, policy=policy.default)
+        return "\n".join(texts_of_mail(message, all_parts=False)), "\n".join(texts_of_mail(message, all_parts=True))
     elif suffix in {".html", ".htm"}:
         text = stripped(raw)
     elif suffix in {".txt", ".md", ".csv"}:
@@ -184,6 +188,31 @@ def texts_of_cell(cell: dict[str, Any]) -> Iterator[str | list[str]]:
     for output in cell.get("outputs") or ():
         yield output.get("text") or (output.get("data") or {}).get("text/plain") or ""
         yield [output.get("ename") or "", " ", output.get("evalue") or ""]
+
+
+def texts_of_mail(message: EmailMessage, *, all_parts: bool) -> Iterator[str]:
+    """The headers of a mail and its body by the standard library, or all its parts, and the mails inside."""
+    yield from headers_of(message)
+    body = message.get_body(("html", "plain"))
+    inner = list(message.iter_attachments()) if message.is_multipart() and not all_parts else []
+    for part in message.walk() if all_parts else filter(None, (body, *inner)):
+        kind = part.get_content_type()
+        if kind == "message/rfc822" and not all_parts:
+            yield from (text for each in part.iter_parts() for text in texts_of_mail(each, all_parts=False))
+        elif kind == "message/rfc822":
+            yield from (text for each in part.iter_parts() for text in headers_of(each))
+        elif part.get_content_maintype() == "text" and not (part.is_attachment() or part.is_multipart()):
+            try:
+                text = part.get_content()
+            except LookupError:  # a character set that nobody knows
+                text = part.get_payload(decode=True).decode("cp1252", "replace")
+            yield " ".join(etree.HTML(text).itertext("{*}*")) if kind == "text/html" and text.strip() else text
+
+
+def headers_of(message: EmailMessage) -> Iterator[str]:
+    """The headers that mail programs show, as they were typed: the library has dates and addresses in its own form."""
+    written = {name: value for name, value in reversed(list(message.raw_items())) if name.title() in SHOWN_HEADERS}
+    yield from (f"{name}: {make_header(decode_header(value))}" for name, value in written.items())
 
 
 def by_pdfium(raw: bytes) -> str:

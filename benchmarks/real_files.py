@@ -21,25 +21,44 @@ from pathlib import Path
 EACH = 40
 MAX_BYTES = 4_000_000
 SUFFIXES = frozenset((".pdf", ".docx", ".pptx", ".xlsx", ".odt", ".eml", ".epub", ".ipynb", ".html", ".txt", ".csv"))
+MAILS = {
+    "django-mailbox": "tests/messages/*.eml",
+    "dkimpy": "dkim/tests/data/*m*s*g*",
+    "flufl.bounce": "tests/data/*.txt",
+    "hyperkitty": "tests/testdata/*.txt",
+    "libpython3.11-testsuite": "test_email/data/msg_*.txt",
+    "mail-parser": "tests/mails/mail_*",
+    "mailman": "tests/data/*.eml",
+    "spamassassin": "examples/sample-*spam.txt",
+    "talon": "tests/fixtures/standard_replies/*.eml",
+}
+"""Where packages have mails, which have any name; no other files of these are taken."""
 DEBIAN = (
     "debian-policy",
     "developers-reference",
     "docbook-xsl-doc-pdf",
     "git-doc",
     "gnuplot-doc",
+    "libpython3.11-testsuite",
     "libreoffice-help-en-us",
     "maint-guide-ja",
     "postgresql-doc-15",
     "r-doc-pdf",
+    "spamassassin",
     "sqlite3-doc",
     "texlive-lang-arabic",
     "texlive-latex-base-doc",
 )
 PYPI = (
+    "django-mailbox==4.10.1",
+    "dkimpy==1.1.8",
     "docx2python==3.7.1",
     "docxcompose==2.2.0",
     "docxtpl==0.20.2",
+    "flufl.bounce==6.0.0",
+    "hyperkitty==1.3.12",
     "mail-parser==4.8.0",
+    "mailman==3.3.10",
     "nbconvert==7.17.2",
     "nbformat==5.11.1",
     "odfpy==1.4.1",
@@ -51,6 +70,7 @@ PYPI = (
     "pypdf==7.1.1",
     "python-docx==1.2.0",
     "python-pptx==1.0.2",
+    "talon==1.4.4",
 )
 
 
@@ -73,14 +93,17 @@ def pypi(pinned: str, folder: Path) -> str:
     return version
 
 
-def documents(folder: Path) -> dict[str, dict[str, bytes]]:
-    """Return the documents below a folder by suffix and digest; some texts of Debian's are compressed."""
+def documents(folder: Path, mails: str | None = None) -> dict[str, dict[str, bytes]]:
+    """Return the documents below a folder by suffix and digest; some texts of Debian's are compressed.
+
+    With `mails`, the end of their paths, only those files are taken.
+    """
     found: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file():
             continue
         name = path.name.removesuffix(".gz")
-        suffix = Path(name).suffix.lower()
+        suffix = Path(name).suffix.lower() if mails is None else ".eml" if path.match(mails) else ""
         if suffix in SUFFIXES and 0 < path.stat().st_size <= MAX_BYTES:
             raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
             found[suffix].setdefault(f"{hashlib.sha256(raw).hexdigest()}/{name}", raw)
@@ -97,10 +120,12 @@ def main() -> None:
         for package in names:
             with tempfile.TemporaryDirectory() as temporary:
                 version = source(package, Path(temporary))
-                for suffix, files in documents(Path(temporary) / "files").items():
+                for suffix, files in documents(
+                    Path(temporary) / "files", MAILS.get(package.partition("==")[0])
+                ).items():
                     for key in sorted(files)[:EACH]:
                         digest, _, name = key.partition("/")
-                        place = target / suffix[1:] / f"{digest[:6]}_{name}"
+                        place = target / suffix[1:] / f"{digest[:6]}_{name.removesuffix(suffix)}{suffix}"
                         place.parent.mkdir(parents=True, exist_ok=True)
                         place.write_bytes(files[key])
                         chosen.append({"file": str(place.relative_to(target)), "package": package.partition("==")[0],

@@ -33,7 +33,7 @@ BACKSLASH_MARK: Final = "\ue003"  # stands for a backslash of a page, which the 
 MARKS: Final = re.compile("[\ue001\ue002]")
 
 
-READERS: Final = "4"
+READERS: Final = "5"
 """Version of all readers: it changes with the text that they make of the same bytes, and texts of other versions are
 read again from the original."""
 TEXT_LIMIT: Final = 2_000_000  # characters of a document's text; whole blocks beyond it are dropped

@@ -31,6 +31,11 @@ SHIFTED: Final = re.compile(r"\+([A-Za-z0-9+/]*)-?")
 """Letters beyond ASCII in UTF-7."""
 UNSAFE_CODECS: Final = frozenset(("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "utf_7"))
 """Codecs of Python that are no character sets of texts, or take quadratic time."""
+LONE_BYTE: Final = re.compile(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])")
+PAIRED_BYTES: Final = frozenset(("gb18030", "cp949", "euc_jp"))
+"""Sets in which nearly all letters beyond ASCII are two bytes beyond it: a text of lone ones is of another set."""
+ASCII_NAMES: Final = frozenset(("us-ascii", "ascii", "ansi_x3.4-1968", "iso646-us"))
+"""What programs declare that declare nothing: a text beyond it is of another set."""
 SUPERSETS: Final = {
     "gb2312": "gb18030", "gbk": "gb18030", "euc_kr": "cp949", "shift_jis": "cp932", "big5": "cp950",
     "iso2022_jp": "iso2022_jp_2",
@@ -73,6 +78,7 @@ SYSTEMS: Final = 4
 CURRENCY_SIGN: Final = "¤"  # nobody writes it; ISO 8859-15 has the sign of the euro in its place
 CAPITAL_WITHIN: Final = re.compile(r"(?<=[a-zß-ÿ])(?![A-Z])[^\W\d_a-zß-ÿ]")
 """A letter that may be a capital, behind a small one."""
+LETTERS: Final = re.compile(rb"[A-Za-z\x80-\xff]++")
 MIXED: Final = re.compile(rb"[A-Za-z](?=[\x80-\xff])|[\x80-\xff](?=[A-Za-z])")
 MIXED_SHARE: Final = 0.3
 """Neighbours of a letter of ASCII and another one, for each byte beyond ASCII, from which a text is Latin."""
@@ -121,12 +127,16 @@ def decode(raw: bytes, *, charset: str | None) -> str:
 def decode_declared(raw: bytes, charset: str | None) -> str:
     """Decode the text of a mail: a declared set of several bytes a letter decides, whatever else its bytes fit."""
     charset = PREFIX_OF_CODE_PAGE.sub(r"cp\1", charset or "") or None
-    with suppress(LookupError, UnicodeError):
+    if charset in ASCII_NAMES and not raw.isascii():
+        charset = None
+    with suppress(LookupError, ValueError):  # of UTF-7 in damaged form, too
         codec = codecs.lookup(charset or "").name
         codec = SUPERSETS.get(codec, codec)
         if codec == "utf-7":
             return _decode_utf_7(raw)
-        if codec in MULTIPLE_BYTES:
+        if codec in PAIRED_BYTES and 2 * len(LONE_BYTE.findall(raw)) > sum(byte > 127 for byte in raw):
+            charset = None
+        elif codec in MULTIPLE_BYTES:
             return raw.decode(codec)
     text = decode(raw, charset=charset)
     if "\ufffd" in text:
@@ -138,7 +148,7 @@ def decode_declared(raw: bytes, charset: str | None) -> str:
 
 
 def _decode_utf_7(raw: bytes) -> str:
-    """Decode UTF-7 in linear time, as Python does not. Raises `UnicodeError`, `binascii.Error`, a `ValueError`."""
+    """Decode UTF-7 in linear time, as Python does not. Raises `ValueError`."""
 
     def letters(match: re.Match[str]) -> str:
         if not match[1]:
@@ -150,10 +160,12 @@ def _decode_utf_7(raw: bytes) -> str:
 
 def _likely_set(sample: bytes) -> str:
     """Return the likely character set of a text that declares none: of another script, or of a Latin one."""
+    latin = _latin_set(sample)
+    if latin is None:  # words of another script may stand between English ones
+        sample = b" ".join(word for word in LETTERS.findall(sample) if not word.isascii())
     beyond = sum(byte > 127 for byte in sample)
     letters = beyond + sum(chr(byte).isalpha() for byte in sample if byte < 128)
     mixed = len(MIXED.findall(sample))
-    latin = _latin_set(sample)
     if beyond >= LATIN_SHARE * letters and not (latin and mixed >= MIXED_SHARE * beyond):
         for codec in ("euc_jp", "cp932"):
             if len(KANA.findall(sample.decode(codec, "replace"))) > KANA_SHARE * beyond:

@@ -96,6 +96,8 @@ HTML_OPENING: Final = re.compile(
     rb"(?:\s++|\xef\xbb\xbf|<\?xml[^>]{0,200}+>|<!--.{0,500}?-->)*+(?:<!doctype\s+html|<html[\s>]|<head[\s>]|<body[\s>])",
     re.IGNORECASE | re.DOTALL,
 )
+MAIL_OPENING: Final = re.compile(rb"(?:From [^\n]{1,500}\n)?[!-9;-~]{1,100}:[ \t\r\n]")
+"""The first header of a mail, perhaps below the line by which mail folders part mails."""
 MEDIA_TYPE: Final = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+", re.IGNORECASE)
 CHARSET: Final = re.compile(r"[;\s]charset\s*=\s*\"?([a-z0-9_.:-]{1,40})", re.IGNORECASE)
 MAX_FILE_BYTES: Final = 20_000_000  # no larger file is opened
@@ -124,6 +126,8 @@ def sniff(raw: bytes, name: str) -> DocumentKind:
     packed = _packed_kind(raw, suffix)
     if packed is not None:
         return packed
+    if suffix == ".eml" and MAIL_OPENING.match(raw):  # some have a byte of zero, or a file without an encoding
+        return DocumentKind.MAIL
     if _is_binary(raw) or (b"\0" in raw[:65_536] and not _is_wide(raw)):
         raise SourceUnreadable("binary", Message("skip_no_text"))
     if HTML_OPENING.match(raw[:WINDOW_BYTES]):

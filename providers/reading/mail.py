@@ -35,6 +35,9 @@ SIGNATURES: Final = ("application/pkcs7-signature", "application/x-pkcs7-signatu
 ENCODED_FILE: Final = re.compile(r"(?m)^begin [0-7]{3,4} [^\n]+\n(?:[!-`][ -`]{0,84}\n)+`?\n?end[ \t]*$")
 """A file in the text of a mail, as programs encoded them before there were attachments (uuencode)."""
 HAS_WORD: Final = re.compile(r"(?:^|>)[^<>]*[^\W_]")
+DIVIDER: Final = re.compile(rb"(?m)^--([0-9A-Za-z'()+_,./:=?-]{1,70})\r?\n")
+MAX_MENDED: Final = 3
+"""Parts of a mail that are parsed again because their boundary does not occur in them."""
 QUOTE_MARKS: Final = re.compile(r"(?:>[ ]?)*")
 SIGNATURE_MARK: Final = "-- "
 
@@ -64,6 +67,7 @@ class _Reader:
         self._plain_text = plain_text
         self.attachments = 0
         self.links: list[str] = []
+        self._mended = 0
 
     def mail(self, message: MailMessage) -> Iterator[str]:
         """Yield the headers that a mail program shows, and the text."""
@@ -91,6 +95,9 @@ class _Reader:
                 inner = [root] if root is not None else []
             for each in inner:
                 yield from self._part(each)
+        elif content_type.startswith("multipart/") and self._mended < MAX_MENDED and (mended := _with_parts(part)):
+            self._mended += 1
+            yield from self._part(mended)
         elif part.get_content_disposition() != "attachment" and _is_text(content_type):
             yield self._text(part, is_html=content_type in MARKED_UP)
         else:
@@ -132,6 +139,17 @@ def _root_of(part: MailMessage, inner: list[MailMessage]) -> MailMessage | None:
     start = str(part.get_param("start", "")).strip()
     named = (each for each in inner if start and str(each.get("Content-ID", "")).strip() == start)
     return next(named, next(iter(inner), None))
+
+
+def _with_parts(part: MailMessage) -> MailMessage | None:
+    """Return a part with the parts in it that its boundary does not divide: another line does, or none is stated."""
+    payload = part.get_payload(decode=True)
+    divider = DIVIDER.search(payload) if isinstance(payload, bytes) else None
+    if not isinstance(payload, bytes) or divider is None:
+        return None
+    head = b'Content-Type: %b; boundary="%b"\n\n' % (part.get_content_type().encode(), divider[1])
+    found = BytesParser(policy=policy.default).parsebytes(head + payload[divider.start() :])
+    return found if found.is_multipart() else None
 
 
 def _decoded_mail(part: MailMessage, message: MailMessage) -> MailMessage:
@@ -178,11 +196,15 @@ def _charset(part: MailMessage) -> str | None:
 
 
 def _header(message: MailMessage, name: str) -> str:
-    """Return a header as its author wrote it, with encoded words decoded; empty if there is none."""
+    """Return a header as its author wrote it, with encoded words decoded; empty if there is none.
+
+    One that is not encoded, against the standard, is of the character set of the text.
+    """
     written = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
     raw = written[:MAX_HEADER_LENGTH].encode("utf-8", "surrogateescape")
     if not raw.isascii():
-        return " ".join(decode_declared(raw, None).split())
+        sets = (_charset(part) for part in message.walk() if part.get_content_maintype() == "text")
+        return " ".join(decode_declared(raw, next(filter(None, sets), None)).split())
     try:
         pieces = decode_header(raw.decode("ascii"))
     except HeaderParseError:

@@ -21,7 +21,7 @@ from contracts.sentences import Message, counted
 from providers.errors import SourceUnreadable
 from providers.reading.canonical_text import Block, DocumentFacts, Page, Paragraph, stated_facts
 from providers.reading.left_out import MIN_SHARE, words_read
-from providers.reading.pdf_blocks import HYPHENS, Hyphens, RunningHeads, page_blocks, usual_height
+from providers.reading.pdf_blocks import HYPHENS, Heights, Hyphens, RunningHeads, page_blocks
 from providers.reading.pdf_words import PageWords, Word, read_words, typed_words
 
 MAX_PAGES: Final = 5_000
@@ -82,7 +82,7 @@ def _blocks(raw: bytes, document: Any, doubts: Doubts) -> Iterator[Block]:
         for batch in _layout(raw):
             pages = [(number, layout, _read_page(document, number, doubts)) for number, layout in batch]
             hyphens = Hyphens([word.text for *_, page in pages for word in page.shown])
-            usual = usual_height([word for *_, page in pages for word in page.shown])
+            heights = Heights([word for *_, page in pages for word in page.shown])
             for number, layout, page in pages:
                 yield Page(number)
                 words = [*page.shown, *typed_words(layout, page.shown)]
@@ -94,7 +94,7 @@ def _blocks(raw: bytes, document: Any, doubts: Doubts) -> Iterator[Block]:
                     continue
                 doubts.words[number] |= set(ours)
                 areas = None if page.is_turned else layout  # it has the places of the page that is not turned
-                yield from page_blocks(heads.removed(number, words, usual), areas, hyphens, usual)
+                yield from page_blocks(heads.removed(number, words, heights), areas, hyphens, heights)
         doubts.left_out[REPEATED] += heads.words
 
 

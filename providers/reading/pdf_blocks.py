@@ -55,6 +55,10 @@ MAX_RISES: Final = 0.15
 FEW_RISES: Final = 3
 MIN_CONTINUED: Final = 0.1
 """Share of the lines with a wide gap after which the drawing stays right of it for a further line, as cells do."""
+STRAY: Final = 20
+"""Of so many words of a column one may reach beyond it, as those of a page head do."""
+SHORT_CELL: Final = 0.4
+"""Share of the way to the next column that words take in cells, such as those of terms; lines of a column fill it."""
 WHOLE: Final = 0.9
 """Share of the words of a block that are drawn one after the other; else the layout mixed blocks."""
 MARKER: Final = re.compile(r"(?:\d{1,3}|[a-z])[.)]|[•◦▪–·‣]")
@@ -66,6 +70,20 @@ PARAGRAPH_GAP: Final = 0.7
 """Heights of a line between two of them that begin another paragraph."""
 
 
+class Heights:
+    """How high words are, compared with most letters of the same direction of writing: Arabic fonts are higher."""
+
+    def __init__(self, words: list[Word]) -> None:
+        counts: defaultdict[bool, Counter[float]] = defaultdict(Counter)
+        for word in words:
+            counts[word.line is None][round(word.height, 1)] += len(word.text)
+        self._usual = {side: heights.most_common(1)[0][0] for side, heights in counts.items()}
+
+    def of(self, word: Word) -> float:
+        """Return the height of a word in that of most letters; 1 if there are no others."""
+        return word.height / (self._usual.get(word.line is None) or word.height or 1.0)
+
+
 class RunningHeads:
     """Lines at the edges of pages that earlier pages have, too: the same words, and numbers that are equal or count."""
 
@@ -74,7 +92,7 @@ class RunningHeads:
         self.words = 0
         """Words of repeated heads and feet, which are not read again."""
 
-    def removed(self, page: int, words: list[Word], usual: float) -> list[Word]:
+    def removed(self, page: int, words: list[Word], heights: Heights) -> list[Word]:
         """Return the words without the running heads and feet that an earlier page has."""
         lines = lines_of([word for word in words if word.upright and not word.typed])
         gone = set[int]()
@@ -83,7 +101,7 @@ class RunningHeads:
             skeleton = NUMBER.sub("#", text)
             numbers = [int(number) for number in NUMBER.findall(text)]
             last, before = self._seen.get(skeleton, (page, numbers))
-            is_small = max(word.height for word in line) <= HEAD_HEIGHT * usual
+            is_small = max(heights.of(word) for word in line) <= HEAD_HEIGHT
             is_same = numbers == before
             counts = is_small and all(new in {old, old + page - last} for new, old in zip(numbers, before, strict=True))
             if last < page and (is_same or counts):
@@ -166,15 +184,7 @@ def _frequent_words(language: str) -> frozenset[str]:
     return frozenset(word for word, _ in _known_words(language).most_common(FREQUENT))
 
 
-def usual_height(words: list[Word]) -> float:
-    """Return the height of most letters."""
-    heights: Counter[float] = Counter()
-    for word in words:
-        heights[round(word.height, 1)] += len(word.text)
-    return heights.most_common(1)[0][0] if heights else 0.0
-
-
-def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, usual: float) -> Iterator[Block]:
+def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, heights: Heights) -> Iterator[Block]:
     """Yield the blocks of a page: those of the layout with the words in them, and other words where they stand.
 
     Letters that are turned on a page of upright ones, as those of a watermark, come last.
@@ -188,15 +198,15 @@ def page_blocks(words: list[Word], layout: Any, hyphens: Hyphens, usual: float) 
         areas = [block for block in layout.blocks or () if block.bbox is not None]
     boxes = [_box(area.bbox) for area in areas]
     members = _members(upright, boxes)
-    if any(word.line is not None for word in upright) or not is_drawn_as_read(upright):
+    if not is_drawn_as_read(upright):
         for place in sorted(members):
             area = areas[place] if place >= 0 else None
             if area is not None and area.kind == "table" and _is_prose(members[place], area):
-                yield from _paragraphs(members[place], hyphens, usual)
+                yield from _paragraphs(members[place], hyphens, heights)
             else:
-                yield from _block(members[place], area, hyphens, usual)
+                yield from _block(members[place], area, hyphens, heights)
     else:
-        yield from _drawn_blocks(members, areas, hyphens, usual)
+        yield from _drawn_blocks(members, areas, hyphens, heights)
     if upright is not words:
         turned = [word for word in words if not word.upright]
         for run in _runs(turned):
@@ -254,31 +264,51 @@ def is_drawn_as_read(words: list[Word]) -> bool:
     """Return whether the order in which a page is drawn is one in which it can be read.
 
     Most programs draw column by column and cell by cell. Where every line is drawn across all columns nothing in the
-    order tells columns from rows, and a page that is drawn upwards again and again has no order at all; on a form, once
-    is enough, because programs draw the labels of fields after all other words.
+    order tells columns from rows, unless most lines at the left are as short as the cells of a table. A page that is
+    drawn upwards again and again has no order at all; on a form, once is enough, because programs draw the labels of
+    fields after all other words.
     """
     lines = _drawn_lines([word for word in words if not word.typed], WIDE_GAP)
+    is_form = any(word.typed for word in words)
+    if not is_form and _is_drawn_in_columns(lines):
+        return True
     rises = wide = continued = 0
+    fills: list[float] = []  # shares of the way to the next cell or column that its words take
     further: int | None = None  # lines of a cell or column after its first, once a line went right or came back
     for before, line in pairwise(lines):
-        left, right = before[0].box[0], max(word.box[2] for word in before)
+        left, right = min(word.box[0] for word in before), max(word.box[2] for word in before)
         is_higher = is_beside(line[0], before[-1]) or line[0].middle[1] < before[0].middle[1]
-        if line[0].box[0] >= right and is_higher:
+        is_further = line[0].box[0] >= right if line[0].line is None else line[0].box[2] <= left
+        if is_further and is_higher:
             wide += 1
+            fills.append((right - left) / max(line[0].box[0] - left, right - line[-1].box[2], 1.0))
             continued += (further or 0) > 0 or not is_beside(line[0], before[-1])
             further = 0
         elif is_higher:
             rises += 1
             further = None
-        elif line[0].box[0] < right and line[-1].box[2] > left:
+        elif min(word.box[0] for word in line) < right and max(word.box[2] for word in line) > left:
             further = None if further is None else further + 1
         else:
             continued += (further or 0) > 0
             further = 0
-    is_form = any(word.typed for word in words)
     if rises > (0 if is_form else max(FEW_RISES, MAX_RISES * len(lines))):
         return False
-    return wide < MIN_CONTINUED * len(lines) or continued >= MIN_CONTINUED * wide
+    has_short_cells = wide > 0 and sorted(fills)[wide // 2] < SHORT_CELL
+    return has_short_cells or wide < MIN_CONTINUED * len(lines) or continued >= MIN_CONTINUED * wide
+
+
+def _is_drawn_in_columns(lines: list[list[Word]]) -> bool:
+    """Return whether each part of a page that is drawn downwards is beside the part before it."""
+    parts: list[list[list[Word]]] = [[]]
+    for line in lines:
+        if parts[-1] and not is_beside(line[0], parts[-1][-1][-1]) and line[0].middle[1] < parts[-1][-1][0].middle[1]:
+            parts.append([])
+        parts[-1].append(line)
+    columns = [[word.box for line in part for word in line] for part in parts if len(part) > MIN_BODY_LINES]
+    edges = [(sorted(left for left, *_ in boxes), sorted(right for _, _, right, _ in boxes)) for boxes in columns]
+    sides = [(lefts[len(lefts) // STRAY], rights[-1 - len(rights) // STRAY]) for lefts, rights in edges]
+    return len(sides) > 1 and all(after[0] >= before[1] or after[1] <= before[0] for before, after in pairwise(sides))
 
 
 def _drawn_lines(words: list[Word], gap: float = float("inf")) -> list[list[Word]]:
@@ -287,14 +317,17 @@ def _drawn_lines(words: list[Word], gap: float = float("inf")) -> list[list[Word
     for word in sorted(words, key=lambda each: each.order):
         last = lines[-1][-1] if lines else None
         distance = word.box[0] - last.box[2] if last else 0.0
-        if last and is_beside(word, last) and -word.height < distance < gap * word.height:
+        is_next = word.line is None and -word.height < distance < gap * word.height
+        if last and is_beside(word, last) and (is_next or (word.line is not None and word.line == last.line)):
             lines[-1].append(word)
         else:
             lines.append([word])
     return lines
 
 
-def _drawn_blocks(members: dict[int, list[Word]], areas: list[Any], hyphens: Hyphens, usual: float) -> Iterator[Block]:
+def _drawn_blocks(
+    members: dict[int, list[Word]], areas: list[Any], hyphens: Hyphens, heights: Heights
+) -> Iterator[Block]:
     """Yield blocks in the order in which they are drawn; words of blocks that the layout mixed are paragraphs."""
     place_of = {id(word): place for place, words in members.items() for word in words}
     ordered = sorted((word for words in members.values() for word in words), key=lambda each: each.order)
@@ -315,10 +348,10 @@ def _drawn_blocks(members: dict[int, list[Word]], areas: list[Any], hyphens: Hyp
     for place, words in stretches:
         loose += [word for word in words if id(word) not in inside]
         if place in whole and words is longest[place]:
-            yield from _paragraphs(loose, hyphens, usual)
+            yield from _paragraphs(loose, hyphens, heights)
             loose = []
-            yield from _block(own[place], areas[place], hyphens, usual)
-    yield from _paragraphs(loose, hyphens, usual)
+            yield from _block(own[place], areas[place], hyphens, heights)
+    yield from _paragraphs(loose, hyphens, heights)
 
 
 def _is_near(word: Word, stretch: list[Word]) -> bool:
@@ -348,7 +381,7 @@ def _is_prose(words: list[Word], area: Any) -> bool:
     return is_falling and all(word.line is None for word in words) and _is_mixed(words, area)
 
 
-def _paragraphs(words: list[Word], hyphens: Hyphens, usual: float) -> Iterator[Block]:
+def _paragraphs(words: list[Word], hyphens: Hyphens, heights: Heights) -> Iterator[Block]:
     """Yield words as they are drawn; a gap between two lines, or one above the other, begins another paragraph."""
     lines = _drawn_lines(words)
     paragraph: list[list[Word]] = []
@@ -356,11 +389,11 @@ def _paragraphs(words: list[Word], hyphens: Hyphens, usual: float) -> Iterator[B
         if paragraph:
             gap = min(word.box[1] for word in line) - max(word.box[3] for word in paragraph[-1])
             if not -line[0].height < gap < PARAGRAPH_GAP * line[0].height:
-                yield from _block([word for each in paragraph for word in each], None, hyphens, usual, paragraph)
+                yield from _block([word for each in paragraph for word in each], None, hyphens, heights, paragraph)
                 paragraph = []
         paragraph.append(line)
     if paragraph:
-        yield from _block([word for each in paragraph for word in each], None, hyphens, usual, paragraph)
+        yield from _block([word for each in paragraph for word in each], None, hyphens, heights, paragraph)
 
 
 def _box(rect: Any) -> Box:
@@ -389,7 +422,7 @@ def _before(word: Word, boxes: list[Box]) -> int:
 
 
 def _block(
-    words: list[Word], area: Any, hyphens: Hyphens, usual: float, lines: list[list[Word]] | None = None
+    words: list[Word], area: Any, hyphens: Hyphens, heights: Heights, lines: list[list[Word]] | None = None
 ) -> Iterator[Block]:
     kind = "paragraph" if area is None else area.kind
     if kind == "table":
@@ -398,8 +431,8 @@ def _block(
     lines = lines_of(words) if lines is None else lines
     texts = [_unspaced(line, hyphens) or text_of(line) for line in lines]
     text = hyphens.mended(texts, is_one=kind != "paragraph" or is_wrapped(texts))
-    printed = [word.height for word in words if not word.typed]
-    least = min(printed) / usual if usual and printed and kind == "paragraph" else 0.0
+    printed = [heights.of(word) for word in words if not word.typed]
+    least = min(printed) if printed and kind == "paragraph" else 0.0
     if kind == "heading" and printed:
         yield Heading(text, min(max(area.level or 1, 1), 6))
     elif least >= HEADING_SIZES[-1][0] and len(lines) <= MAX_HEADING_LINES and words[0].upright:

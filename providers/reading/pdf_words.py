@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from ctypes import byref, c_double, c_int, c_ushort
 from dataclasses import dataclass, field
-from itertools import islice, pairwise, repeat
+from itertools import chain, islice, pairwise, repeat
 from typing import Any, Final, TypeAlias
 
 from pypdfium2 import raw as pdfium  # type: ignore[import-untyped]
@@ -286,7 +286,8 @@ def _spoken(
 ) -> Iterator[Word]:
     """Yield words, those of lines with writing from right to left as they are spoken; their line has its place."""
     yield from (word for word in words if not word.upright)
-    for line in geometric_lines([word for word in words if word.upright]):
+    across = geometric_lines([word for word in words if word.upright])
+    for line in chain.from_iterable(map(_drawn_apart, across)):
         if not any(RIGHT_TO_LEFT.search(word.text) for word in line):
             yield from line
             continue
@@ -305,6 +306,26 @@ def _spoken(
             left, right = min(sign.left for sign in signs), max(sign.right for sign in signs)
             order = first + number / len(spoken)
             yield Word("".join(sign.text for sign in signs), (left, top, right, bottom), order, line=first)
+
+
+def _drawn_apart(line: list[Word]) -> list[list[Word]]:
+    """Divide a line at gaps between words that are not drawn one after the other, as those of two columns are not."""
+    runs: list[list[Word]] = []
+    for word in sorted(line, key=lambda each: each.order):
+        if runs and word.order - runs[-1][-1].order <= 1:
+            runs[-1].append(word)
+        else:
+            runs.append([word])
+    parts: list[list[Word]] = []
+    right = 0.0
+    for run in sorted(runs, key=lambda each: min(word.box[0] for word in each)):
+        gap = min(word.box[0] for word in run) - right
+        if parts and gap < min(word.height for word in (*run, *parts[-1])):
+            parts[-1] += run
+        else:
+            parts.append(run)
+        right = max(word.box[2] for word in parts[-1])
+    return parts
 
 
 def typed_words(layout: Any, printed: list[Word]) -> list[Word]:

@@ -44,6 +44,53 @@ def test_a_mail_is_read_in_its_declared_character_set(charset: str) -> None:
     assert body(read(raw_mail(charset, "base64", base64.encodebytes(content)))) == TEXTS[charset]
 
 
+@pytest.mark.parametrize("text", ["Это сообщение имеет неправильную кодировку.", "Взнос — в марте. Pay by card."])
+def test_a_mail_that_declares_ascii_falsely_is_read_in_the_set_that_fits(text: str) -> None:
+    """Old programs declare it whatever they send."""
+    assert body(read(raw_mail("us-ascii", "8bit", text.encode("cp1251")))) == text
+
+
+def test_a_western_mail_that_declares_an_eastern_set_is_read_in_a_western_one() -> None:
+    """An apostrophe of Windows and the letter behind it would be a Chinese sign."""
+    text = "You haven’t paid: it’s 40 euro."
+    assert body(read(raw_mail("gb2312", "8bit", text.encode("cp1252")))) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "charset"),
+    [
+        ("Dear all, the notes of the server are: 这是服务器返回的提示信息，到下列地址的信件投递失败。 Regards, Anna", "gb18030"),
+        ("Hello Ivan, please have a look at this: Сообщение доставлено вчера вечером. Best regards to all", "koi8-r"),
+        ("Hello team, here is the text that we got: 회비는 삼월에 지불합니다. Best regards", "euc-kr"),
+    ],
+)  # fmt: skip
+def test_words_of_another_script_between_english_ones_are_recognised(text: str, charset: str) -> None:
+    """Only words with letters beyond ASCII count for what the character set is."""
+    assert decode(text.encode(charset), charset=None) == text
+
+
+def test_a_header_that_is_not_encoded_is_in_the_set_of_the_text() -> None:
+    """A few letters do not say what set they are of."""
+    raw = raw_mail("gb2312", "8bit", "邮件无法发送到您指定的地址中。".encode("gb2312"), "@").replace(
+        b"@", "邮件传输失败！".encode("gb2312"), 1
+    )
+    assert extract(raw, "a.eml").title == "邮件传输失败！"
+
+
+@pytest.mark.parametrize("stated", ["multipart/mixed", 'multipart/mixed; boundary="another"', "multipart/alternative"])
+def test_parts_whose_boundary_is_not_the_stated_one_are_found(stated: str) -> None:
+    """Mails are cut and forwarded by hand; the lines that divide them are there."""
+    parts = "--b1\nContent-Type: text/html\nContent-Transfer-Encoding: base64\n\nPHA+VGhlIHJlZ2F0dGEgc3RhcnRzLjwvcD4=\n--b1--\n"
+    raw = f"Subject: A\nMIME-Version: 1.0\nContent-Type: {stated}\n\nPreamble\n{parts}".encode()
+    assert read(raw).split("\n\n") == ["Subject: A", "The regatta starts."]
+
+
+def test_a_damaged_mail_is_read_as_far_as_it_goes() -> None:
+    """Bytes of zero, and letters in a form of UTF-7 that no program writes."""
+    assert read(b"Subject: A\n\nThe fee\0 is 40 euro.\0") == "Subject: A\n\nThe fee is 40 euro."
+    assert body(read(raw_mail("utf-7", "7bit", b"Key +AD4AA- of the day"))) == "Key +AD4AA- of the day"
+
+
 def test_headers_are_read_as_they_are_written() -> None:
     """Encoded words are decoded in their set; an address that is also a name stays; a broken header is not lost."""
     subject = "=?iso-2022-jp?B?GyRCMnFIcRsoQg==?= =?utf-8?q?_caf=C3=A9?="

@@ -9,7 +9,7 @@ import pytest
 from providers.reading.canonical_text import Paragraph, TableRow
 from providers.reading.documents import extract
 from providers.reading.pdf import is_better
-from providers.reading.pdf_blocks import Hyphens, page_blocks
+from providers.reading.pdf_blocks import Heights, Hyphens, page_blocks
 from providers.reading.pdf_words import Word
 from tests.fakes.office_documents import page_pdf, pdf_of, stream_of, text_at
 
@@ -85,6 +85,7 @@ def arabic_page(drawn: list[bytes], letters: list[str]) -> bytes:
     ])  # fmt: skip
 
 
+ENGLISH = ["The company pays the costs", "The contract runs three years", "The client may end the contract"]
 LETTERS = sorted(set("".join(ARABIC)) - {" "})
 CODES = {" ": 32} | {letter: 65 + number for number, letter in enumerate(LETTERS)}
 WIDE = 14 * 0.6
@@ -222,11 +223,11 @@ def test_a_table_that_a_layout_sees_in_prose_is_prose() -> None:
     row = [SimpleNamespace(bbox=SimpleNamespace(x=15 + 80 * column, y=10, width=78, height=60)) for column in range(3)]
     empty = [[SimpleNamespace(bbox=SimpleNamespace(x=15, y=80, width=78, height=9))]] * 20
     area = SimpleNamespace(kind="table", bbox=rect, header=row, rows=empty)
-    blocks = list(page_blocks(words, SimpleNamespace(blocks=[area]), Hyphens([]), 10))
+    blocks = list(page_blocks(words, SimpleNamespace(blocks=[area]), Hyphens([]), Heights([])))
     assert blocks == [Paragraph("\n".join(texts))]
     for word in words:  # cell by cell, as programs draw a table
         word.order = word.order % 3 * 3 + word.order // 3
-    assert next(page_blocks(words, SimpleNamespace(blocks=[area]), Hyphens([]), 10)) == TableRow(
+    assert next(page_blocks(words, SimpleNamespace(blocks=[area]), Hyphens([]), Heights([]))) == TableRow(
         ["nature, overshoot, undershoot.", "one the They", "called other all"]
     )
 
@@ -372,6 +373,40 @@ def test_columns_of_wide_gaps_are_no_tables() -> None:
     found = read(b"\n".join((*justified(60, 700), *justified(310, 700))))
     column = " ".join(word for words in JUSTIFIED for word in words)
     assert " ".join(found.split()) == f"{column} {column}"
+
+
+def test_arabic_and_latin_columns_are_read_one_after_the_other() -> None:
+    """A line of each is on one height; letters of an Arabic font, which are higher, are no headings."""
+    left = [each for row, line in enumerate(ARABIC) for each in by_lines(line, 700 - 24 * row)]
+    right = [b"BT /F2 10 Tf 345 %d Td (%b) Tj ET" % (700 - 24 * row, line.encode()) for row, line in enumerate(ENGLISH)]
+    raw = arabic_page([*left, *right], LETTERS).replace(
+        b"/F1 5 0 R", b"/F1 5 0 R/F2<</Type/Font/Subtype/Type1/BaseFont/Times-Roman>>"
+    )
+    assert extract(raw, "x.pdf").text.split() == " ".join((*ARABIC, *ENGLISH)).split()
+
+
+def test_an_index_in_columns_is_no_table() -> None:
+    """Numbers of a justified line are far apart, but the page is drawn down one column and then down the next."""
+    drawn, entries = [], []
+    for column in range(3):
+        for row in range(30):
+            first, second = str(1000 * column + 20 * row), str(1000 * column + 20 * row + 7)
+            drawn += [
+                placed(60 + 170 * column, 740 - 12 * row, first),
+                placed(130 + 170 * column, 740 - 12 * row, second),
+            ]
+            entries += [first, second]
+    assert read(b"\n".join(drawn)).split() == entries
+
+
+def test_names_before_short_explanations_are_read_row_by_row() -> None:
+    """Each row is drawn across the page, and no cell has a further line: names are too short to be a column of text."""
+    names = ["fdisk", "fsck", "getty", "halt", "init", "mkfs", "mkswap", "reboot", "route", "swapon"]
+    rows = [f"{name} The program for the purpose number {number}" for number, name in enumerate(names)]
+    drawn = [part for y, row in zip(range(700, 0, -17), rows, strict=False)
+             for part in (placed(72, y, row.split(" ", 1)[0]), placed(290, y, row.split(" ", 1)[1]))]  # fmt: skip
+    found = read(b"\n".join(drawn))
+    assert found.replace("|", " ").replace("---", " ").replace("#", " ").split() == " ".join(rows).split()
 
 
 def test_a_list_of_terms_and_explanations_is_read_row_by_row() -> None:

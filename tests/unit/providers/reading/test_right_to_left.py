@@ -52,12 +52,29 @@ def test_a_mark_belongs_to_the_letter_below_it() -> None:
     assert spoken(seen) == "ب\u0650س\u0652م"
 
 
+@pytest.mark.parametrize("is_after", [True, False])
+def test_a_mark_that_reaches_over_the_next_letter_belongs_to_its_own(is_after: bool) -> None:
+    """Which letter it was drawn with tells more than its place: after it, or before it if a line is drawn so."""
+    letters = [Glyph("ه", 0, 5), Glyph("ل", 4, 6), Glyph("ت", 8, 14), Glyph("ب", 14, 20)]
+    marks = [Glyph("\u064f", 0.5, 2.5), Glyph("\u064e", 3, 5.4), Glyph("\u064e", 10, 12), Glyph("\u0650", 16, 18)]
+    for place, (letter, mark) in enumerate(zip(letters, marks, strict=True)):
+        letter.place, mark.place = (2 * place, 2 * place + 1)[:: 1 if is_after else -1]
+    assert spoken([*letters, *marks]) == "ب\u0650ت\u064e ل\u064eه\u064f"
+
+
+def test_a_mark_over_a_ligature_belongs_to_the_part_below_it() -> None:
+    """The first letter of a sign of two is at the right."""
+    assert spoken([Glyph("\ufefb", 0, 6), Glyph("\u064e", 4, 5)]) == "ل\u064eا"
+    assert spoken([Glyph("\ufefb", 0, 6), Glyph("\u064e", 1, 2)]) == "لا\u064e"
+
+
 def test_a_gap_is_a_space_from_a_width_that_depends_on_the_words_of_the_engine() -> None:
     """Letters of one word of the engine may be drawn a little apart."""
     near = [Glyph("ב", 0, 6, 1), Glyph("א", 7, 13, 1)]
     assert spoken(near) == "אב"
     near[0].word = 2
     assert spoken(near) == "א ב"
+    assert spoken([Glyph("ב", 0, 6, 1), Glyph("א", 7.4, 13, 1)]) == "א ב"
 
 
 def test_columns_are_lines_of_their_own() -> None:
