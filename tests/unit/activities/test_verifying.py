@@ -277,6 +277,22 @@ def test_a_checker_is_asked_about_a_name_in_code_that_no_passage_has() -> None:
     assert asked_for.remarks == []
 
 
+def test_what_a_statement_lacks_is_searched_before_what_it_has() -> None:
+    """A part of a name in its passages is not that name; a passage with more words of it, all known, comes later."""
+    known = "To set up the standby, restore a backup of the primary, and create the signal."
+    again = "The signal makes the server a standby that restores a backup of the primary which was set up."
+    lacking = "A standby connects to the server in `primary_address`."
+    page = f"# Setup\n\n{known}\n\n## Signals\n\n{again}\n\n## Addresses\n\n{lacking}\n"
+    reference = DocumentRef(hash=digest(page))
+    start = page.index(known)
+    item = Evidence(id="ev-1", source_id="src-1", start=start, end=start + len(known))
+    entry = ClaimsEntry(draft=reference, evidence=[item], sources=[CheckedSource(id="src-1", text=reference)])
+    statement = "To set up the standby, restore a backup, create the signal, and set primary_address of the primary."
+    material = Material(entry, {digest(page): page}, by_model=True)
+    (found,) = search_pages([Unsupported(statement, ["ev-1"])], material)
+    assert [page[one.start : one.end] for one in found] == [lacking, again]
+
+
 def test_what_a_passage_announces_is_tried_with_it() -> None:
     """A sentence that ends with a colon says nothing without its list, as far as that has room."""
     (found,) = search_pages(
