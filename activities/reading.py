@@ -13,10 +13,10 @@ from activities.failures import READING, attempt, check_permission
 from activities.roles.untrusted import INVISIBLE
 from contracts import activities
 from contracts.addresses import digest
-from contracts.evidence import CHOSEN_BY_OPERATOR, PageList, SearchHit, SourceDetails
+from contracts.evidence import CHOSEN_BY_OPERATOR, MAX_LINKS, PageList, SearchHit, SourceDetails
 from contracts.lenient import to_line
 from contracts.messages import ReadRecord, ReadRequest
-from contracts.notebooks import MAX_LINKS, SourceEntry
+from contracts.notebooks import SourceEntry
 from contracts.sentences import Message
 from providers.domains import Domains, domains_named
 from providers.errors import SourceUnreadable

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from contracts.messages import SearchRequest
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusLibrary
+from providers.search.corpus.library import CorpusLibrary
 
 QUERIES = ["How is the write-ahead log recovered after a crash?", "Which limits apply to the size of a database?"]
 

@@ -33,7 +33,8 @@ from contracts.messages import PrepareRequest
 from contracts.request import ResearchRequest
 from contracts.state import ClockState, ResearchState, WorkState
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusDefinition, CorpusLibrary
+from providers.search.corpus.folders import CorpusDefinition
+from providers.search.corpus.library import CorpusLibrary
 from tests.fakes.world import World
 from workflows.driver import Driver
 from workflows.run.inbox import Inbox

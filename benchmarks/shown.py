@@ -28,7 +28,7 @@ from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
 from contracts.roles import AnalyzeInput, SourceExtract
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusLibrary
+from providers.search.corpus.library import CorpusLibrary
 from providers.tokens.showing import show_sources, token_size
 from workflows.rules.reading import PageToRead, distribute_pages
 

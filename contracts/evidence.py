@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from contracts.messages import ReadRecord
 
 
+MAX_LINKS: Final = 100
+"""Of one page."""
+
+
 class DocumentRef(Contract):
     """A stored document, content-addressed and immutable."""
 

@@ -50,10 +50,6 @@ class SourceEntry(ReadDetails):
     """Web links of the page, at most `MAX_LINKS`; being listed here does not get a link fetched."""
 
 
-MAX_LINKS: Final = 100
-"""Per page."""
-
-
 class AnalysisEntry(CompactModel):
     """Results of one analysis, with their sources."""
 

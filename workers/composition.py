@@ -24,7 +24,7 @@ from activities.verifying.verification import VerifyingActivities
 from contracts.names import POOLS
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
-from providers.extractive import ExtractiveEngine
+from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import Engine, SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.models.chat import Chat, ChatApi, ChatOptions, SettingNames, UndeterminedChat
@@ -37,7 +37,7 @@ from providers.reading.reader import CachedReader, Visit, WebReader
 from providers.reading.robots import Robots
 from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
-from providers.search.corpus import CorpusLibrary
+from providers.search.corpus.library import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
 from providers.search.shared_search import SharedSearch
 from providers.search.web_api import web_client

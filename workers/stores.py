@@ -13,7 +13,7 @@ from providers.storage.stored_records import open_records
 from workers.settings.loading import Settings
 
 if TYPE_CHECKING:
-    from providers.search.corpus import CorpusLibrary
+    from providers.search.corpus.library import CorpusLibrary
 
 CHILD_PROCESSES: Final = max(1, min(4, os.cpu_count() or 1))
 """Child processes for work on text from outside."""
@@ -43,7 +43,8 @@ def open_stores(settings: Settings) -> FileStores:
 
 def open_corpora(settings: Settings, children: SubprocessPool) -> "CorpusLibrary":
     """Open the corpora of the configuration and those registered here; their documents are read in `children`."""
-    from providers.search.corpus import CorpusDefinition, open_library  # noqa: PLC0415  half a second
+    from providers.search.corpus.folders import CorpusDefinition  # noqa: PLC0415  half a second
+    from providers.search.corpus.library import open_library  # noqa: PLC0415  half a second
 
     definitions = [
         CorpusDefinition(name=name, **corpus.model_dump(exclude_none=True)) for name, corpus in settings.corpus.items()

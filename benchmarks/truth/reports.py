@@ -17,7 +17,7 @@ from benchmarks.passages import answer, index, load
 from benchmarks.truth.corruption import CHANGES, Sentence, names_in
 from contracts.evidence import CheckMethod, ClaimVerdict, Verdict
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusLibrary
+from providers.search.corpus.library import CorpusLibrary
 from providers.text import sentence_spans
 
 SEED: Final = 43

@@ -32,7 +32,7 @@ from workers.telemetry import temporal_runtime
 from workers.temporal import open_connection
 
 if TYPE_CHECKING:
-    from providers.search.corpus import CorpusLibrary
+    from providers.search.corpus.library import CorpusLibrary
 
 NO_SERVER: Final = "no server is running here: start one with `research serve`, or set TEMPORAL_ADDRESS"
 MAX_LISTED_RUNS: Final = 500

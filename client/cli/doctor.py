@@ -39,7 +39,7 @@ from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
 from providers.search.availability import malformed, probe, probe_address
-from providers.search.corpus import ingest_file
+from providers.search.corpus.library import ingest_file
 from workers.composition import open_search_providers, open_web_reader
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import Settings

@@ -7,6 +7,7 @@ unpickles none of it, because a document may have compromised the child that par
 """
 
 import contextlib
+import gc
 import importlib
 import math
 import os
@@ -104,12 +105,16 @@ def main() -> None:
     calls: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=listen, args=(sys.stdin.buffer, calls), daemon=True).start()
     write_frame(answers, b"ready\n")
+    is_first = True
     while True:
         function, arguments, cpu_seconds = calls.get()
         usage = resource.getrusage(resource.RUSAGE_SELF)
         end = math.ceil(usage.ru_utime + usage.ru_stime + cpu_seconds)  # the limit counts from the start of the process
         resource.setrlimit(resource.RLIMIT_CPU, (end, resource.getrlimit(resource.RLIMIT_CPU)[1]))
         write_frame(answers, run(function, arguments))
+        if is_first:
+            gc.freeze()  # the libraries that the first call loaded: searches for cycles need not look at them again
+            is_first = False
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 from contracts.addresses import canonical_url, url_host
-from contracts.notebooks import MAX_LINKS
+from contracts.evidence import MAX_LINKS
 from contracts.sentences import Message
 from providers.errors import SourceUnreadable
 from providers.reading.books import read_book

@@ -45,6 +45,10 @@ MAX_DEPTH: Final = 512
 TAG: Final = re.compile(r"<[a-zA-Z](?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
 QUOTED: Final = re.compile(r"\"[^\"]*+\"|'[^']*+'")
 XML_DECLARATION: Final = re.compile(rb"\A\s*<\?xml[^<>]{0,300}\?>")
+NAMESPACE_OF_PAGE: Final = re.compile(
+    rb"\A(\s*(?:<!DOCTYPE[^<>\[\]]*>\s*)?<html(?:\s[^<>]*)?)\sxmlns=(?:\"http://www\.w3\.org/1999/xhtml\"|'http://www\.w3\.org/1999/xhtml')"
+)
+"""The namespace that a whole page declares: the parser would write it into the name of each element."""
 ENTITY: Final = re.compile(rb"&([A-Za-z][A-Za-z0-9]{1,31});")
 ATTRIBUTE: Final = re.compile(r"[\s/=][^\s/=]")
 
@@ -173,7 +177,8 @@ def read_html(markup: str, *, is_xml: bool = False) -> HtmlContent:
     body = root.find("body")
     if body is None:
         return HtmlContent("", facts)
-    writer = _Writer(_opened(body))
+    named = data.lower()
+    writer = _Writer(_opened(body) if any(name.encode() in named for name in OPENERS) else frozenset())
     try:
         writer.write(body, 0)
     except RecursionError as error:
@@ -191,7 +196,8 @@ def _xml_root(data: bytes) -> Element | None:
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, huge_tree=True, remove_comments=True, remove_pis=True
     )
-    named = ENTITY.sub(_letter_of_entity, XML_DECLARATION.sub(b"", data))
+    written = NAMESPACE_OF_PAGE.sub(rb"\1", XML_DECLARATION.sub(b"", data), count=1)
+    named = ENTITY.sub(_letter_of_entity, written)
     try:
         root = etree.fromstring(named, parser)
     except etree.XMLSyntaxError:
@@ -555,8 +561,12 @@ def _keep_visible(body: Element, opened: frozenset[str]) -> None:
             element.tag = COUNTED
     etree.strip_elements(body, COUNTED, with_tail=False)
     for element in body.iter(*BETWEEN_WORDS):
-        element.text = f" {element.text or ''}"
-        element.tail = f" {element.tail or ''}"
+        text = element.text or ""
+        if not text[:1].isspace():
+            element.text = f" {text}"
+        tail = element.tail or ""
+        if not tail[:1].isspace():
+            element.tail = f" {tail}"
 
 
 def _text_of(element: Element) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.passages import answer, passages_of
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusLibrary
+from providers.search.corpus.library import CorpusLibrary
 from tests.fakes.office_documents import mail, open_document, saved
 
 HARBOURS: Mapping[str, tuple[str, str, str, str]] = {

@@ -164,3 +164,13 @@ def test_every_character_can_be_exported(category: str) -> None:
     )
     for export in (to_pdf, to_docx, to_bibtex, to_csl):
         assert export(report)
+
+
+def test_words_of_a_plain_text_are_those_of_any_other() -> None:
+    """A text of ASCII alone has a pattern of its own, which finds the same words as beside other letters."""
+    plain = "".join(map(chr, range(128)))
+    text = f"{plain} {plain[::-1]} freeze_max_age it's e.g. 3.5-4 _x_ a--b.c 'tis x.y_z' " + " ".join(
+        f"a{one}b{two}c" for one in plain for two in "._-' "
+    )
+    assert words(text) == words(f"{text} é")[:-1]
+    assert "freeze_max_age" in words(text)

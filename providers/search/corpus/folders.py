@@ -5,7 +5,7 @@ import re
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from fnmatch import fnmatchcase, translate
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
@@ -14,10 +14,9 @@ from pydantic import Field
 
 from contracts.base import StrictContract
 from contracts.names import CORPUS_SCHEME
-from contracts.resolved import CorpusSnapshot, SkippedFile
+from contracts.resolved import NO_DOCUMENT, CorpusSnapshot, SkippedFile
 from contracts.sentences import Message
 from providers.errors import SourceUnreadable
-from providers.interfaces import NO_DOCUMENT
 from providers.reading.document_kinds import DOCUMENTS, MAX_FILE_BYTES, NO_DOCUMENTS
 
 KEY_NAMES: Final = """
@@ -30,6 +29,7 @@ client_secret*.json service-account*.json service_account*.json serviceaccount*.
 .aws .ssh .gnupg .kube .docker .azure .gcloud .password-store
 """.split()
 """Patterns of file and folder names, in lower case."""
+KEY_NAME: Final = re.compile("|".join(map(translate, KEY_NAMES)))
 KEY_BYTES: Final = 65_536  # first bytes of a file: the key of a service account is near its beginning
 PRIVATE_KEY: Final = re.compile(
     rb"\s*+(?:\xef\xbb\xbf\s*+)?(?:-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|PuTTY-User-Key-File-)"
@@ -61,10 +61,13 @@ def unreadable(error: OSError | RuntimeError) -> SourceUnreadable:
 
 
 def read_regular_file(path: Path, root: Path | None = None) -> bytes:
-    """Return the bytes of a regular file, which must be below `root` if that is given. Raises `SourceUnreadable`."""
+    """Return the bytes of a regular file. Raises `SourceUnreadable`.
+
+    It must be below `root` if that is given, a path that is resolved.
+    """
     try:
         real = path.resolve(strict=True)
-        if root is not None and not real.is_relative_to(root.resolve()):
+        if root is not None and not real.is_relative_to(root):
             raise SourceUnreadable("outside", Message("skip_outside"))
         # NONBLOCK: a pipe swapped in between listing and opening must not block.
         descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -139,7 +142,7 @@ def skipped_file(address: str, error: SourceUnreadable) -> SkippedFile:
 
 def refuse_key_name(path: str) -> None:
     """Raise `SourceUnreadable` secret if any part of a relative path names a file or a folder of keys."""
-    if any(fnmatchcase(part.lower(), pattern) for part in PurePosixPath(path).parts for pattern in KEY_NAMES):
+    if any(map(KEY_NAME.fullmatch, path.lower().split("/"))):
         raise SourceUnreadable("secret", KEY_REFUSAL)
 
 

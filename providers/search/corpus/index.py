@@ -19,11 +19,10 @@ from pydantic import Base64UrlBytes
 
 from contracts.addresses import digest
 from contracts.base import Contract
-from contracts.resolved import CorpusOverview, CorpusSnapshot, SkippedFile
+from contracts.resolved import NO_DOCUMENT, CorpusOverview, CorpusSnapshot, SkippedFile
 from contracts.sentences import AS_DATA, from_data, to_data
 from providers.errors import CorpusUnknown, StorageFull, Unavailable
 from providers.extractive.blocks import is_index
-from providers.interfaces import NO_DOCUMENT
 from providers.reading.canonical_text import READERS, DocumentFacts, Extraction
 from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_key
 from providers.search.corpus.overview import DocumentTitle

@@ -64,7 +64,7 @@ Result = tuple[FoundFile, IndexedFile | SkippedFile]
 TASK: Final = "providers.search.corpus.index:read_for_index"
 INDEXED: Final = TypeAdapter(IndexedFile)
 FILES_AT_ONCE: Final = 8  # whose bytes are in memory: children open no files
-BATCH_FILES: Final = 32  # per transaction, so a kill loses no more; they are read concurrently
+BATCH_FILES: Final = 32  # per transaction; a kill loses no more than one that is written and one that is read
 NEVER_READ: Final = -1  # time of change in the index of a file that the next refresh reads again
 SAMPLE_FILES: Final = 7  # sampled files, whose language becomes that of a corpus without one
 SAMPLE_BYTES: Final = 2_000_000
@@ -431,12 +431,18 @@ async def _refresh(definition: CorpusDefinition, index: Path, pool: SubprocessPo
         changed = [file for file in files if file_states.get(file.address) != (file.size, file.mtime_ns)]
         language = definition.language or writer.value("language") or await _detect(pool, root, files)
         await asyncio.to_thread(writer.set_values, language=language)
+        results = list[Result]()
         for done in range(0, len(changed) + BATCH_FILES, BATCH_FILES):
             batch = changed[done : done + BATCH_FILES]
             if progress is not None:
                 progress(min(done, len(changed)), len(changed))
-            results = await _read_all(pool, root, batch, language)
-            await asyncio.to_thread(writer.write, results)
+            reading = asyncio.create_task(_read_all(pool, root, batch, language))
+            try:
+                await asyncio.to_thread(writer.write, results)  # of the batch before, while children read this one
+                results = await reading
+            finally:
+                reading.cancel()
+                await asyncio.gather(reading, return_exceptions=True)
         gone = file_states.keys() - {file.address for file in files}
         await asyncio.to_thread(writer.finish, sorted(gone), unusable)
         digest = await asyncio.to_thread(writer.digest)

@@ -317,3 +317,12 @@ async def test_children_share_no_files(tmp_path: Path, monkeypatch: pytest.Monke
             await failure_of(pool, "builtins:int", "words")
             assert not Path(kept or "").exists()
     assert not list(tmp_path.iterdir())
+
+
+def test_a_child_that_reads_documents_loads_neither_clients_nor_the_state_of_runs():
+    """It starts in half the time without them, and every folder is read by several."""
+    seen = "import providers.search.corpus.index, providers.isolation.child, providers.reading.documents, sys; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True).stdout.split()
+    assert "kreuzberg" in loaded
+    unwelcome = {"httpx2", "structlog", "contracts.state", "contracts.roles", "providers.search.corpus.library"}
+    assert unwelcome.isdisjoint(loaded)

@@ -9,7 +9,8 @@ from activities.roles.prompt_rendering import render_role
 from activities.roles.untrusted import label_key, label_of
 from contracts import failures
 from contracts.call_sizes import FIXED_INPUT_TOKENS, expected_call
-from contracts.notebooks import MAX_LINKS, AnalysisEntry, SourceEntry, add_derived_fields, replace_by_references
+from contracts.evidence import MAX_LINKS
+from contracts.notebooks import AnalysisEntry, SourceEntry, add_derived_fields, replace_by_references
 from contracts.outcome import Guidance
 from contracts.plan import PlanNode
 from contracts.recursive_roles import (
@@ -34,7 +35,7 @@ from contracts.research_trees import TaskType
 from contracts.roles import ANALYZER, AnalyzeInput, RoleSpec
 from contracts.state import ResearchState, WorkState
 from contracts.vocabulary import EngineKind, GapKind, Quality
-from providers.extractive import ExtractiveEngine
+from providers.extractive.engine import ExtractiveEngine
 from providers.storage.stored_notebooks import Notebooks
 from tests.fakes import states
 from tests.fakes.model_work import unmarked

@@ -15,7 +15,8 @@ from contracts.supervisor_roles import RefineInput, ReflectInput
 from contracts.tool_turns import Transcript
 from contracts.vocabulary import Action, EngineKind
 from providers.errors import InvalidCall
-from providers.extractive import ExtractiveEngine, roles
+from providers.extractive import roles
+from providers.extractive.engine import ExtractiveEngine
 from providers.interfaces import EngineTask, RenderedPrompt
 
 QUESTION = "How does a vacuum prevent wraparound?"

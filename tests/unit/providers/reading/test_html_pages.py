@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from contracts.notebooks import MAX_LINKS
+from contracts.evidence import MAX_LINKS
 from providers.errors import SourceUnreadable
 from providers.reading import documents
 from providers.reading.canonical_text import Extraction
@@ -293,6 +293,20 @@ def test_pages_of_xml_are_read_as_such() -> None:
             ).text
             == text
         )
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+@pytest.mark.parametrize("before", ["", "<!DOCTYPE html>\n", "<!-- <html xmlns='http://www.w3.org/1999/xhtml'> -->"])
+def test_the_namespace_of_a_page_is_no_part_of_it(before, quote) -> None:
+    """Its elements are found with and without one, formulas of another one as well, and text that shows one is read."""
+    declared = f"xmlns={quote}http://www.w3.org/1999/xhtml{quote}"
+    shown = f"&lt;html {declared}>"
+    page = (
+        f"<?xml version='1.0'?>{before}<html lang='en' {declared}><head><title>A</title></head><body><h1>A</h1><p>{shown}"
+        "<m:math xmlns:m='http://www.w3.org/1998/Math/MathML'><m:msup><m:mi>x</m:mi><m:mn>2</m:mn></m:msup></m:math>"
+        "</p></body></html>"
+    )
+    assert read_page(page.encode(), HTML, None, URL).text == f"# A\n\n<html {declared}>x^2"
 
 
 def test_the_head_of_a_manuals_page_is_no_text() -> None:

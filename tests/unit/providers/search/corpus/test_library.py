@@ -14,9 +14,9 @@ from contracts.messages import SearchRequest
 from contracts.sentences import Message
 from providers.errors import CorpusUnknown, InvalidCall, ProcessStalled, SourceUnreadable, StorageFull
 from providers.isolation.pool import SubprocessPool, import_path
-from providers.search.corpus import CorpusDefinition, CorpusLibrary, ingest_file
-from providers.search.corpus.folders import FoundFile, refuse_key_name
+from providers.search.corpus.folders import CorpusDefinition, FoundFile, refuse_key_name
 from providers.search.corpus.index import IndexWriter, open_index, read_for_index
+from providers.search.corpus.library import CorpusLibrary, ingest_file
 from tests.fakes.office_documents import one_page_pdf
 
 PAGES = {
@@ -419,6 +419,18 @@ async def test_a_full_disk_leaves_the_index_as_it_was(tmp_path):
         assert list(writer.file_states()) == ["small.md"]
 
 
+async def test_several_batches_are_read_while_those_before_are_written(library, folder):
+    """Every file of every batch is in the index, and progress counts up to all of them."""
+    files = {f"notes/{number}.md": f"Note {number} names the word w{number}x.".encode() for number in range(70)}
+    written(folder, files)
+    steps = []
+    snapshot = await library.refresh("manual", lambda done, total: steps.append((done, total)))
+    assert snapshot.files == len(PAGES) + 70
+    assert steps == [(0, 74), (32, 74), (64, 74), (74, 74)]
+    for number in (0, 31, 32, 63, 64, 69):
+        assert [hit.url for hit in (await ask(library, f"w{number}x")).hits] == [f"corpus:manual/notes/{number}.md"]
+
+
 @pytest.mark.parametrize("spoil", [damage, damage_in_part, make_old, drop_a_table])
 async def test_a_damaged_index_and_one_of_another_version_are_replaced(library, tmp_path, spoil):
     """Searching, reading and indexing do without it, and it is never reported as an empty corpus."""
@@ -451,7 +463,7 @@ INDEXING = """
 import asyncio, sys
 from pathlib import Path
 from providers.isolation.pool import SubprocessPool, import_path
-from providers.search.corpus import CorpusLibrary
+from providers.search.corpus.library import CorpusLibrary
 async def main():
     async with SubprocessPool(1) as pool:
         await CorpusLibrary(Path(sys.argv[1]), pool).refresh("manual")

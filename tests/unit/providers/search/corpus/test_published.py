@@ -8,7 +8,8 @@ import pytest
 from contracts.messages import SearchRequest, SearchResponse
 from providers.errors import ContentCorrupt, CorpusUnknown, SourceUnreadable, Unavailable
 from providers.isolation.pool import SubprocessPool
-from providers.search.corpus import CorpusDefinition, CorpusLibrary, open_library
+from providers.search.corpus.folders import CorpusDefinition
+from providers.search.corpus.library import CorpusLibrary, open_library
 from tests.fakes.corpus import MANUAL
 from tests.fakes.object_store import ObjectStoreServer
 
