@@ -31,6 +31,7 @@ from contracts.resolved import (
     ModelPrice,
     ProviderChoice,
     ResolvedResearch,
+    reads_pages,
     where_text_goes,
 )
 from contracts.strategies import (
@@ -136,6 +137,7 @@ def resolve(
     protected, problems = resolve_protected_sources(request, search)
     if problems:
         raise RunRefused("\n".join(problems))
+    pages = reads_pages(providers, protected, follows=request.follow_up_of is not None)
     search_hosts = [choice.host for choice in providers if choice.available and choice.host]
     depth = presets.effective_depth(request.depth)
     verify = presets.effective_verify(request.verify, engine)
@@ -167,7 +169,7 @@ def resolve(
         tokens=configuration.tokens,
         configuration_digest=configuration.digest,
         product_version=configuration.product_version,
-        egress=where_text_goes(host, search_hosts, pages=web),
+        egress=where_text_goes(host, search_hosts, pages=pages),
         advice=_advice(engine, providers, configuration) if web else [],
     )
     return with_estimate(resolved, configuration)

@@ -53,7 +53,8 @@ class ReadingActivities:
             if request.known_entry:
                 return await self._read_again(request, domains)
             request, hit = await self.notebooks.complete_read(request)
-            document = await self.reader.read(request.url, tenant=request.tenant, domains=domains)
+            given = hit.document if hit else None
+            document = await self.reader.read(request.url, tenant=request.tenant, domains=domains, given=given)
             return await self._archive(request, hit or SearchHit(url=request.url, provider=""), document)
 
     async def _read_again(self, request: ReadRequest, domains: Domains) -> ReadRecord:
@@ -102,6 +103,7 @@ class ReadingActivities:
             venue=hit.venue,
             doi=hit.doi,
             published_at=_line(document.published_at, LABEL_CHARACTERS) or hit.published_at,
+            address=document.address or hit.address,
             retrieved_at=self.clock().isoformat(timespec="seconds"),
             media_type=media_type,
             quality_reason=judgement.reason,

@@ -10,7 +10,7 @@ from activities.failures import SEARCHING, attempt, check_permission, send_heart
 from contracts import activities
 from contracts.evidence import SearchHit, Source
 from contracts.messages import CheckProvidersRequest, SearchRequest, SearchResponse
-from contracts.names import CORPUS_SCHEME
+from contracts.names import CORPUS_SCHEME, SERVER_PREFIX, SERVER_SCHEME
 from contracts.notebooks import HitsEntry
 from contracts.outcome import Usage
 from contracts.request import EARLIER_PROVIDER
@@ -115,7 +115,7 @@ def sources_to_offer(earlier: ResearchState, resolved: ResolvedResearch) -> list
         if source.id in statements and _may_read(source, resolved)
     ]
     known.sort(key=lambda source: (cited.get(source.id, len(cited) + 1), source.id))
-    shared = ("url", "title", "source_type", "published_at", "authors", "doi")
+    shared = ("url", "title", "source_type", "published_at", "authors", "doi", "address")
     return [
         SearchHit(
             **{name: getattr(source, name) for name in shared},
@@ -138,7 +138,10 @@ def match_earlier_sources(hits: Sequence[SearchHit], request: SearchRequest) -> 
 
 
 def _may_read(source: Source, resolved: ResolvedResearch) -> bool:
-    """Return whether this run may read a source: a document of its corpus, or a page if it searches the web."""
+    """Return whether this run may read a source: of its corpus, of a server that it searches, or of the web."""
     if source.url.startswith(CORPUS_SCHEME):
         return resolved.corpus is not None and source.url.startswith(f"{CORPUS_SCHEME}{resolved.corpus.name}/")
+    if source.url.startswith(SERVER_SCHEME):
+        provider = SERVER_PREFIX + source.url.removeprefix(SERVER_SCHEME).partition("/")[0]
+        return any(choice.name == provider and choice.available for choice in resolved.providers)
     return resolved.web

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
-from contracts.names import CORPUS_SCHEME
+from contracts.names import OWN_SCHEMES
 
 MAX_MARKS: Final = 30
 """Per letter (Unicode's stream-safe format); normalizing a longer run takes quadratic time."""
@@ -97,10 +97,8 @@ def url_host(url: str) -> str:
 
 def page_place(url: str) -> str:
     """Return the path of a document in its collection, or the host of a web page; the end of a long one."""
-    if url.startswith(CORPUS_SCHEME):
-        place = unquote(url.removeprefix(CORPUS_SCHEME).partition("/")[2])
-    else:
-        place = url_host(url).removeprefix("www.")
+    is_own = url.startswith(OWN_SCHEMES)
+    place = unquote(url.partition("/")[2]) if is_own else url_host(url).removeprefix("www.")
     place = " ".join(place.split())
     return place if len(place) <= PLACE_CHARACTERS else f"…{place[-PLACE_CHARACTERS:]}"
 

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter
 
 from contracts.addresses import canonical_url, find_doi, source_id
 from contracts.base import BoundedList, CompactModel, Contract, ListEntry
-from contracts.names import CORPUS_SCHEME
+from contracts.names import OWN_SCHEMES
 from contracts.sentences import Message, Text
 from contracts.texts import DOCUMENT_HASH
 from contracts.vocabulary import (
@@ -223,8 +223,8 @@ MIN_VOICES = 2
 
 def source_voice(url: str, publisher: str | None) -> str:
     """Return the voice of a source: its collection, else its publisher, else its host."""
-    if url.startswith(CORPUS_SCHEME):
-        return CORPUS_SCHEME + url.removeprefix(CORPUS_SCHEME).partition("/")[0]
+    if url.startswith(OWN_SCHEMES):
+        return url.partition("/")[0]
     if publisher and publisher.strip():
         return " ".join(publisher.casefold().split())
     try:
@@ -273,6 +273,8 @@ class SourceDetails(Contract):
     venue: str | None = None
     doi: str | None = None
     published_at: str | None = None
+    address: str = ""
+    """Web address that the server of a private document gives for it: shown in place of its URL, never opened."""
 
 
 class SearchHit(SourceDetails):
@@ -288,6 +290,8 @@ class SearchHit(SourceDetails):
     """Matching parts of the stored text; set only by a corpus."""
     content_hash: str | None = None
     """SHA-256 of the text that `sections` refer to."""
+    document: DocumentRef | None = None
+    """The document itself, if its server sent it with the hit."""
     entries: list[str] = []
     """Hashes of the stored entries with its details; empty if they are inline."""
 
@@ -347,6 +351,11 @@ class ReadDetails(SourceDetails):
     """Parts of the original that are missing in the text, or whose reading is uncertain; one short line each."""
     reader: str = ""
     """Version of the readers that made the text; empty in runs of earlier versions."""
+
+    @property
+    def shown_url(self) -> str:
+        """The address to show to people: of a private document the one that its server gives, if it gives one."""
+        return self.address or self.url
 
 
 PAGE_STARTS: Final = TypeAdapter(list[int])

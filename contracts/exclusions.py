@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from contracts.addresses import normalize
-from contracts.names import CORPUS_SCHEME
+from contracts.names import OWN_SCHEMES
 
 
 def is_excluded(title: str, url: str, exclude: Iterable[str]) -> bool:
@@ -31,11 +31,11 @@ def _words(text: str) -> str:
 
 
 def _is_below(url: str, exclusion: str) -> bool:
-    """Return true if a place is the URL's host or a parent domain of it, or a path inside a corpus URL."""
+    """Return true if a place is the URL's host or a parent domain of it, or a path in an own document's URL."""
     folded = exclusion.casefold().strip("/ ")
     if not folded:
         return False
-    if url.startswith(CORPUS_SCHEME):
-        return f"/{folded}/" in f"/{url.removeprefix(CORPUS_SCHEME).casefold()}/"
+    if url.startswith(OWN_SCHEMES):
+        return f"/{folded}/" in f"/{url.partition(':')[2].casefold()}/"
     host = urlsplit(url).hostname or ""
     return "." in folded and (host == folded or host.endswith(f".{folded}"))

@@ -55,6 +55,12 @@ EVENTS: Final = "events"
 
 CORPUS_SCHEME: Final = "corpus:"
 CORPUS_PROVIDER: Final = "corpus"
+SERVER_SCHEME: Final = "mcp:"
+"""Scheme of documents of the servers that the operator names: `mcp:NAME/ID`."""
+SERVER_PREFIX: Final = "mcp."
+"""Of the provider that searches such a server: `mcp.NAME`."""
+OWN_SCHEMES: Final = (CORPUS_SCHEME, SERVER_SCHEME)
+"""Schemes of documents of the operator, which have no host; `NAME` is their collection."""
 
 FAIRNESS_KEY_CHARACTERS: Final = 64
 """Longest fairness key that the server accepts; tenant names are cut to it."""

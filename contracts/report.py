@@ -93,6 +93,12 @@ class ReportSource(SourceDetails):
     """Time of reading; None if it was not read."""
     status: str = ""
     status_reason: Text = ""
+
+    @property
+    def shown_url(self) -> str:
+        """The address to show to people: of a private document the one that its server gives, if it gives one."""
+        return self.address or self.url
+
     provider: str = ""
     analyzed: bool = False
     cited: bool = False

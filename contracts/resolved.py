@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import ConfigDict, Field
 
 from contracts.base import Contract, StrictContract
+from contracts.names import OWN_SCHEMES, SERVER_PREFIX
 from contracts.request import (
     SAME_LANGUAGE,
     Checks,
@@ -165,6 +166,17 @@ class ProviderChoice(Contract):
     host: str | None = None
     """Destination of its queries, `host` or `host:port`; None for a corpus."""
     source_types: list[SourceType] = [SourceType.WEB]
+
+
+def reads_pages(providers: Iterable[ProviderChoice], named: Iterable[str], *, follows: bool) -> bool:
+    """Return whether a run may read pages of the web: found ones, `named` addresses, and those of a run it `follows`.
+
+    A run that searches documents of the operator alone reads no page that was found.
+    """
+    searched = [choice.name for choice in providers if choice.available and choice.host is not None]
+    if any(not name.startswith(SERVER_PREFIX) for name in searched):
+        return True
+    return bool(searched) and (follows or any(not url.startswith(OWN_SCHEMES) for url in named))
 
 
 class EffectiveSearch(Contract):
@@ -329,5 +341,6 @@ class ResolvedResearch(SharedSettings):
             for choice in self.providers
         ]
         hosts = [choice.host for choice in providers if choice.available and choice.host is not None]
-        egress = where_text_goes(self.model_host, hosts, pages=bool(hosts))
+        pages = reads_pages(providers, self.protected_sources, follows=self.follow_up is not None)
+        egress = where_text_goes(self.model_host, hosts, pages=pages)
         return self.with_fields(providers=providers, web=bool(hosts), egress=egress)

@@ -130,7 +130,9 @@ class Shape(NamedTuple):
 NAME: Final = Shape(
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", "at most 64 letters, digits, dots, dashes and underscores, such as team-1"
 )
-PROVIDER: Final = Shape(r"^[a-z][a-z0-9_]{0,31}$", "the name of a search provider, such as wikipedia")
+PROVIDER: Final = Shape(
+    r"^(?:mcp\.)?[a-z][a-z0-9_]{0,31}$", "the name of a search provider, such as wikipedia or mcp.wiki"
+)
 ENDPOINT: Final = Shape(r"^[a-z][a-z0-9_-]{0,31}$", "a name in small letters, such as office-server")
 DOMAIN: Final = Shape(
     r"^([a-zA-Z0-9_-]{1,63}\.)*[a-zA-Z0-9-]{2,63}$", "a host name alone, without https:// and path, such as example.org"

@@ -132,6 +132,8 @@ class ExtractedDocument(DocumentFacts):
     raw: bytes
     way: list[str] = field(default_factory=list)
     """Every address requested for it, in order; empty unless it is a web page."""
+    address: str = ""
+    """Web address to show in place of the URL; never opened."""
     cached: bool = False
     """True if it came from the cache, without a request to any site."""
     stored: tuple[DocumentRef, DocumentRef] | None = None
@@ -175,11 +177,28 @@ class Corpora(SearchProvider, Protocol):
         """Read `corpus:NAME/relative/path`. Raises `SourceUnreadable`, `CorpusUnknown`."""
 
 
+class PrivateDocuments(Protocol):
+    """A server of documents that have addresses of their own."""
+
+    async def read(self, url: str, given: DocumentRef | None = None) -> ExtractedDocument:
+        """Read a document, from its text if that is given. Raises `SourceUnreadable`, `Retryable`, `Rejected`."""
+
+
 class SourceReader(Protocol):
     """A reader of all sources."""
 
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
-        """Fetch and extract within the domains; tenants share no pages. Raises `SourceUnreadable`, `Retryable`."""
+    async def read(
+        self,
+        url: str,
+        *,
+        tenant: str = "default",
+        domains: Domains = ANYWHERE,
+        given: DocumentRef | None = None,
+    ) -> ExtractedDocument:
+        """Fetch and extract within the domains; tenants share no pages. Raises `SourceUnreadable`, `Retryable`.
+
+        `given` is the document itself, if a server sent it with its hit.
+        """
         ...
 
     async def read_again(

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,11 +21,11 @@ from activities.reporting.updates import LiveReportActivities
 from activities.roles.run_role import RoleActivities
 from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
-from contracts.names import POOLS
+from contracts.names import POOLS, SERVER_PREFIX
 from contracts.vocabulary import EngineKind, Tier
 from providers.errors import CorpusUnknown, NotConfigured, ProviderError
 from providers.extractive.engine import ExtractiveEngine
-from providers.interfaces import Engine, SearchProvider
+from providers.interfaces import ContentStore, Engine, SearchProvider
 from providers.isolation.pool import SubprocessPool
 from providers.models.chat import Chat, ChatApi, ChatOptions, SettingNames, UndeterminedChat
 from providers.models.endpoints import DEFAULT_ENDPOINT, ModelDirectory, ModelEndpoint, PriceTable
@@ -39,6 +39,7 @@ from providers.search.anthropic_search import AnthropicSearch
 from providers.search.availability import probe, usable
 from providers.search.corpus.library import CorpusLibrary
 from providers.search.declarations import BY_MODEL, search_declaration
+from providers.search.document_servers import DocumentServer
 from providers.search.shared_search import SharedSearch
 from providers.search.web_api import web_client
 from providers.shared.limits import Limiter, Politeness, ServiceLimits
@@ -120,6 +121,8 @@ class _Stores:
     library: CorpusLibrary
     shared: SharedState
     limiter: Limiter
+    servers: dict[str, DocumentServer]
+    """By the name of the provider."""
 
 
 async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack) -> _Stores:
@@ -130,7 +133,9 @@ async def _open_stores(settings: Settings, client: Client, stack: AsyncExitStack
     for name, endpoint in settings.models.endpoints.items():
         limits[f"model/{name}"] = ServiceLimits(endpoint.requests_per_minute, endpoint.tokens_per_minute)
     limiter = Limiter(shared.store, limits)
-    return _Stores(settings, client, stack, open_stores(settings), children, library, shared, limiter)
+    files = open_stores(settings)
+    servers = await stack.enter_async_context(open_servers(settings, children, files.content, limiter))
+    return _Stores(settings, client, stack, files, children, library, shared, limiter, servers)
 
 
 async def _models(stores: _Stores) -> list[Activity]:
@@ -150,7 +155,7 @@ async def _search(stores: _Stores) -> list[Activity]:
     settings = stores.settings
     library = stores.library
     cache = stores.shared.cache
-    web = await stores.stack.enter_async_context(open_search_providers(settings))
+    web = stores.servers | await stores.stack.enter_async_context(open_search_providers(settings))
     prices = {name: usd / 1_000 for name, usd in settings.search.usd_per_1000.items()}
     providers: dict[str, SearchProvider] = {library.name: library}
     for name, provider in web.items():
@@ -163,7 +168,8 @@ async def _reading(stores: _Stores) -> list[Activity]:
     politeness = Politeness(stores.shared.store)
     web = open_web_reader(stores.settings, stores.children, visit=politeness.visit)
     pages = await stores.stack.enter_async_context(web)
-    reader = CachedReader(stores.library, pages, stores.files.content, stores.shared.cache)
+    servers = {name.removeprefix(SERVER_PREFIX): server for name, server in stores.servers.items()}
+    reader = CachedReader(stores.library, pages, stores.files.content, stores.shared.cache, servers)
 
     def authority_of(corpus: str) -> str | None:
         try:  # on each use, as a corpus may be registered while workers run
@@ -171,7 +177,8 @@ async def _reading(stores: _Stores) -> list[Activity]:
         except CorpusUnknown:
             return None
 
-    judge = create_judge(authority_of, stores.settings.web.authorities)
+    labels = {name: server.authority for name, server in stores.settings.search.mcp.items()}
+    judge = create_judge(authority_of, stores.settings.web.authorities, labels)
     return [ReadingActivities(reader, stores.files.content, judge, stores.files.notebooks).read_source]
 
 
@@ -216,14 +223,15 @@ async def _records(stores: _Stores) -> list[Activity]:
 async def open_search_providers(
     settings: Settings, names: Sequence[str] | None = None
 ) -> AsyncIterator[dict[str, SearchProvider]]:
-    """Open all usable providers by name, or only `names`, and close them after the block.
+    """Open all usable services by name, or only `names`, and close them after the block; servers have `open_servers`.
 
     The provider `anthropic` is included if a configured model searches the web. Raises `NotConfigured` for an
     unknown provider, or one that lacks a key or an address.
     """
     model = search_model(settings)
     choices = {choice.name: choice for choice in search_choices(settings)}
-    ready = [*(name for name in usable(list(choices.values())) if name != BY_MODEL), *([BY_MODEL] if model else [])]
+    services = [name for name in usable(list(choices.values())) if not name.startswith(SERVER_PREFIX)]
+    ready = [*(name for name in services if name != BY_MODEL), *([BY_MODEL] if model else [])]
     for name in names or ():
         if name not in choices:
             raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")
@@ -238,6 +246,27 @@ async def open_search_providers(
             else:
                 opened[name] = declaration.open(client, settings.search_values())
         yield opened
+
+
+@asynccontextmanager
+async def open_servers(
+    settings: Settings, pool: SubprocessPool, content: ContentStore, limiter: Limiter | None = None
+) -> AsyncIterator[dict[str, DocumentServer]]:
+    """Prepare the usable servers of documents by the name of their provider, and end them after the block.
+
+    None is started before it is used.
+    """
+    servers: dict[str, DocumentServer] = {}
+    async with AsyncExitStack() as stack:
+        for definition in settings.document_servers():
+            if definition.problem() is None:
+                permit = partial(limiter.permit, f"search/{definition.name}") if limiter else nullcontext
+                server = DocumentServer(
+                    definition, pool, content, user_agent=user_agent(settings.web.contact), permit=permit
+                )
+                stack.push_async_callback(server.close)
+                servers[definition.name] = server
+        yield servers
 
 
 async def find_unreachable(providers: Mapping[str, SearchProvider], names: Sequence[str]) -> dict[str, str]:

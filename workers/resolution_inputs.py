@@ -33,7 +33,10 @@ def configuration_of(
     choices = search_choices(settings, settings.search.providers)
 
     def choose_providers(names: Sequence[str] | None, source_types: Sequence[SourceType]) -> list[ProviderChoice]:
-        return choose(choices, names, source_types, broken=malformed(settings.search_values()))
+        broken = malformed(settings.search_values()) | {
+            one.name for one in settings.document_servers() if one.problem()
+        }
+        return choose(choices, names, source_types, broken=broken)
 
     def call_usd(model: str, usage: Usage) -> float | None:
         return table.cost_usd(split_name(model, models.endpoints)[1], usage, full_name=model)
@@ -76,7 +79,8 @@ def configuration_of(
 
 def search_choices(settings: Settings, order: Sequence[str] | None = None) -> list[ProviderChoice]:
     """Return the search providers in the usual or the given order, each with its availability and the reason."""
-    return provider_choices(settings.search_values(), order, model=search_model(settings))
+    servers = [server.choice() for server in settings.document_servers()]
+    return provider_choices(settings.search_values(), order, model=search_model(settings), servers=servers)
 
 
 def search_model(settings: Settings) -> dict[str, str] | None:

@@ -20,7 +20,7 @@ from contracts.base import StrictContract
 from contracts.evidence import OWN_DOCUMENTS, OWN_SETTING, SourceAssessment
 from contracts.lenient import find_member
 from contracts.messages import ReadRequest
-from contracts.names import CORPUS_SCHEME
+from contracts.names import CORPUS_SCHEME, SERVER_SCHEME
 from contracts.request import SourceType
 from contracts.sentences import Message, joined
 from contracts.vocabulary import Quality
@@ -202,8 +202,14 @@ class Judgement:
 Judge = Callable[[ReadRequest, ExtractedDocument], Awaitable[Judgement]]
 
 
-def create_judge(authority_of: Callable[[str], str | None], authorities: Mapping[str, str]) -> Judge:
-    """Make a judge that applies the operator's labels of corpora and domains; pages are assessed in threads.
+def create_judge(
+    authority_of: Callable[[str], str | None],
+    authorities: Mapping[str, str],
+    servers: Mapping[str, str | None] | None = None,
+) -> Judge:
+    """Make a judge that applies the operator's labels of corpora, domains and servers; pages are assessed in threads.
+
+    A document of a server without a label is assessed like a page.
 
     The rules take linear time over bounded text, less than a child process would cost.
     """
@@ -214,6 +220,9 @@ def create_judge(authority_of: Callable[[str], str | None], authorities: Mapping
             name = document.url.removeprefix(CORPUS_SCHEME).partition("/")[0]
             quality = find_member(Quality, authority_of(name) or "")
             return Judgement(quality, OWN_DOCUMENTS) if quality else Judgement()
+        server = document.url.removeprefix(SERVER_SCHEME).partition("/")[0]
+        if document.url.startswith(SERVER_SCHEME) and (label := (servers or {}).get(server)):
+            return Judgement(Quality(label), OWN_DOCUMENTS)
         assessment = await asyncio.to_thread(assess, request, document, declared)
         return Judgement(assessment.label, assessment.reason, assessment)
 

@@ -29,7 +29,7 @@ from activities.reporting.tree import (
 )
 from contracts.addresses import canonical_url
 from contracts.evidence import Evidence, Source
-from contracts.names import CORPUS_SCHEME
+from contracts.names import OWN_SCHEMES
 from contracts.outcome import Citation
 from contracts.outlines import SOURCE_HEADING
 from contracts.protected_sources import NAMED
@@ -42,7 +42,7 @@ MAIL: Final = r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++"
 ADDRESS: Final = re.compile(
     r"(?:(?:https?|ftp|wss?):(?=[/\\]*+[\w\[])|(?<![^\W_])(?:www\.|mailto:)"
     r"|(?<![:/\\])(?<![^\W_])[/\\]{2}(?=\[[\da-f:.]{2,45}+\]|[\w-]++\.\w)"
-    rf"|(?<![^\W_])corpus:[\w.-]++/)|(?P<mail>{MAIL})",
+    rf"|(?<![^\W_])(?:corpus|mcp):[\w.-]++/)|(?P<mail>{MAIL})",
     re.IGNORECASE,
 )
 """The beginning of an address, as a renderer or a browser may read it, or a whole mail address."""
@@ -119,7 +119,8 @@ def addresses_of(sources: Iterable[Source | ReportSource]) -> list[str]:
 
     Other hits are untrusted addresses, to which a page could send a reader.
     """
-    return [source.url for source in sources if source.status != SourceStatus.NOT_FETCHED or source.provider == NAMED]
+    known = [source for source in sources if source.status != SourceStatus.NOT_FETCHED or source.provider == NAMED]
+    return [address for source in known for address in (source.url, source.address) if address]
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,7 @@ class KnownAddresses:
 
     def text_of(self, url: str) -> str | None:
         """Return an address as a text may name it; None for a foreign one."""
-        if url.startswith(CORPUS_SCHEME):
+        if url.startswith(OWN_SCHEMES):
             # Paths can contain blanks, at which the address in the text ends.
             return url if any(known.startswith(url) for known in (*self.sources, *self.question)) else None
         if url in self.mail:
@@ -205,7 +206,7 @@ def find_addresses(text: str) -> list[str]:
 
 def _comparable(url: str) -> str:
     """Return the form in which addresses are compared; ones that cannot be parsed or name a user are unchanged."""
-    if url.startswith(CORPUS_SCHEME):
+    if url.startswith(OWN_SCHEMES):
         return url
     full = url if re.match(r"(?:https?|ftp|wss?):", url, re.IGNORECASE) else "http://" + url
     if not WEB_ADDRESS.match(full):
@@ -431,7 +432,7 @@ def citation_labels(style: str, sources: Mapping[str, Source], registry: KnownAd
     """Return, for the style `link`, the citation of each source with a web address: its title as a link."""
     if style != "link":
         return {}
-    addresses = {source.id: registry.link_of(source.url) for source in sources.values()}
+    addresses = {source.id: registry.link_of(source.shown_url) for source in sources.values()}
     return {
         key: CitationMark(label=label, link=link)
         for key, link in addresses.items()

@@ -176,8 +176,8 @@ def _source(inputs: ReportInputs, source: Source) -> ListedSource:
     read = say("read_on", day=say.day(source.retrieved_at))
     return ListedSource(
         name=inputs.show(source.title) or say("untitled"),
-        address=source.url,
-        link=inputs.registry.link_of(source.url),
+        address=source.shown_url,
+        link=inputs.registry.link_of(source.shown_url),
         about=[part for part in (written_by, published, quality, read) if part],
         quality=quality,
         read=read,

@@ -35,7 +35,8 @@ def clean_text(
     quotes = {
         key: texts[item.source_id][item.start : item.end] for key, item in cited.items() if item.source_id in texts
     }
-    registry = KnownAddresses.of([source.url for source in request.sources], request.query, quotes.values())
+    urls = [address for source in request.sources for address in (source.url, source.address) if address]
+    registry = KnownAddresses.of(urls, request.query, quotes.values())
     names = {key: [key] for key in (*cited, *present)}
     if by_model:
         names = {label: [key] for label, key in label_all(names, request).items()}

@@ -120,7 +120,7 @@ class DocumentLibrary:
                 raise CommandError(f"nothing is archived as {quote(name)}: use an id that search gave")
             text = await context.stores.content.get_text(source.text)
             metadata = _known(date=source.published_at, kind="archived page", research_id=match[1])
-            return source.title or source.url, source.url, text, metadata
+            return source.title or source.shown_url, source.shown_url, text, metadata
         raise CommandError(f"no document has the id {quote(name)}: use an id that search gave")
 
     async def _stored(self, context: CommandContext, query: str) -> list[Result]:
@@ -158,7 +158,9 @@ class DocumentLibrary:
             except (ContentMissing, ContentCorrupt):
                 continue
             result = Result(
-                id=f"{SCHEME}{research_id}/sources/{source.id}", title=source.title or source.url, url=source.url
+                id=f"{SCHEME}{research_id}/sources/{source.id}",
+                title=source.title or source.shown_url,
+                url=source.shown_url,
             )
             await self._add(research_id, result, text)
 

@@ -22,7 +22,7 @@ from client.client_errors import ClientError
 from client.handle import ResearchClient
 from client.run_results import reasons_of
 from client.view.words import elapsed_at, ending_text, engine_text, event_lines, local_time, printable, usage_text
-from contracts.names import WORKFLOWS_QUEUE
+from contracts.names import CORPUS_PROVIDER, SERVER_PREFIX, WORKFLOWS_QUEUE
 from contracts.outcome import Event, Mark, ResearchResult, ResearchStatus
 from contracts.plan import Waiting, WaitKind
 from contracts.presets import highest_limits
@@ -129,9 +129,11 @@ def _started(resolved: ResolvedResearch, research_id: str, cap: float | None) ->
 
 
 def _searches(resolved: ResolvedResearch) -> str:
-    providers = ", ".join(choice.name for choice in resolved.providers if choice.available and choice.name != "corpus")
+    names = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS_PROVIDER]
+    private = [name for name in names if name.startswith(SERVER_PREFIX)]
+    web = ", ".join(name for name in names if name not in private)
     corpus = [f"the corpus {resolved.corpus.name}"] if resolved.corpus is not None else []
-    return " and ".join([*corpus, *([f"the web ({providers})"] if resolved.web else [])]) or "nothing"
+    return " and ".join([*corpus, *private, *([f"the web ({web})"] if web else [])]) or "nothing"
 
 
 # --- observing -----------------------------------------------------------------------------------------------------
@@ -304,7 +306,7 @@ def _source_lines(report: Mapping[str, Any]) -> list[str]:
             read = f", read {source['retrieved_at'][:10]}" if source.get("retrieved_at") else ""
             quality = f", {source['quality']} quality" if source.get("quality") else ""
             title = printable(source["title"])
-            address = printable(source["url"])
+            address = printable(source.get("address") or source["url"])
             named = f"; fetch: research://{report['research_id']}/sources/{source['id']}"
             lines.append(f"[{citation['number']}] {title} {address}{read}{quality}{named}")
     return lines

@@ -29,18 +29,26 @@ from client.handle import ResearchClient
 from client.view.words import pasteable, printable
 from contracts.addresses import digest
 from contracts.messages import SearchRequest, SearchResponse
-from contracts.names import CORPUS_SCHEME, DEEP_RESEARCH, POOLS, RESEARCH_AGENT, WORKFLOWS_QUEUE
+from contracts.names import (
+    CORPUS_SCHEME,
+    DEEP_RESEARCH,
+    POOLS,
+    RESEARCH_AGENT,
+    SERVER_PREFIX,
+    SERVER_SCHEME,
+    WORKFLOWS_QUEUE,
+)
 from contracts.state import ResearchState
 from contracts.texts import plural
 from contracts.vocabulary import Tier
-from providers.errors import ContentCorrupt, ProviderError, SharedStateUnavailable, SourceUnreadable
+from providers.errors import ContentCorrupt, NotConfigured, ProviderError, SharedStateUnavailable, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.models.chat import ChatApi
 from providers.models.endpoints import DEFAULT_ENDPOINT, split_name
 from providers.models.servers import ModelServer
 from providers.search.availability import malformed, probe, probe_address
 from providers.search.corpus.library import ingest_file
-from workers.composition import open_search_providers, open_web_reader
+from workers.composition import open_search_providers, open_servers, open_web_reader
 from workers.resolution_inputs import search_choices
 from workers.settings.loading import Settings
 from workers.settings.models import host_of
@@ -119,6 +127,8 @@ async def _checks(context: CommandContext) -> AsyncIterator[Check]:
     for check in await _check_models(settings):
         yield check
     yield await _check_web_search(settings)
+    for check in await _check_servers(context):
+        yield check
     yield await _check_shared_state(settings)
     yield await _check_readers(context)
     yield await _check_defects(context)
@@ -199,13 +209,38 @@ async def _facts_of_server(server: ModelServer, models: Sequence[str]) -> list[s
 async def _check_web_search(settings: Settings) -> Check:
     """Check which search services are set up and reachable."""
     choices = search_choices(settings, settings.search.providers)
-    usable = [choice.name for choice in choices if choice.available]
+    usable = [choice.name for choice in choices if choice.available and not choice.name.startswith(SERVER_PREFIX)]
     async with open_search_providers(settings, usable) as providers:
         problems = dict(zip(usable, await asyncio.gather(*(probe(providers[name]) for name in usable)), strict=True))
     summary = ", ".join(f"{name} ({problem})" if problem else name for name, problem in problems.items())
     missing = "; ".join(f"{choice.name}: {choice.reason}" for choice in choices if not choice.available)
     has_problem = not usable or any(problems.values()) or bool(malformed(settings.search_values()))
     return Check("web search", "warn" if has_problem else "ok", summary or "none", missing)
+
+
+async def _check_servers(context: CommandContext) -> list[Check]:
+    """Connect to each server of documents once, without a query; say its tools, the mapping, and what is missing."""
+    settings = context.settings
+    checks = []
+    async with open_servers(settings, await context.stores.children(), context.stores.content) as servers:
+        for definition in settings.document_servers():
+            server = servers.get(definition.name)
+            try:
+                tools = await server.tools() if server is not None else {}
+                problem = definition.problem()
+            except ProviderError as error:
+                tools = {}
+                problem = str(error).removeprefix(f"{definition.name}: ")
+            found = f"tools: {', '.join(map(printable, tools)) or 'none'}; {definition.mapping(tools)}"
+            missing = definition.missing_in(tools)
+            if problem is not None:
+                checks.append(Check(definition.name, "warn", problem, f"see [search.{definition.name}]"))
+            elif missing:
+                checks.append(Check(definition.name, "warn", found, missing))
+            else:
+                query = f'research doctor --search "words" --provider {definition.name}'
+                checks.append(Check(definition.name, "ok", f"{found}; try {query}"))
+    return checks
 
 
 async def _check_shared_state(settings: Settings) -> Check:
@@ -347,6 +382,13 @@ async def _try_reads(context: CommandContext, inputs: list[str], *, as_json: boo
 async def _read(context: CommandContext, target: str) -> ExtractedDocument:
     if target.startswith(CORPUS_SCHEME):
         return await (await context.stores.corpora()).read(target)
+    if target.startswith(SERVER_SCHEME):
+        name = SERVER_PREFIX + target.removeprefix(SERVER_SCHEME).partition("/")[0]
+        children = await context.stores.children()
+        async with open_servers(context.settings, children, context.stores.content) as servers:
+            if name not in servers:
+                raise NotConfigured(f"no server of documents is set up as {quote(name)}: see [search.mcp]")
+            return await servers[name].read(target)
     if ADDRESS.match(target):
         async with open_web_reader(context.settings, await context.stores.children()) as reader:
             return await reader.read(target)
@@ -370,7 +412,7 @@ async def _try_search(
             await index_corpus(context, name, folder, quiet=as_json)
         answer = await (await stores.corpora()).search(request.with_fields(corpus=name))
     else:
-        answer = await _search_web(context.settings, request)
+        answer = await _search_web(context, request)
     if as_json:
         print_json(answer.model_dump(mode="json"))
         return ExitCode.COMPLETED
@@ -384,7 +426,8 @@ async def _try_search(
     return ExitCode.COMPLETED
 
 
-async def _search_web(settings: Settings, request: SearchRequest) -> SearchResponse:
+async def _search_web(context: CommandContext, request: SearchRequest) -> SearchResponse:
+    settings = context.settings
     name = request.provider
     choices = {choice.name: choice for choice in search_choices(settings)}
     if name not in choices:
@@ -392,5 +435,8 @@ async def _search_web(settings: Settings, request: SearchRequest) -> SearchRespo
     if not choices[name].available:
         problem = f"the provider {name} is not available: {choices[name].reason}"
         raise CommandError(problem, ExitCode.NOTHING_TO_WORK_WITH)
+    if name.startswith(SERVER_PREFIX):
+        async with open_servers(settings, await context.stores.children(), context.stores.content) as servers:
+            return await servers[name].search(request)
     async with open_search_providers(settings, [name]) as providers:
         return await providers[name].search(request)

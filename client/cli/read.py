@@ -118,7 +118,7 @@ async def sources(
         line.append(printable(source.title), "bold" if number is not None else "")
         reason = source.status_reason or source.quality_reason
         status = source.status.value if source.status is not SourceStatus.FULL else source.quality.value
-        details = f"  {printable(source.url)}  {status}" + (f": {printable(reason)}" if reason else "")
+        details = f"  {printable(source.shown_url)}  {status}" + (f": {printable(reason)}" if reason else "")
         print_result(line.append(details, "dim"))
         for warning in source.warnings:
             print_result(Text(f"      {printable(warning)}", "dim"))

@@ -53,7 +53,7 @@ def _bibtex_entry(number: int, source: ReportSource) -> str:
         "year": year,
         "month": month,
         "doi": _latex(source.doi),
-        "url": _address(source.url),
+        "url": _address(source.shown_url),
         "urldate": "-".join(filter(None, _date(source.retrieved_at))),
         "note": f"[{number}]",
     }
@@ -73,7 +73,7 @@ def _csl_item(number: int, source: ReportSource) -> dict[str, Any]:
         "issued": _csl_date(source.published_at),
         "accessed": _csl_date(source.retrieved_at),
         "DOI": _line(source.doi),
-        "URL": _address(source.url),
+        "URL": _address(source.shown_url),
     }
     return {key: value for key, value in item.items() if value}
 

@@ -58,8 +58,8 @@ class ReportDocument:
     def of(cls, report: Report) -> "ReportDocument":
         """Parse a report."""
         quotes = (item.quote for item in report.evidence)
-        urls = {source.id: source.url for source in report.sources}
-        registry = KnownAddresses.of(urls.values(), report.query, quotes)
+        urls = {source.id: source.shown_url for source in report.sources}
+        registry = KnownAddresses.of([*urls.values(), *(source.url for source in report.sources)], report.query, quotes)
         labels = {(item.label, urls.get(item.source_id, "")): item.number for item in report.citations if item.label}
         blocks = parse(report.report.markdown, ReportMarks(labels), registry.filter([]))
         titled = bool(blocks) and blocks[0].kind == "heading" and blocks[0].level == 1

@@ -1,7 +1,7 @@
 """Readers: of the web, and of all sources by their address, with a cache in front of the web."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 
 from contracts.addresses import canonical_url
 from contracts.evidence import DocumentRef, Validators
-from contracts.names import CORPUS_SCHEME
+from contracts.names import CORPUS_SCHEME, SERVER_SCHEME
 from contracts.sentences import AS_DATA, Message
 from providers.domains import ANYWHERE, Domains
-from providers.errors import ContentMissing, InputUnprocessable, ProviderError, SourceUnreadable
-from providers.interfaces import ContentStore, Corpora, ExtractedDocument
+from providers.errors import ContentMissing, InputUnprocessable, NotConfigured, ProviderError, SourceUnreadable
+from providers.interfaces import ContentStore, Corpora, ExtractedDocument, PrivateDocuments
 from providers.isolation.pool import SubprocessPool
 from providers.reading.canonical_text import READERS, Extraction
 from providers.reading.document_kinds import MAX_FILE_BYTES, DocumentKind
@@ -115,16 +115,32 @@ def as_unreadable(error: ProviderError) -> SourceUnreadable:
 
 
 class CachedReader:
-    """Reads corpus documents from their corpus, and each web page at most once a day. Failures are not cached."""
+    """Reads corpus documents from their corpus, and any other at most once a day. Failures are not cached."""
 
-    def __init__(self, corpora: Corpora, reader: WebReader, content: ContentStore, cache: Cache) -> None:
+    def __init__(
+        self,
+        corpora: Corpora,
+        reader: WebReader,
+        content: ContentStore,
+        cache: Cache,
+        servers: Mapping[str, PrivateDocuments] | None = None,
+    ) -> None:
+        """Take the servers of documents by the name in the addresses of theirs."""
         self._corpora = corpora
         self._reader = reader
+        self._servers = servers or {}
         self._content = content
         self._cache = cache
         self._codec = PageCodec(content)
 
-    async def read(self, url: str, *, tenant: str = DEFAULT_TENANT, domains: Domains = ANYWHERE) -> ExtractedDocument:
+    async def read(
+        self,
+        url: str,
+        *,
+        tenant: str = DEFAULT_TENANT,
+        domains: Domains = ANYWHERE,
+        given: DocumentRef | None = None,
+    ) -> ExtractedDocument:
         """Return the document, `cached` if no site was contacted. Raises as the reader does, and `StorageFull`.
 
         A page is cached for all runs, but returned only to those whose domains allow every address on its way. The
@@ -132,11 +148,16 @@ class CachedReader:
         """
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
-        domains.check(url)
+        if given is not None:
+            return replace(await self._server_of(url).read(url, given), cached=True)
+        is_private = url.startswith(SERVER_SCHEME)
+        if not is_private:
+            domains.check(url)
         page = await self._cache.get_or_make(
             PAGE, tenant, f"{READERS} {canonical_url(url)}", lambda: self._read_and_store(url, domains), self._codec
         )
-        for address in (*page.value.way, page.value.url):
+        document = page.value
+        for address in filter(None, (document.address,) if is_private else (*document.way, document.url)):
             domains.check(address)
         return replace(page.value, cached=True) if page.hit else page.value
 
@@ -146,10 +167,21 @@ class CachedReader:
         """Read a document without the cache; None if it is the `known` one. Raises as `read` does."""
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
+        if url.startswith(SERVER_SCHEME):
+            return await self._server_of(url).read(url)
         return await self._reader.read_again(url, known, domains)
 
+    def _server_of(self, url: str) -> PrivateDocuments:
+        """Return the server of a private document. Raises `NotConfigured`."""
+        name = url.removeprefix(SERVER_SCHEME).partition("/")[0]
+        server = self._servers.get(name)
+        if server is None:
+            raise NotConfigured(f"this worker knows no server of documents of that name: set search.mcp.{name}")
+        return server
+
     async def _read_and_store(self, url: str, domains: Domains) -> ExtractedDocument:
-        page = await self._reader.read(url, domains)
+        is_private = url.startswith(SERVER_SCHEME)
+        page = await (self._server_of(url).read(url) if is_private else self._reader.read(url, domains))
         raw, text = await asyncio.gather(
             self._content.put(page.raw, page.media_type), self._content.put_text(page.text)
         )

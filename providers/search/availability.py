@@ -22,18 +22,27 @@ ADVICE: Final = "for wider coverage set TAVILY_API_KEY, or SEARXNG_URL for a sea
 
 
 def provider_choices(
-    values: Mapping[str, str], order: Sequence[str] | None = None, *, model: Mapping[str, str] | None = None
+    values: Mapping[str, str],
+    order: Sequence[str] | None = None,
+    *,
+    model: Mapping[str, str] | None = None,
+    servers: Sequence[ProviderChoice] = (),
 ) -> list[ProviderChoice]:
     """List every provider of `order`: available or not, with the reason, and the host that gets its queries.
 
-    `values` are variables by name, `model` those of a model whose endpoint searches the web. Raises KeyError for an
-    unknown provider.
+    `values` are variables by name, `model` those of a model whose endpoint searches the web, `servers` those of the
+    operator's documents, which come first in the usual order. Raises KeyError for an unknown provider.
     """
-    providers = list(map(search_declaration, declared_names() if order is None else order))
+    own = {choice.name: choice for choice in servers}
+    names = (*own, *declared_names()) if order is None else order
+    providers = [search_declaration(name) for name in names]
     web = [one for one in providers if SourceType.WEB in one.source_types and not one.fallback and one.name != BY_MODEL]
-    others = [one.name for one in web if one.problem(values) is None]
+    others = [one.name for one in web if not one.private and one.problem(values) is None]
     choices = []
     for provider in providers:
+        if provider.private:
+            choices.append(own[provider.name])
+            continue
         variables = values
         problem = provider.problem(values)
         available = problem is None
@@ -102,7 +111,7 @@ def choose(
             raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
         return [_with_type(known[name], source_types, source_types[:1]) for name in dict.fromkeys(names)]
     web = [choice for choice in choices if choice.available and SourceType.WEB in choice.source_types]
-    has_web_provider = any(not search_declaration(choice.name).fallback for choice in web)
+    has_web_provider = any(searches_whole_web(choice.name) for choice in web)
     if SourceType.WEB in source_types and SourceType.ACADEMIC not in source_types and not has_web_provider:
         types = [SourceType.WEB]
         choices = [_with_type(one, types, types) if search_declaration(one.name).fallback else one for one in choices]
@@ -115,7 +124,14 @@ def choose(
 def advice(choices: Sequence[ProviderChoice]) -> list[str]:
     """Return advice for better searches with a run's providers; empty if one of them searches the whole web."""
     web = [choice.name for choice in choices if choice.available and SourceType.WEB in choice.source_types]
-    return [ADVICE] if web and all(search_declaration(name).fallback for name in web) else []
+    is_fallback = any(search_declaration(name).fallback for name in web)
+    return [ADVICE] if is_fallback and not any(map(searches_whole_web, web)) else []
+
+
+def searches_whole_web(name: str) -> bool:
+    """Return whether a provider searches the whole web, not only one site or documents of the operator."""
+    declaration = search_declaration(name)
+    return not declaration.fallback and not declaration.private
 
 
 def _with_type(choice: ProviderChoice, types: Sequence[SourceType], added: Sequence[SourceType]) -> ProviderChoice:

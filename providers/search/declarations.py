@@ -4,7 +4,7 @@ A package outside the product declares its provider under the entry point group 
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -16,11 +16,13 @@ import httpx2
 from pydantic import ConfigDict
 
 from contracts.base import StrictContract
+from contracts.names import SERVER_PREFIX
 from contracts.request import SourceType
+from contracts.resolved import ProviderChoice
 from contracts.sentences import Message
 from providers.errors import NotConfigured
 from providers.interfaces import SearchProvider
-from providers.service_calls import ensure_confidential, ensure_key
+from providers.service_calls import ensure_confidential, ensure_key, is_confidential
 
 ENTRY_POINTS: Final = "durable_research.search_providers"
 BY_MODEL: Final = "anthropic"
@@ -78,6 +80,8 @@ class SearchDeclaration:
     """A search may be charged; the amount depends on the account's plan and is unknown."""
     fallback: bool = False
     """It is used for web pages only if no provider of the whole web is set up."""
+    private: bool = False
+    """It searches documents of the operator, and so is no provider of the whole web."""
     refused_hint: str = ""
     """Advice shown when the service refuses a call."""
     meanings: Mapping[str, str] = field(default_factory=dict)
@@ -173,7 +177,9 @@ def declared_names() -> tuple[str, ...]:
 
 
 def search_declaration(name: str) -> SearchDeclaration:
-    """Return the declaration of a provider. Raises KeyError for an undeclared name."""
+    """Return the declaration of a provider; any server of documents has one. Raises KeyError for an undeclared name."""
+    if name.startswith(SERVER_PREFIX):
+        return SearchDeclaration(name, name, "", private=True)
     return _declared[name]
 
 
@@ -186,3 +192,89 @@ def search_variables() -> tuple[str, ...]:
 def address_variables() -> frozenset[str]:
     """Return the variables that set an address."""
     return frozenset(provider.address_variable for provider in _declared.values())
+
+
+# --- servers of documents that the operator names ------------------------------------------------------------------
+@dataclass(frozen=True)
+class FieldNames:
+    """Names in the calls and answers of a server; paths into an answer have dots between their parts."""
+
+    query: str = "query"
+    limit: str = ""
+    results: str = "results"
+    id: str = "id"
+    title: str = "title"
+    text: str = "text"
+    url: str = "url"
+    date: str = "date"
+
+
+@dataclass(frozen=True)
+class ServerDefinition:
+    """A server of documents as the operator has set it up."""
+
+    name: str
+    """Name of the provider, `mcp.NAME`."""
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    url: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    missing: tuple[str, ...] = ()
+    """Variables that are named and not set."""
+    search_tool: str = "search"
+    fetch_tool: str = "fetch"
+    """Empty if the text of a result is the whole document."""
+    fields: FieldNames = field(default_factory=FieldNames)
+    media_type: str = "text/plain"
+    seconds: float = 30.0
+
+    @property
+    def place(self) -> str:
+        """The host that gets the queries; for a program, the name of the provider, as it may send them anywhere."""
+        return urlsplit(self.url).netloc.rpartition("@")[2] if self.url else self.name
+
+    def problem(self) -> str | None:
+        """Return the reason why it cannot be used, or None."""
+        if self.missing:
+            return Message("provider_unset", variables=" and ".join(self.missing))
+        if self.headers and not is_confidential(self.url):
+            return f"search.{self.name}.url begins with http:// and leads to another machine: write https://"
+        return None
+
+    def mapping(self, tools: Mapping[str, Sequence[str]]) -> str:
+        """Return how these tools, each with its arguments, are used: what is sent, and what is read in the answers."""
+        names = self.fields
+        result = ", ".join(filter(None, (names.id, names.title, names.text, names.url, names.date)))
+        limit = f", {names.limit}" if names.limit else ""
+        search = f"{self.search_tool}({names.query}{limit}) gives {names.results}: {result}"
+        fetches = bool(self.fetch_tool) and self.fetch_tool in tools
+        whole = (
+            f"{self.fetch_tool}({names.id}) gives {names.text}" if fetches else f"{names.text} is the whole document"
+        )
+        return f"{search}; {whole}"
+
+    def missing_in(self, tools: Mapping[str, Sequence[str]]) -> str:
+        """Return what the tools lack, with the setting to change; empty if they fit."""
+        place = f"search.{self.name}"
+        needs = [(self.search_tool, "search_tool", self.fields.query, "query")]
+        needs += [(self.search_tool, "search_tool", self.fields.limit, "limit")] if self.fields.limit else []
+        needs += [(self.fetch_tool, "fetch_tool", self.fields.id, "id")] if self.fetch_tool in tools else []
+        lines = []
+        for tool, setting, argument, name in needs:
+            if tool not in tools:
+                lines.append(f"it has no tool {tool}: set {place}.{setting}")
+            elif argument not in tools[tool]:
+                lines.append(f"{tool} has no argument {argument}: set {place}.fields.{name}")
+        return "; ".join(dict.fromkeys(lines))
+
+    def choice(self) -> ProviderChoice:
+        """Return it as a provider that a run may choose."""
+        problem = self.problem()
+        declaration = search_declaration(self.name)
+        return ProviderChoice(
+            name=self.name,
+            available=problem is None,
+            reason=problem or "set up",
+            host=self.place,
+            source_types=list(declaration.source_types),
+        )

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit, urlunsplit
 import platformdirs
 from pydantic import Field, SecretStr, ValidationError
 
+from contracts.names import SERVER_PREFIX
 from contracts.presets import effective_depth, effective_limits, preset
 from contracts.request import Depth
 from contracts.resolved import EffectiveLimits
@@ -31,6 +32,7 @@ from providers.models.endpoints import DEFAULT_ENDPOINT
 from providers.models.servers import ModelServer
 from providers.search import declarations as search_providers
 from providers.search.availability import provider_choices, usable
+from providers.search.declarations import FieldNames, ServerDefinition
 from providers.service_calls import in_clear
 from workers.settings.models import OPENAI_ADDRESS, BaseAddress, host_of, key_variable
 from workers.settings.sections import APPLICATION, FileSettings
@@ -106,6 +108,8 @@ class Settings(FileSettings):
     """Addresses of search services by variable, which override the service's own."""
     search_keys: dict[str, SecretStr] = {}
     """Keys and other variables of search services."""
+    server_variables: dict[str, SecretStr] = {}
+    """Variables that the servers of documents name."""
 
     @property
     def uses_cluster(self) -> bool:
@@ -181,6 +185,7 @@ class Settings(FileSettings):
             self.temporal_variables.get("TEMPORAL_API_KEY"),
         ]
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
+        keys += [value for name, value in self.server_variables.items() if name not in INHERITED_VARIABLES]
         values = [key.get_secret_value() for key in keys if key is not None]
         addresses = [*self.search_addresses.values(), *values]
         return [*values, *(match[1] for match in map(PASSWORD.match, addresses) if match)]
@@ -189,11 +194,32 @@ class Settings(FileSettings):
         """Return addresses and keys of the search services in plain text, by variable."""
         return {**self.search_addresses, **{name: key.get_secret_value() for name, key in self.search_keys.items()}}
 
+    def document_servers(self) -> list[ServerDefinition]:
+        """Return the servers of documents with the values of their variables, in the order of the file."""
+        values = {name: value.get_secret_value() for name, value in self.server_variables.items()}
+        return [
+            ServerDefinition(
+                name=SERVER_PREFIX + name,
+                command=tuple(server.command or ()),
+                environment={one: values[one] for one in server.environment if one in values},
+                url=server.url or "",
+                headers={header: values[one] for header, one in server.headers.items() if one in values},
+                missing=tuple(one for one in server.variables() if one not in values),
+                search_tool=server.search_tool,
+                fetch_tool=server.fetch_tool,
+                fields=FieldNames(**server.fields.model_dump()),
+                media_type=server.media_type,
+                seconds=server.seconds,
+            )
+            for name, server in self.search.mcp.items()
+        ]
+
     def describe(self) -> dict[str, Any]:
         """Return the settings of the files as JSON values, without user and password in addresses."""
         values = self.model_dump(mode="json", include=set(FileSettings.model_fields))
-        for table in (values, values["models"], *values["models"]["endpoints"].values()):
-            for name in {"base_url", "content_url"} & table.keys():
+        tables = (values, values["models"], *values["models"]["endpoints"].values(), *values["search"]["mcp"].values())
+        for table in tables:
+            for name in {"base_url", "content_url", "url"} & table.keys():
                 table[name] = table[name] and without_user(table[name])
         return values
 
@@ -207,7 +233,8 @@ class Settings(FileSettings):
 
     def mark(self) -> str:
         """Return a hash for the identity of workers, of the digest and the available services."""
-        providers = usable(provider_choices(self.search_values()))
+        servers = [server.choice() for server in self.document_servers()]
+        providers = usable(provider_choices(self.search_values(), servers=servers))
         return hashlib.sha256(f"{self.digest()} {self.model_host} {providers}".encode()).hexdigest()[:8]
 
     def notices(self) -> list[str]:
@@ -243,6 +270,7 @@ def load_settings(
             raise SettingsError(f"{visible(str(config_file))}: there is no such file")
         raw |= _read_file(config_file.absolute())
     raw |= _from_environment(variables)
+    raw |= _named_by_servers(raw, variables)
     if flags.model is not None:
         raw |= {("models", tier): ("--model", flags.model) for tier in ("default", "simple", "analytical", "complex")}
     if flags.model_url is not None:
@@ -326,6 +354,18 @@ def _from_environment(environment: Mapping[str, str]) -> RawSettings:
             settings[name] = ("endpoint_keys", name)
     values = {name: environment.get(name, "").strip() for name in settings}
     return {settings[name]: (name, value) for name, value in values.items() if value}
+
+
+def _named_by_servers(raw: RawSettings, environment: Mapping[str, str]) -> RawSettings:
+    """Return the values of the variables that the servers of documents name."""
+    names: list[Any] = []
+    for setting, (_, value) in raw.items():
+        if setting[:2] == ("search", "mcp") and "environment" in setting[3:4] and isinstance(value, list):
+            names += value
+        elif setting[:2] == ("search", "mcp") and "headers" in setting[3:4]:
+            names.append(value)
+    found = {name: environment[name] for name in names if isinstance(name, str) and environment.get(name)}
+    return {("server_variables", name): (name, value) for name, value in found.items()}
 
 
 def _resolve_openai_variables(raw: RawSettings) -> RawSettings:

@@ -1,13 +1,13 @@
 """Sections of `research.toml`, the settings of an operator; unknown keys are rejected by name."""
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 import platformdirs
-from pydantic import AfterValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from contracts.base import CheckedModel
-from contracts.names import POOLS, WORKFLOWS_QUEUE
+from contracts.names import POOLS, SERVER_PREFIX, WORKFLOWS_QUEUE
 from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
 from contracts.strategies import list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
@@ -15,10 +15,14 @@ from contracts.tokens import TokenSettings
 from contracts.vocabulary import Severity
 from providers.reading.egress.address_rules import hosts_and_ports
 from providers.search.declarations import declared_names
-from workers.settings.models import ModelsSettings
+from workers.settings.models import BaseAddress, ModelsSettings
 
 APPLICATION: Final = "durable-research"
 MIN_PER_MINUTE: Final = 0.0001  # one request a week: every store can remember requests for a few weeks
+
+
+ServerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
+"""Of a server of documents: small letters, digits and underscores, such as wiki."""
 
 
 class ConfigSection(CheckedModel):
@@ -27,8 +31,71 @@ class ConfigSection(CheckedModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")]
+"""Name of a variable of the environment."""
+FieldName = Annotated[str, Field(max_length=200)]
+
+
+class FieldsSettings(ConfigSection):
+    """`[search.mcp.NAME.fields]`: names in the calls and answers of a server; dots lead into an answer."""
+
+    query: FieldName = Field(default="query", min_length=1)
+    """Argument of the search tool with the words to search for."""
+    limit: FieldName = ""
+    """Argument of the search tool with the number of results; empty: it has none."""
+    results: FieldName = "results"
+    """Path of the list of results in an answer; an answer that is a list needs none."""
+    id: FieldName = Field(default="id", min_length=1)
+    """Id of a result, and the argument of the fetch tool."""
+    title: FieldName = "title"
+    text: FieldName = "text"
+    """Text of a document, and the text or the snippet of a result."""
+    url: FieldName = "url"
+    """Address that people may open; it is shown, and never opened here."""
+    date: FieldName = "date"
+
+
+class ServerSettings(ConfigSection):
+    """`[search.mcp.NAME]`: a server of documents that speaks the Model Context Protocol: a program, or an address."""
+
+    command: list[Annotated[str, Field(min_length=1, max_length=4_096)]] | None = Field(default=None, min_length=1)
+    """Program and arguments, without a shell."""
+    environment: list[Variable] = []
+    """Variables of the worker that the program gets; it gets no others."""
+    url: BaseAddress | None = None
+    headers: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")], Variable] = {}
+    """By header: the variable with its value."""
+    search_tool: FieldName = Field(default="search", min_length=1)
+    fetch_tool: FieldName = "fetch"
+    """Empty, or no tool of the server: the text of a result is the whole document."""
+    fields: FieldsSettings = FieldsSettings()
+    media_type: Literal["text/plain", "text/markdown", "text/html"] = "text/plain"
+    """What its texts are."""
+    authority: Literal["high", "medium", "low"] | None = None
+    """Of all of its documents; without it, they are assessed like pages."""
+    seconds: float = Field(default=30.0, ge=1, le=300)
+    """Time for an answer."""
+
+    @model_validator(mode="after")
+    def _require_one_place(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("name either the `command` of a program or the `url` of a server")
+        if self.environment and self.command is None:
+            raise ValueError("`environment` is for a `command`; a `url` has `headers`")
+        if self.headers and self.url is None:
+            raise ValueError("`headers` are for a `url`; a `command` has an `environment`")
+        return self
+
+    def variables(self) -> list[str]:
+        """Return the variables that it names."""
+        return [*self.environment, *self.headers.values()]
+
+
 class SearchSettings(ConfigSection):
     """`[search]`: defaults for web searches, which a request may override."""
+
+    mcp: dict[ServerName, ServerSettings] = {}
+    """Servers of documents by name; the provider is `mcp.NAME`."""
 
     providers: list[ProviderName] | None = Field(default=None, min_length=1)
     """The providers to use, in this order. None: all usable ones, in the usual order."""
@@ -44,8 +111,8 @@ class SearchSettings(ConfigSection):
 
     @field_validator("providers", "requests_per_minute", "usd_per_1000")
     @classmethod
-    def _check_providers(cls, value: Any) -> Any:
-        known = declared_names()
+    def _check_providers(cls, value: Any, info: ValidationInfo) -> Any:
+        known = (*(SERVER_PREFIX + name for name in info.data.get("mcp", ())), *declared_names())
         unknown = [name for name in value or () if name not in known]
         if unknown:
             raise ValueError(f"no search provider is called {unknown[0]}; there are: {', '.join(known)}")
