@@ -332,6 +332,12 @@ class ResolvedResearch(SharedSettings):
             return self.context
         return [*self.context[-4:], Turn(question=self.follow_up.query, answer=self.follow_up.summary)]
 
+    @property
+    def private_providers(self) -> list[str]:
+        """Return the servers of documents to which a run was confined; empty if it searched the web, too."""
+        names = [choice.name for choice in self.providers if choice.available and choice.host is not None]
+        return names if all(name.startswith(SERVER_PREFIX) for name in names) else []
+
     def without_providers(self, unavailable: Mapping[str, str]) -> "ResolvedResearch":
         """Mark providers as unavailable (name → reason), and update the egress description."""
         providers = [

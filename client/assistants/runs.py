@@ -105,6 +105,8 @@ async def follow_up(desk: Desk, research_id: str, values: Mapping[str, Any], max
     earlier = await desk.context().find(research_id)
     options = follow_up_options(RunOptions(), str(values["query"]), earlier)
     inherited = options.values() | {"follow_up_of": earlier.research_id}
+    if private := earlier.stored_resolution().private_providers:  # its question must not reach the web
+        inherited["search"] = {"providers": private}
     return await start_run(desk, inherited | dict(values), max_cost_usd)
 
 

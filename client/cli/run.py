@@ -104,13 +104,15 @@ async def ask(
 def follow_up_options(options: RunOptions, question: str, earlier_run: RunInfo) -> RunOptions:
     """Return the options of a follow-up question. Raises `CommandError` if the earlier run has no session."""
     resolved = earlier_run.stored_resolution()
+    private = [] if options.web else resolved.private_providers
+    confined = [f"search.providers={','.join(private)}"] if private else []  # its question must not reach the web
     return replace(
         options,
         question=question,
         strategy=options.strategy or resolved.strategy,
         corpus=options.corpus or (resolved.corpus.name if resolved.corpus is not None else None),
         web=options.web or resolved.web,
-        assignments=[*(options.assignments or ()), f"follow_up_of={earlier_run.research_id}"],
+        assignments=[*confined, *(options.assignments or ()), f"follow_up_of={earlier_run.research_id}"],
     )
 
 

@@ -20,7 +20,7 @@ from activities.searching import SearchingActivities
 from activities.verifying.verification import VerifyingActivities
 from contracts import activities
 from contracts.activities import ActivitySpec
-from contracts.evidence import Validators
+from contracts.evidence import DocumentRef, Validators
 from contracts.messages import PrepareRequest, ReadRequest
 from contracts.names import CORPUS_SCHEME
 from contracts.request import ResearchRequest
@@ -60,7 +60,9 @@ READ_AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 class NoWeb:
     """A reader for worlds without a web."""
 
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+    async def read(
+        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, given: DocumentRef | None = None
+    ) -> ExtractedDocument:
         raise SourceUnreadable("not_found", "this world has no web")
 
 
@@ -71,10 +73,12 @@ class RoutedReader:
         self._corpora = corpora
         self._web = web
 
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+    async def read(
+        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, given: DocumentRef | None = None
+    ) -> ExtractedDocument:
         if url.startswith(CORPUS_SCHEME):
             return await self._corpora.read(url)
-        return await self._web.read(url, tenant=tenant, domains=domains)
+        return await self._web.read(url, tenant=tenant, domains=domains, given=given)
 
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE

@@ -11,7 +11,7 @@ from activities.assessment.source_assessment import create_judge
 from activities.reading import ReadingActivities
 from activities.searching import SearchingActivities
 from contracts import failures
-from contracts.evidence import SearchHit, SectionHint, Validators
+from contracts.evidence import DocumentRef, SearchHit, SectionHint, Validators
 from contracts.messages import ReadRecord, ReadRequest, SearchRequest, SearchResponse
 from contracts.notebooks import HitsEntry, SourceEntry
 from contracts.vocabulary import Quality
@@ -39,7 +39,9 @@ class Shelf:
         found: SearchResponse = await self._answer()
         return found
 
-    async def read(self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE) -> ExtractedDocument:
+    async def read(
+        self, url: str, *, tenant: str = "default", domains: Domains = ANYWHERE, given: DocumentRef | None = None
+    ) -> ExtractedDocument:
         self.domains = domains
         read: ExtractedDocument = await self._answer()
         return read
@@ -71,7 +73,7 @@ async def read(
 ) -> tuple[ReadRecord, SourceEntry]:
     """The record of one read, and the entry that it refers to."""
     store = content or MemoryStore()
-    quality = create_judge({"manual": "high", "notes": "splendid"}.get, {})
+    quality = create_judge({"manual": "high", "notes": "splendid"}.get, {}, {"wiki": "low", "notes": None})
     activities = ReadingActivities(shelf or Shelf(given), store, quality, Notebooks(store), lambda: NOW)
     request = ReadRequest(**{"source_id": SOURCE, "url": URL, "title": "From the hit", "permitted": True, **fields})
     record = await environment().run(activities.read_source, request)
@@ -162,7 +164,13 @@ async def test_a_page_is_read_within_the_limits_of_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "quality", "reason"), [(URL, Quality.HIGH, "your documents"), ("corpus:notes/a.md", Quality.UNKNOWN, "")]
+    ("url", "quality", "reason"),
+    [
+        (URL, Quality.HIGH, "your documents"),
+        ("corpus:notes/a.md", Quality.UNKNOWN, ""),
+        ("mcp:wiki/1", Quality.LOW, "your documents"),
+        ("mcp:notes/1", Quality.LOW, "site without special standing; undated; little text"),
+    ],
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:
     """Documents of a corpus have its declared authority; an unknown word or place is unknown, never high (C0-24)."""

@@ -37,6 +37,55 @@ def test_every_provider_of_the_product_has_a_fake_service() -> None:
     assert [one.name for one in BUILT_IN if one.name not in PROVIDERS] == []
 
 
+SERVER = """
+[search]
+providers = ["mcp.wiki", "tavily"]
+
+[search.mcp.wiki]
+url = "https://wiki.example.org/mcp"
+headers = { Authorization = "WIKI_KEY" }
+
+[search.mcp.notes]
+command = ["/opt/notes", "--all"]
+environment = ["NOTES_TOKEN", "HOME"]
+"""
+
+
+def test_a_server_of_documents_has_only_the_variables_that_it_names(tmp_path: Path) -> None:
+    """Their values are secrets of logs, and in no description; without one of them it is skipped, with its name."""
+    (tmp_path / "research.toml").write_text(SERVER)
+    settings = loaded(tmp_path, NOTES_TOKEN="planted-token", OTHER="other", HOME="/home/somebody")
+    wiki, notes = settings.document_servers()
+    assert notes.environment == {"NOTES_TOKEN": "planted-token", "HOME": "/home/somebody"}
+    assert (wiki.headers, wiki.missing) == ({}, ("WIKI_KEY",))
+    choices = {choice.name: choice for choice in search_choices(settings)}
+    assert list(choices)[:2] == ["mcp.wiki", "mcp.notes"]
+    assert (choices["mcp.wiki"].available, str(choices["mcp.wiki"].reason)) == (False, "set WIKI_KEY")
+    assert (choices["mcp.notes"].available, choices["mcp.notes"].host) == (True, "mcp.notes")
+    with_key = loaded(tmp_path, NOTES_TOKEN="planted-token", WIKI_KEY="planted-header")
+    assert {"planted-token", "planted-header"} <= set(with_key.secrets())
+    assert "/home/somebody" not in settings.secrets()
+    assert "planted" not in json.dumps(with_key.describe()) + repr(with_key.document_servers()) + repr(with_key)
+    assert with_key.mark() != settings.mark()
+    assert [choice.host for choice in search_choices(with_key, with_key.search.providers)] == [
+        "wiki.example.org",
+        "api.tavily.com",
+    ]
+    chosen = configuration_of(settings).choose_providers(None, [SourceType.WEB])
+    assert [choice.name for choice in chosen if choice.available] == []  # tavily has no key: nothing else is named
+    assert {choice.name for choice in chosen} == {"mcp.wiki", "tavily"}
+
+
+def test_a_header_goes_to_no_other_machine_in_clear(tmp_path: Path) -> None:
+    """Such a server is skipped; on this machine it is not."""
+    for host, available in (("wiki.example.org", False), ("127.0.0.1:8000", True)):
+        (tmp_path / "research.toml").write_text(
+            f'[search.mcp.wiki]\nurl = "http://{host}/mcp"\nheaders = {{ Authorization = "WIKI_KEY" }}\n'
+        )
+        (choice,) = [one for one in search_choices(loaded(tmp_path, WIKI_KEY="k")) if one.name == "mcp.wiki"]
+        assert choice.available is available
+
+
 async def test_every_provider_is_made_in_order_and_answers(tmp_path: Path) -> None:
     """With their own keys and addresses; each service gets the contact that Wikimedia asks for (S0-102, X-16)."""
     async with SearchApis() as server:

@@ -23,6 +23,7 @@ from contracts.addresses import digest
 from contracts.outcome import AgentDecision, Citation, ReportFiles, ResearchResult, ResearchStatus
 from contracts.report import run_fidelity
 from contracts.request import ResearchRequest
+from contracts.resolved import ProviderChoice
 from contracts.state import ResearchState
 from contracts.tokens import ContentEntry, FidelityTotals, ItemFidelity, Level
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
@@ -365,11 +366,16 @@ async def test_a_run_is_resumed_with_its_own_question_unless_it_cannot_be() -> N
 
 
 def test_a_follow_up_question_keeps_strategy_and_corpus() -> None:
-    """Those of the earlier run, unless others are named."""
+    """Those of the earlier run, unless others are named; one about private documents stays with their servers."""
     before = RunInfo("r-1", states.state(resolved=states.resolved(strategy="orchestrator")))
     asked = follow_up_options(RunOptions(), "And then?", before)
     assert (asked.question, asked.strategy, asked.assignments) == ("And then?", "orchestrator", ["follow_up_of=r-1"])
     assert follow_up_options(RunOptions(strategy="reflective"), "And then?", before).strategy == "reflective"
+    servers = [ProviderChoice(name=f"mcp.{name}", available=True, host="here") for name in ("wiki", "notes")]
+    confined = RunInfo("r-1", states.state(resolved=states.resolved(providers=servers, web=True)))
+    asked = follow_up_options(RunOptions(), "And then?", confined)
+    assert asked.assignments == ["search.providers=mcp.wiki,mcp.notes", "follow_up_of=r-1"]
+    assert follow_up_options(RunOptions(web=True), "And then?", confined).assignments == ["follow_up_of=r-1"]
     with pytest.raises(CommandError, match="nothing is stored of the run r-2"):
         follow_up_options(RunOptions(), "And then?", RunInfo("r-2"))
 

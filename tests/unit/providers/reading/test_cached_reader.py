@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from contracts.addresses import digest
+from contracts.evidence import DocumentRef
 from providers.domains import ANYWHERE, Domains, domains_named
-from providers.errors import SourceUnreadable
+from providers.errors import NotConfigured, SourceUnreadable
 from providers.interfaces import ExtractedDocument
 from providers.reading.reader import CachedReader
 from providers.shared.cache import Cache
@@ -110,3 +111,37 @@ async def test_a_cached_page_is_returned_to_those_whose_domains_allow_it(desk: D
         assert raised.value.kind == kind
     assert (await reader.read(URL, domains=domains_named(["a.example", "example"], ["other.example"]))).cached
     assert desk.site.read_urls == [URL]
+
+
+class Wiki:
+    """A server of documents that counts what it reads."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, DocumentRef | None]] = []
+
+    async def read(self, url: str, given: DocumentRef | None = None) -> ExtractedDocument:
+        self.asked.append((url, given))
+        return ExtractedDocument(url=url, address="https://wiki.example/1", text="Text.", raw=b"Text.", title="Wiki")
+
+
+async def test_a_private_document_is_read_by_its_server_alone(desk: Desk) -> None:
+    """Once a day for a tenant, from its text where that came with the hit; its web address must be in the domains."""
+    wiki = Wiki()
+    reader = CachedReader(
+        MemoryCorpus(), desk.site, ObstoreContentStore(desk.folder), Cache(desk.store), {"wiki": wiki}
+    )
+    url = "mcp:wiki/a%2Fb"
+    first, second = await reader.read(url), await reader.read(url)
+    assert (first.cached, second.cached, second.address) == (False, True, "https://wiki.example/1")
+    await reader.read(url, tenant="other")
+    assert wiki.asked == [(url, None), (url, None)]
+    given = DocumentRef(hash="sha256:" + "0" * 64)
+    assert (await reader.read(url, given=given)).cached
+    assert wiki.asked[-1] == (url, given)
+    assert await reader.read_again(url, None) is not None
+    assert len(wiki.asked) == 4
+    with pytest.raises(SourceUnreadable):
+        await reader.read(url, domains=Domains(deny=("wiki.example",)))
+    with pytest.raises(NotConfigured, match=r"set search\.mcp\.other"):
+        await reader.read("mcp:other/1")
+    assert desk.site.read_urls == []

@@ -4,7 +4,7 @@ import pytest
 
 from contracts.request import SourceType
 from contracts.resolved import ProviderChoice
-from providers.search.availability import choose, probe, probe_address, provider_choices, usable
+from providers.search.availability import ADVICE, advice, choose, probe, probe_address, provider_choices, usable
 from providers.search.declarations import BY_MODEL, declared_names, search_declaration
 from tests.fakes.search_answers import PROVIDERS
 from tests.fakes.search_apis import SearchApis, open_provider
@@ -114,6 +114,18 @@ def test_providers_of_a_requested_type_are_used(
     assert [choice.name for choice in chosen] == names
     assert all(choice.available for choice in chosen)
     assert all(set(choice.source_types) & set(types) for choice in chosen)
+
+
+def test_documents_of_the_operator_are_no_web() -> None:
+    """Their servers come first and are used, but replace neither the web at large nor the search of a model."""
+    servers = [ProviderChoice(name="mcp.wiki", available=True, host="mcp.wiki")]
+    choices = provider_choices({}, model={}, servers=servers)
+    assert by_name(choices)["anthropic"].available
+    chosen = choose(provider_choices({}, servers=servers), None, WEB)
+    assert [choice.name for choice in chosen] == ["mcp.wiki", "semantic_scholar", "wikipedia"]
+    assert advice(chosen) == [ADVICE]
+    assert advice(choose(choices, ["mcp.wiki"], WEB)) == []
+    assert [choice.name for choice in choose(choices, ["mcp.wiki"], WEB)] == ["mcp.wiki"]
 
 
 @pytest.mark.parametrize("name", PROVIDERS)

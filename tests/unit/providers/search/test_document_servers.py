@@ -280,7 +280,9 @@ async def test_a_header_is_sent_and_its_refusal_names_the_setting(tmp_path: Path
             assert "refuses the credentials (401)" in str(error)
 
 
-async def test_places_without_a_server_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_places_without_a_server_have_reasons_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A missing program is never tried again; one that ends, that says nonsense or is silent, and an empty port are."""
     commands: Mapping[str, tuple[str, ...]] = {
         "no program": ("research-no-such-program",),
