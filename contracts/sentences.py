@@ -255,7 +255,6 @@ SENTENCES: Final[Mapping[str, str]] = {
     "part_endnotes": "endnotes",
     "part_comments": "comments",
     "part_charts": "charts",
-    "part_text_boxes": "text boxes",
     "part_footers": "footers",
     "part_dialogs": "dialogs",
     "part_buttons": "buttons",

@@ -26,17 +26,16 @@ PARTS: Final[Mapping[DocumentKind, Mapping[str, str]]] = {
         r"word/footnotes\.xml": FOOTNOTES,
         r"word/endnotes\.xml": Message("part_endnotes"),
         r"word/comments\.xml": COMMENTS,
-        r"word/charts/chart\d*\.xml": CHARTS,
+        r"word/charts/chartEx\d*\.xml": CHARTS,
     },
     DocumentKind.PPTX: {
         r"ppt/(slides/\w+|notesSlides/\w+|diagrams/data\d*)\.xml": "",
         r"ppt/comments/\w+\.xml": COMMENTS,
-        r"ppt/charts/chart\d*\.xml": CHARTS,
+        r"ppt/charts/chartEx\d*\.xml": CHARTS,
     },
     DocumentKind.XLSX: {
         r"xl/(comments|threadedComments/\w+)\d*\.xml": COMMENTS,
-        r"xl/charts/chart\d*\.xml": CHARTS,
-        r"xl/drawings/drawing\d*\.xml": Message("part_text_boxes"),
+        r"xl/charts/chartEx\d*\.xml": CHARTS,
         r"xl/worksheets/\w+\.xml": UNCALCULATED,
     },
     **{kind: {r"content\.xml": "", r"Object[^/]*/content\.xml": CHARTS} for kind in OPEN_DOCUMENTS},
@@ -120,7 +119,8 @@ def _count(raw: bytes, *, is_open: bool) -> Counter[str]:
     """Return the number of words of a part, by the element that is not read or by the empty name."""
     root = etree.fromstring(raw, etree.XMLParser(resolve_entities=False, no_network=True, recover=True))
     pieces: dict[str, list[str]] = {"": []}
-    if root is not None and etree.QName(root).localname != "math":  # formulas are read
+    is_read = root is not None and (etree.QName(root).localname == "math" or root.find("{*}body/{*}chart") is not None)
+    if root is not None and not is_read:  # formulas and charts are, and say some words again
         _collect(root, "", pieces, is_open=is_open)
     return Counter({what: count_words("".join(texts)) for what, texts in pieces.items()})
 

@@ -1,5 +1,6 @@
 """Presentations and workbooks as blocks, with `python-pptx` and `openpyxl`."""
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
@@ -7,6 +8,7 @@ from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final
+from zipfile import ZipFile
 
 import openpyxl  # type: ignore[import-untyped]
 import pptx
@@ -24,12 +26,14 @@ from providers.reading.canonical_text import (
     raised,
     stated_facts,
 )
+from providers.reading.charts import chart_blocks
 from providers.reading.notation import DRAWING, diagram_lines, formula_text, with_signs_of_font, written_number
 
 HEADING_LEVEL: Final = 2
 """Level of the titles of slides and sheets, below the title of the document."""
 COMPATIBLE: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 DIAGRAM_DATA: Final = ".//*[local-name()='relIds']/@r:dm"
+PARSER: Final = etree.XMLParser(resolve_entities=False, no_network=True)
 MAX_EMPTY_CELLS: Final = 64
 """Empty cells between two others that are written; a row may have its next value thousands of columns away."""
 QUOTED: Final = re.compile(r'"[^"]*"|\\.|_.|\*.')
@@ -90,6 +94,8 @@ def _shapes(shapes: Iterable[Any]) -> Iterator[Block]:
             yield from _paragraphs(shape.text_frame)
         elif getattr(shape, "has_table", False):
             yield from (TableRow([_cell_text(cell) for cell in row.cells]) for row in shape.table.rows)
+        elif getattr(shape, "has_chart", False):
+            yield from chart_blocks(shape.chart_part.blob)
         elif (name := shape._element.xpath(DIAGRAM_DATA)) and name[0] in shape.part.rels:  # noqa: SLF001
             yield from map(Paragraph, diagram_lines(shape.part.related_part(name[0]).blob))
 
@@ -171,19 +177,49 @@ def read_workbook(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
     properties = book.properties
     stated = properties.created or properties.modified
     facts = stated_facts(properties.title, [properties.creator], stated and stated.isoformat(), properties.language)
-    return _sheets(book), facts
+    return _sheets(book, raw), facts
 
 
-def _sheets(book: Any) -> Iterator[Block]:
+def _sheets(book: Any, raw: bytes) -> Iterator[Block]:
+    archive = ZipFile(BytesIO(raw))
     for sheet in book.worksheets:
         heading = Heading(sheet.title, HEADING_LEVEL)
         sheet.reset_dimensions()  # the saved ones may be wrong
         rows = (row for cells in sheet.iter_rows() if cells and any(row := _row(cells)))
         first = next(rows, None)
-        if first is not None:
+        drawn = list(_drawings(archive, sheet._worksheet_path))  # noqa: SLF001  the library does not read them here
+        if first is not None or drawn:
             yield heading
+        if first is not None:
             yield TableRow(first)
             yield from map(TableRow, rows)
+        yield from drawn
+
+
+def _drawings(archive: ZipFile, sheet: str) -> Iterator[Block]:
+    """Yield what is drawn over a sheet: text boxes, the titles of charts, and diagrams."""
+    for drawing in _related(archive, sheet, "/drawing"):
+        for paragraph in etree.fromstring(archive.read(drawing), PARSER).iter(f"{DRAWING}p"):
+            if text := "".join(part.text or "" for part in paragraph.iter(f"{DRAWING}t")).strip():
+                yield Paragraph(text)
+        for chart in _related(archive, drawing, "/chart"):
+            yield from chart_blocks(archive.read(chart), has_values=False)
+        for diagram in _related(archive, drawing, "/diagramData"):
+            yield from map(Paragraph, diagram_lines(archive.read(diagram)))
+
+
+def _related(archive: ZipFile, part: str, kind: str) -> Iterable[str]:
+    """Return the names of the parts of a kind to which a part refers, each once."""
+    folder, _, name = part.strip("/").rpartition("/")
+    relations = f"{folder}/_rels/{name}.rels"
+    if relations not in archive.NameToInfo:
+        return ()
+    found = (
+        posixpath.normpath(posixpath.join("/", folder, relation.get("Target", ""))).lstrip("/")
+        for relation in etree.fromstring(archive.read(relations), PARSER)
+        if isinstance(relation.tag, str) and relation.get("Type", "").endswith(kind)
+    )
+    return dict.fromkeys(target for target in found if target in archive.NameToInfo)
 
 
 def _row(cells: Iterable[Any]) -> list[str]:

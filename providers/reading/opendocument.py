@@ -22,7 +22,7 @@ from providers.reading.canonical_text import (
     TableRow,
     stated_facts,
 )
-from providers.reading.notation import formula_text, written_number
+from providers.reading.notation import SIGNS_OF_FONTS, formula_text, with_signs_of_font, written_number
 from providers.reading.word import block_text, is_page_number
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
@@ -54,6 +54,9 @@ SKIPPED: Final = frozenset(
 SIGNS: Final = {_name("text:tab"): "\t", _name("text:line-break"): "\n"}
 SPACE, HEADING, PARAGRAPH, LIST = (_name(f"text:{name}") for name in ("s", "h", "p", "list"))
 TABLE: Final = _name("table:table")
+FORMATTING: Final = f"{{{OPEN}:xsl-fo-compatible:1.0}}"
+SHAPES: Final = _name("table:shapes")
+CHART: Final = f"{{{OPEN}:chart:1.0}}"
 ROW: Final = _name("table:table-row")
 OBJECT, SLIDE, FRAME, NOTES = (_name(f"draw:{name}") for name in ("object", "page", "frame", "notes"))
 BODIES: Final = tuple(_name(f"office:{name}") for name in ("text", "spreadsheet", "presentation"))
@@ -121,15 +124,24 @@ class _Reader:
     def __init__(self, roots: list[Element], parts: dict[str, bytes]) -> None:
         self._parts = parts
         """Documents inside the document, by the names of their parts."""
+        self._is_sheet = False
+        self._is_in_chart = False
         self._lists: dict[str, dict[int, _Level]] = {}
         self._headings: dict[int, _Level] = {}
         self._hidden: set[str] = set()
         self._raised: dict[str, str] = {}
         """Sign of superscripts and subscripts by style."""
+        self._fonts: dict[str, str] = {}
+        """Font of a style, if it has signs in the place of letters."""
         self._numbers: dict[int, int] = {}
         """Numbers that the headings have reached by level."""
         self._reached: dict[str, int] = {}
         """Numbers that the lists have reached, by style, or by id."""
+        faces = {
+            face.get(_name("style:name")): face.get(_name("svg:font-family"), "").strip("' ")
+            for root in roots
+            for face in root.iter(_name("style:font-face"))
+        }
         for root in roots:
             for style in root.iter(_name("text:list-style")):
                 self._lists[style.get(_name("style:name"), "")] = _levels(style)
@@ -142,6 +154,10 @@ class _Reader:
                     continue
                 if properties.get(_name("text:display")) == "none":
                     self._hidden.add(name)
+                font = properties.get(_name("style:font-name"))
+                family = faces.get(font, font or "") or properties.get(f"{FORMATTING}font-family", "").strip("' ")
+                if family.lower() in SIGNS_OF_FONTS:
+                    self._fonts[name] = family
                 place = properties.get(_name("style:text-position"), "").split(" ")[0]
                 if place and place.strip("0%"):
                     self._raised[name] = "_" if place.startswith(("sub", "-")) else "^"
@@ -154,11 +170,16 @@ class _Reader:
 
     def sheets(self, body: Element) -> Iterator[Block]:
         """Yield each sheet under its name, hidden ones too, with its cells as they are shown."""
+        self._is_sheet = True
         for sheet in body.iterchildren(TABLE):
             rows = self._rows(sheet)
-            if rows:
+            shapes = (shape for each in sheet.iterchildren(SHAPES) for shape in self.blocks(each))
+            charts = (block for each in sheet.iter(OBJECT) for block in self._chart(each))
+            drawn = [*shapes, *charts]
+            if rows or drawn:
                 yield Heading(sheet.get(_name("table:name"), ""), HEADING_LEVEL)
-                yield from map(TableRow, rows)
+            yield from map(TableRow, rows)
+            yield from drawn
 
     def slides(self, body: Element) -> Iterator[Block]:
         """Yield each slide under its title, and then its notes."""
@@ -171,7 +192,7 @@ class _Reader:
                 if element not in titles:
                     yield from self.blocks([element])
 
-    def blocks(self, parent: Element, depth: int = 0) -> Iterator[Block]:
+    def blocks(self, parent: Iterable[Element], depth: int = 0) -> Iterator[Block]:
         """Yield the blocks of the text, a section, a cell or a text box."""
         for element in parent:
             tag = element.tag
@@ -181,6 +202,8 @@ class _Reader:
                 yield from self._list(element, depth, None)
             elif tag == TABLE:
                 yield from self._table(element)
+            elif tag == OBJECT:
+                yield from () if self._is_sheet else self._chart(element)
             elif isinstance(tag, str) and tag not in SKIPPED:
                 yield from self.blocks(element, depth)
 
@@ -197,7 +220,7 @@ class _Reader:
         elif text:
             yield Paragraph(text)
         for box in boxes:
-            yield from self.blocks(box)
+            yield from self.blocks([box] if box.tag == OBJECT else box)
 
     def _list(self, element: Element, depth: int, outer: str | None) -> Iterator[Block]:
         style = element.get(_name("text:style-name")) or outer or ""
@@ -282,20 +305,37 @@ class _Reader:
                 boxes.append(element)
             elif tag == OBJECT:
                 yield self._formula(element)
+                boxes.append(element)
             elif isinstance(tag, str) and tag not in SKIPPED and style not in self._hidden:
-                inner = "".join(self._words(element, boxes))
+                inner = with_signs_of_font("".join(self._words(element, boxes)), self._fonts.get(style, ""))
                 yield f"{self._raised[style]}{inner}" if style in self._raised and inner.strip() else inner
             yield _spaced(element.tail)
 
     def _formula(self, element: Element) -> str:
         """Return the formula in an object, or the empty text for a chart and the like."""
-        inner = next((child for child in element if isinstance(child.tag, str)), None)
+        inner = self._object(element)
+        return formula_text(inner) if inner is not None and etree.QName(inner).localname == "math" else ""
+
+    def _chart(self, element: Element) -> Iterator[Block]:
+        """Yield the titles of the chart in an object and, but in a sheet, which has them in its cells, its values."""
+        if self._is_in_chart:  # one that has itself as its title would have no end
+            return
+        self._is_in_chart = True
+        inner = self._object(element)
+        for chart in () if inner is None else inner.iter(f"{CHART}chart"):
+            for title in chart.iter(f"{CHART}title", f"{CHART}subtitle"):
+                yield from self.blocks(title)
+            if not self._is_sheet:
+                yield from self.blocks(chart.iterchildren(TABLE))
+        self._is_in_chart = False
+
+    def _object(self, element: Element) -> Element | None:
+        """Return the root of the document that an object is."""
         place = element.get(_name("xlink:href"), "").removeprefix("./").strip("/")
-        if inner is None and (raw := self._parts.get(f"{place}/content.xml")) is not None:
-            inner = _parsed(raw)
-        if inner is not None and etree.QName(inner).localname == "math":
-            return formula_text(inner)
-        return ""
+        raw = self._parts.get(f"{place}/content.xml")
+        return (
+            _parsed(raw) if raw is not None else next((child for child in element if isinstance(child.tag, str)), None)
+        )
 
 
 def _spaced(text: str | None) -> str:

@@ -19,6 +19,7 @@ from providers.reading.canonical_text import (
     stated_facts,
 )
 from providers.reading.left_out import words_left_out
+from providers.reading.notation import FONT_CODES, MAX_CODE, sign_of_font
 
 MAX_BYTES: Final = 3_000_000
 """Without pictures: the library takes about 2 s for them."""
@@ -36,6 +37,16 @@ TITLE, AUTHOR = (re.compile(rf"\{{\\{name} ([^{{}}]{{1,600}})\}}") for name in (
 CREATED: Final = re.compile(r"\{\\creatim\\yr(\d{4})\\mo(\d{1,2})\\dy(\d{1,2})")
 ITEM: Final = re.compile(r"(?:(?P<mark>\d{1,9}[.)])|[\u2022\u00b7\u25aa\u25e6\u2013\u2014\uf0b7o§-])\t+(?P<text>.*)")
 CELL_END: Final = "|"
+TOKEN: Final = re.compile(
+    r"\\(?:'(?P<byte>[0-9a-fA-F]{2})|u(?P<code>-?\d{1,6}) ?(?:\\'[0-9a-fA-F]{2}|[^\\{}\r\n])?"
+    r"|(?P<word>[a-zA-Z]{1,40})(?P<number>-?\d{0,10}) ?|[^a-zA-Z])|(?P<brace>[{}])"
+    r"|SYMBOL +(?P<symbol>\d{1,5}) +\\\\f +\"?(?P<named>[A-Za-z]{1,20})",
+    re.DOTALL,
+)
+"""A command with the sign that older programs show in its place, a brace, or the code of a field with a sign."""
+NAMED_FONT: Final = re.compile(r"(symbol|wingdings)[{} ]*$", re.IGNORECASE)
+LISTS: Final = frozenset(("listtext", "pntext"))
+BULLET: Final = "▪"
 FONTS: Final = "\\fonttbl"
 BRACE: Final = re.compile("[{}]")
 FONT: Final = re.compile(r"\\f\d{1,6}")
@@ -86,7 +97,7 @@ def _alone(source: str, piece: str) -> str:
 
 def _plain(source: str) -> str:
     """Return the text that is shown, with letters of two halves whole and an ordinary hyphen for one that stays."""
-    known = OLD_NUMBER.sub(r"\\listtext", FIELD.sub(r"\1 ", source))
+    known = OLD_NUMBER.sub(r"\\listtext", FIELD.sub(r"\1 ", _with_signs(source)))
     if not ENDED.search(known):
         known = UNREAD.sub(r"\\*\g<0>", known)
     convert: Any = rtf_to_text  # it has no types
@@ -97,21 +108,65 @@ def _plain(source: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\u2011", "-")
 
 
+def _with_signs(source: str) -> str:
+    """Return a source in which the codes of a font such as Symbol are the characters for which they stand."""
+    entries = source[slice(*_font_table(source))].split(";")
+    named = ((FONT.search(entry), NAMED_FONT.search(entry)) for entry in entries)
+    fonts = {int(number[0].removeprefix("\\f")): name[1] for number, name in named if number and name}
+    if not fonts and "SYMBOL" not in source:
+        return source
+    pieces: list[str] = []
+    groups: list[tuple[str, bool]] = []
+    font, is_mark = "", False
+    pending = ""  # the sign of a field, which its result shows
+    written = 0
+    for token in TOKEN.finditer(source):
+        sign: str | None = None
+        kept = ""
+        if token["brace"] == "{":
+            groups.append((font, is_mark))
+        elif token["brace"]:
+            font, is_mark = groups.pop() if groups else ("", False)
+        elif token["symbol"]:
+            pending = sign_of_font(int(token["symbol"]), token["named"])
+        elif token["word"] == "f" and token["number"].isdecimal():
+            font = fonts.get(int(token["number"]), "")
+        elif token["word"] == "plain":
+            font = ""
+        elif token["word"] in LISTS:
+            is_mark = True
+        elif token["word"] == "fldrslt" and pending:
+            sign, kept, pending = pending, token[0], ""
+        elif font and token["byte"]:
+            sign = sign_of_font(int(token["byte"], 16), font)
+        elif font and token["code"] and int(token["code"]) & MAX_CODE in FONT_CODES:
+            sign = sign_of_font(int(token["code"]) & MAX_CODE, font)
+        if sign is not None:
+            sign = BULLET if is_mark and not sign else sign
+            pieces += [source[written : token.start()], kept, sign]
+            written = token.end()
+    return "".join((*pieces, source[written:]))
+
+
+def _font_table(source: str) -> tuple[int, int]:
+    """Return where the table of fonts begins and ends; an empty place if there is none."""
+    start = source.find(FONTS)
+    depth = 1
+    for brace in BRACE.finditer(source, start) if start >= 0 else ():
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return start, brace.start()
+    return (start, len(source)) if start >= 0 else (0, 0)
+
+
 def _with_short_fonts(source: str) -> str:
     """Return a source whose table of fonts has only their character sets.
 
     The library searches the table in the square of its length.
     """
-    start = source.find(FONTS)
-    if start < 0:
+    start, end = _font_table(source)
+    if start == end:
         return source
-    depth = 1
-    end = len(source)
-    for brace in BRACE.finditer(source, start):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            end = brace.start()
-            break
     fonts = ((FONT.search(entry), CHARSET.search(entry)) for entry in source[start:end].split(";"))
     short = "".join(f"{{{font[0]}{charset[0]} x;}}" for font, charset in fonts if font and charset)
     return f"{source[:start]}{FONTS}{short}{source[end:]}"

@@ -25,6 +25,7 @@ from providers.reading.canonical_text import (
     raised,
     stated_facts,
 )
+from providers.reading.charts import chart_blocks
 from providers.reading.notation import diagram_lines, formula_text, sign_of_font, with_signs_of_font, written_number
 
 Element: TypeAlias = Any  # an element of lxml, which has no type stubs
@@ -52,6 +53,7 @@ SIGNS: Final = {
 """Elements that stand for one character. The hyphen that does not break is a hyphen to who searches for it."""
 TEXT: Final = qn("w:t")
 FORMULA: Final = next(iter(_names("m:oMath")))
+CHART: Final = "{http://schemas.openxmlformats.org/drawingml/2006/chart}chart"
 DIAGRAM: Final = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 PARAGRAPH: Final = qn("w:p")
 TABLE: Final = qn("w:tbl")
@@ -193,13 +195,15 @@ class _Reader:
             else:
                 yield Paragraph(f"{label} {text}")
         for box in boxes:
-            yield from self._diagram(box) if box.tag == DIAGRAM else self._blocks(box)
+            yield from self._blocks(box) if box.tag == BOX else self._drawn(box)
 
-    def _diagram(self, diagram: Element) -> Iterator[Block]:
-        """Yield the words of a diagram; one in a page header has its data beside that, and is not read."""
-        part = self._document.part.rels.get(diagram.get(qn("r:dm"), ""))
-        if part is not None and not part.is_external:
-            yield from map(Paragraph, diagram_lines(part.target_part.blob))
+    def _drawn(self, drawing: Element) -> Iterator[Block]:
+        """Yield the words of a chart or diagram; one in a page header has its data beside that, and is not read."""
+        part = self._document.part.rels.get(drawing.get(qn("r:id" if drawing.tag == CHART else "r:dm"), ""))
+        if part is None or part.is_external:
+            return
+        raw = part.target_part.blob
+        yield from chart_blocks(raw) if drawing.tag == CHART else map(Paragraph, diagram_lines(raw))
 
     def _table(self, table: Element) -> Iterator[Block]:
         rows = [row for row in _children(table, ROW) if not _find(row, "./w:trPr/w:del")]
@@ -272,7 +276,7 @@ def _words(parent: Element, boxes: list[Element], hidden: frozenset[str]) -> Ite
             yield SIGNS[tag]
         elif tag == FORMULA:
             yield formula_text(element)
-        elif tag in {BOX, DIAGRAM}:
+        elif tag in {BOX, CHART, DIAGRAM}:
             boxes.append(element)
         elif tag == RUN:
             yield from _run(element, boxes, hidden)

@@ -457,8 +457,37 @@ def test_slides_of_opendocument_have_titles_notes_and_pages() -> None:
     assert found.pages == [0, found.text.rindex("## Goals")]
 
 
+def test_signs_of_symbol_fonts_in_opendocument_are_characters() -> None:
+    """Whether a style names the font by its face or by its family."""
+    spaces = "xmlns:svg='urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0' xmlns:fo='urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0'"
+    styles = (
+        f"<office:font-face-decls {spaces}><style:font-face style:name='S1' svg:font-family='&apos;Symbol&apos;'/></office:font-face-decls>"
+        "<style:style style:name='T1' style:family='text'><style:text-properties style:font-name='S1'/></style:style>"
+        f"<style:style {spaces} style:name='T2' style:family='text'><style:text-properties fo:font-family='Wingdings'/></style:style>"
+    )
+    span = "<text:span text:style-name='{}'>{}</text:span>".format
+    assert read(odt(f"{styles}<text:p>x {span('T1', chr(0xF0B3))} 5 {span('T2', chr(0xF0FE))}</text:p>")) == "x ≥ 5 ☑"
+
+
+def test_what_is_drawn_over_a_sheet_is_read_below_its_cells() -> None:
+    """Text boxes and diagrams, whose words are in other parts."""
+    book = openpyxl.Workbook()
+    book.active.append(["Fee"])
+    drawn = f"<x xmlns:a='{DRAWING[1:-1]}'><a:p><a:r><a:t>{{}}</a:t></a:r></a:p></x>".format
+    relation = "<x xmlns='http://schemas.openxmlformats.org/package/2006/relationships'><Relationship Type='x/{}' Target='{}'/></x>".format
+    raw = saved(book)
+    for part, content in {
+        "xl/worksheets/_rels/sheet1.xml.rels": relation("drawing", "../drawings/drawing1.xml"),
+        "xl/drawings/drawing1.xml": drawn("Members pay half."),
+        "xl/drawings/_rels/drawing1.xml.rels": relation("diagramData", "/xl/diagrams/data1.xml"),
+        "xl/diagrams/data1.xml": drawn("Ask first"),
+    }.items():
+        raw = changed(raw, part, content)
+    assert read(raw) == "## Sheet\n\n| Fee |\n| --- |\n\nMembers pay half.\n\nAsk first"
+
+
 def test_formulas_of_opendocument_are_read_from_their_parts() -> None:
-    """A formula is a document inside the document; charts are such, too, and are not read."""
+    """A formula is a document inside the document; one of another kind is not read."""
     formula = "<math xmlns='http://www.w3.org/1998/Math/MathML'><msqrt><mi>x</mi></msqrt></math>"
     frame = "<text:p>It is <draw:frame><draw:object xlink:href='./{}'/></draw:frame>.</text:p>".format
     body = frame("Formula") + frame("Chart")

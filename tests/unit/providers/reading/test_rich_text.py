@@ -36,6 +36,27 @@ def test_words_are_those_that_a_program_shows(body: str, words: str) -> None:
     assert text(body) == words
 
 
+SIGN_FONTS = r"{\fonttbl{\f0\fcharset0 Arial;}{\f3\fcharset2{\*\panose 05050102}Symbol;}{\f14\fcharset2 Wingdings;}}"
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (r"x {\f3\'b3} 5", "x ≥ 5"),
+        (r"20 \f3\'b1\f0  2, {\f3 \u-3913\'b7}, \f3\plain\'b1", "20 ± 2, •, ±"),
+        (r'{\field{\*\fldinst SYMBOL 163 \\f "Symbol" \\s 12}{\fldrslt\f3\fs24}} 7', "≤ 7"),
+        (
+            r"{\field{\*\fldinst {SYMBOL 254 \\f Wingdings \\s 12}}{\fldrslt{\f14}}} paid, {\f14\'4a}smile",
+            "☑ paid, smile",
+        ),
+        (r"{\listtext\f3\'b7\tab}first\par{\listtext\f14\'4a\tab}second", "- first\n- second"),
+    ],
+)
+def test_signs_of_symbol_fonts_are_characters(body: str, words: str) -> None:
+    """By their code in the font, however a program writes it; a picture before an item is its bullet."""
+    assert text(SIGN_FONTS + body) == words
+
+
 def test_each_font_has_a_character_set() -> None:
     """Bytes are letters of the set of their font, which the table of fonts states."""
     fonts = r"{\fonttbl{\f0\fswiss\fcharset0 Arial;}{\f7\froman\fcharset204{\*\panose 02020}Times;}}"
