@@ -300,7 +300,7 @@ def test_pages_of_xml_are_read_as_such() -> None:
 def test_the_namespace_of_a_page_is_no_part_of_it(before, quote) -> None:
     """Its elements are found with and without one, formulas of another one as well, and text that shows one is read."""
     declared = f"xmlns={quote}http://www.w3.org/1999/xhtml{quote}"
-    shown = f"&lt;html {declared}>"
+    shown = f"<![CDATA[<html {declared}>]]>"
     page = (
         f"<?xml version='1.0'?>{before}<html lang='en' {declared}><head><title>A</title></head><body><h1>A</h1><p>{shown}"
         "<m:math xmlns:m='http://www.w3.org/1998/Math/MathML'><m:msup><m:mi>x</m:mi><m:mn>2</m:mn></m:msup></m:math>"
