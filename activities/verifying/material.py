@@ -93,7 +93,7 @@ class Material:
 
     @cached_property
     def found_by_id(self) -> dict[str, Evidence]:
-        """Those that are tried and that the run does not have, by id."""
+        """The passages that are tried and that the run does not have, by id."""
         known = {item.id for item in self.entry.evidence}
         return {item.id: item for item in self.found if item.id not in known}
 

@@ -268,7 +268,7 @@ def test_passages_of_the_pages_read_are_tried_for_a_doubtful_statement() -> None
 
 
 def test_a_checker_is_asked_about_a_name_in_code_that_no_passage_has() -> None:
-    """Such a name has one form; one that stands in the passages as they are shown, or in the question, is no question."""
+    """Such a name has one form; the passages as they are shown and the question may have it."""
     sentences = ["The operators chose `max_pages` for Valkey", "The operators chose `max_lines` for Valkey"]
     _, _, material = material_of_page()
     material = replace(material, entry=material.entry.with_fields(query="What is max_lines?"))
