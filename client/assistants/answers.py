@@ -1,8 +1,7 @@
 """Answers of the tools: each has a schema for programs, and a text for hosts that show only text."""
 
-from typing import Annotated, Final, TypeAlias
+from typing import Final
 
-from mcp.types import CallToolResult, TextContent
 from pydantic import BaseModel, Field
 
 from contracts.texts import plural
@@ -17,11 +16,6 @@ class Answer(BaseModel):
     def as_text(self) -> str:
         """Return the answer for hosts that show only text; as JSON, unless a kind of answer has words of its own."""
         return self.model_dump_json()
-
-    def result(self) -> CallToolResult:
-        """Return the answer as a result of the protocol."""
-        content = TextContent(type="text", text=self.as_text())
-        return CallToolResult(content=[content], structured_content=self.model_dump(mode="json"))
 
 
 class StartedRun(Answer):
@@ -150,15 +144,6 @@ class Document(Answer):
     text: str
     url: str
     metadata: dict[str, str]
-
-
-# The protocol's result, with the schema of its structured content.
-Started: TypeAlias = Annotated[CallToolResult, StartedRun]
-State: TypeAlias = Annotated[CallToolResult, RunState]
-Page: TypeAlias = Annotated[CallToolResult, ReportPage]
-Reaction: TypeAlias = Annotated[CallToolResult, MessageReply]
-Found: TypeAlias = Annotated[CallToolResult, Results]
-Fetched: TypeAlias = Annotated[CallToolResult, Document]
 
 
 def pages_of(text: str, size: int) -> list[str]:

@@ -75,13 +75,18 @@ async def _has_workers(client: ResearchClient) -> bool:
 
 
 # --- starting ------------------------------------------------------------------------------------------------------
-async def start_run(desk: Desk, values: Mapping[str, Any], max_cost_usd: float | None) -> StartedRun:
-    """Start a run and return at once. Raises `CommandError`, `ClientError`, also for a cap above the operator's."""
+async def start_run(
+    desk: Desk, values: Mapping[str, Any], max_cost_usd: float | None = None, research_id: str | None = None
+) -> StartedRun:
+    """Start a run, with a new id unless one is given, and return at once.
+
+    Raises `CommandError`, `ClientError`, also for a cap above the operator's.
+    """
     if not str(values["query"]).strip():
         raise CommandError("the question is empty: write it in full sentences")
     request = build_request(values)
     context = desk.context()
-    research_id = new_id()
+    research_id = research_id or new_id()
     if request.corpus is not None and not desk.settings.uses_cluster:
         known = sorted(await (await context.stores.corpora()).searchable())
         if request.corpus not in known:

@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import structlog
 from mcp.server.mcpserver import Context, MCPServer
@@ -11,7 +11,7 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError, Un
 from mcp.types import CallToolResult, InputRequiredResult, Resource, TextContent, ToolAnnotations
 from pydantic import Field, ValidationError
 
-from client.assistants.answers import Fetched, Found, MessageReply, Page, Reaction, Started, State
+from client.assistants.answers import Answer, Document, MessageReply, ReportPage, Results, RunState, StartedRun
 from client.assistants.library import SCHEME, DocumentLibrary
 from client.assistants.runs import Desk, Part, follow_up, observe, read_page, start_run
 from client.cli.output import CommandError, explain, quote
@@ -40,6 +40,14 @@ Id = Annotated[str, Field(description="id of the run; `last` is the newest", min
 Question = Annotated[str, Field(description="the question, in full sentences", max_length=MAX_QUERY_CHARACTERS)]
 Cap = Annotated[float | None, Field(description="end the run at this cost in US dollars; only below the cap", ge=0)]
 Text = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+# The protocol's result, with the schema of its structured content.
+Started: TypeAlias = Annotated[CallToolResult, StartedRun]
+State: TypeAlias = Annotated[CallToolResult, RunState]
+Page: TypeAlias = Annotated[CallToolResult, ReportPage]
+Reaction: TypeAlias = Annotated[CallToolResult, MessageReply]
+Found: TypeAlias = Annotated[CallToolResult, Results]
+Fetched: TypeAlias = Annotated[CallToolResult, Document]
 
 STRATEGY: Final = f"{join_alternatives([each.name for each in list_selectable()])}; default: supervisor"
 
@@ -136,6 +144,12 @@ def _explain(error: BaseException | None, name: str) -> str:
     return COMMAND.sub(lambda match: TOOLS_OF_COMMANDS.get(match[1], match[0]), text)
 
 
+def _result(answer: Answer) -> CallToolResult:
+    """Return an answer as a result of the protocol."""
+    content = TextContent(type="text", text=answer.as_text())
+    return CallToolResult(content=[content], structured_content=answer.model_dump(mode="json"))
+
+
 def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], ToolAnnotations]:
     """Return the tools with what they do to the world; their docstrings are what an assistant reads."""
 
@@ -155,14 +169,14 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
         values = {"query": question, "corpus": corpus, "web": web, "strategy": strategy, "depth": depth}
         gates = {} if approval is None else {"gates": {"approve": "plan" if approval else "none"}}
         given = {name: value for name, value in values.items() if value is not None}
-        return (await start_run(desk, given | gates, max_cost_usd)).result()
+        return _result(await start_run(desk, given | gates, max_cost_usd))
 
     async def ask_follow_up(research_id: Id, question: Question, max_cost_usd: Cap = None) -> Started:
         """Start a run on a follow-up question; the sources of the earlier run are considered first.
 
         Strategy, corpus and web are those of the earlier run. {cost}
         """
-        return (await follow_up(desk, research_id, {"query": question}, max_cost_usd)).result()
+        return _result(await follow_up(desk, research_id, {"query": question}, max_cost_usd))
 
     async def research_status(
         research_id: Id,
@@ -173,7 +187,7 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
 
         It answers at once if the run is over or waits for the user. Call it again until the run is over.
         """
-        return (await observe(desk, research_id, seen, wait_seconds)).result()
+        return _result(await observe(desk, research_id, seen, wait_seconds))
 
     async def read_report(
         research_id: Id,
@@ -187,7 +201,7 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
         Numbers in brackets cite sources. Signs after statements are verdicts: ± partly supported, ✗ unsupported,
         ≠ contradicted, ○ not decided, – not checked.
         """
-        return (await read_page(desk, research_id, part, page)).result()
+        return _result(await read_page(desk, research_id, part, page))
 
     async def send(
         research_id: str, action: Callable[[ResearchHandle], Awaitable[str]], default: str = ""
@@ -205,7 +219,7 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
         phrase: Annotated[str | None, Field(description="what the user wrote, if a phrase is required")] = None,
     ) -> Reaction:
         """Approve the plan of a run, only after the user has seen it and has agreed; the searches then begin."""
-        return (await send(research_id, lambda handle: handle.approve_plan(version, phrase))).result()
+        return _result(await send(research_id, lambda handle: handle.approve_plan(version, phrase)))
 
     async def answer_questions(
         research_id: Id,
@@ -214,28 +228,26 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
         ],
     ) -> Reaction:
         """Pass on the user's answers to the open questions of a run or of its plan."""
-        return (await send(research_id, lambda handle: handle.answer(answers))).result()
+        return _result(await send(research_id, lambda handle: handle.answer(answers)))
 
     async def steer(research_id: Id, text: Annotated[Text, Field(description="what the run should do")]) -> Reaction:
         """Guide a running run, or say what should be different in a plan that waits: another version is made."""
-        return (await send(research_id, lambda handle: handle.steer(text), "noted for the next phase")).result()
+        return _result(await send(research_id, lambda handle: handle.steer(text), "noted for the next phase"))
 
     async def stop(research_id: Id) -> Reaction:
         """End the searches of a run: it writes its report from what it has found."""
-        return (
-            await send(research_id, lambda handle: handle.stop_and_report(), "the report is being written")
-        ).result()
+        return _result(await send(research_id, lambda handle: handle.stop_and_report(), "the report is being written"))
 
     async def search(query: Annotated[Text, Field(description="words to look for")]) -> Found:
         """Find documents in the corpora, pages that runs have archived, and finished reports. It costs nothing.
 
         It searches what is stored here, not the web. Pass an id to fetch.
         """
-        return (await library.search(desk.context(), query)).result()
+        return _result(await library.search(desk.context(), query))
 
     async def fetch(id: Annotated[Text, Field(description="id of a result of search")]) -> Fetched:  # noqa: A002
         """Read a document that search has found. It costs nothing; long ones have pages, named in the metadata."""
-        return (await library.fetch(desk.context(), id)).result()
+        return _result(await library.fetch(desk.context(), id))
 
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     starts = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)

@@ -1,39 +1,29 @@
-"""`mcp`, the tools for an assistant that starts this program, and the same tools over HTTP in `serve`."""
+"""`mcp`, the tools for an assistant that starts this program."""
 
 import asyncio
 import logging
-import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Annotated, Final
 
-import structlog
 from typer import Option
 
-from client.cli.context import CommandContext, Stores
+from client.cli.context import CommandContext
 from client.cli.corpus import SET_HOME
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
 from client.cli.output import CommandError, ExitCode, ensure_folder, print_progress
 from contracts.names import WORKFLOWS_QUEUE
-from workers.process import PortUnusableError
-from workers.settings.loading import Flags, Settings
+from workers.settings.loading import Flags
 from workers.telemetry import configure_logging
 
-LOOPBACK: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 7236
-"""Port of the tools over HTTP, so that an assistant finds them again; any other port if it is taken."""
 IDLE_MINUTES: Final = 30
 """Time without an open run after which a server in the background ends."""
 START_SECONDS: Final = 40.0
 
 commands = Commands()
-logger = structlog.get_logger("workers")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +75,8 @@ async def _start_server(context: CommandContext, options: AssistantOptions) -> N
     log = settings.home / "logs" / "serve.log"
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # -P: a folder `client` of the working directory is not imported.
-    command = [sys.executable, "-P", "-m", "client.cli", "serve", "--no-mcp", "--idle-minutes", str(IDLE_MINUTES)]
+    serve = ["serve", "--no-mcp", "--no-chat", "--idle-minutes", str(IDLE_MINUTES)]
+    command = [sys.executable, "-P", "-m", "client.cli", *serve]
     with log.open("wb") as output:
         child = subprocess.Popen(  # noqa: ASYNC220, S603  this program itself, no shell; a quick start
             [*command, *options.words()],
@@ -102,63 +93,3 @@ async def _start_server(context: CommandContext, options: AssistantOptions) -> N
         if client is not None and await client.polled_by(WORKFLOWS_QUEUE):
             return
     raise CommandError(f"`research serve` did not start: see {log}", ExitCode.FAILED)
-
-
-# --- the tools in `serve` ------------------------------------------------------------------------------------------
-
-
-def listen(port: int | None) -> socket.socket:
-    """Listen on the loopback interface, at any port for 0, at the usual one or any for None.
-
-    Raises `PortUnusableError`.
-    """
-    candidates = (DEFAULT_PORT, 0) if port is None else (port,)
-    for candidate in candidates:
-        try:
-            return socket.create_server((LOOPBACK, candidate))
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-    raise PortUnusableError(f"tools for assistants cannot be served at {LOOPBACK}:{port}: {reason}; choose --mcp-port")
-
-
-@asynccontextmanager
-async def serve_tools(settings: Settings, listener: socket.socket) -> AsyncIterator[str]:
-    """Serve the tools at the yielded address during the block; what they need is imported for the first connection."""
-    listener.setblocking(False)
-    serving = asyncio.create_task(_serve_from_first(settings, listener))
-    serving.add_done_callback(_note_failure)
-    try:
-        yield "http://{}:{}/mcp".format(*listener.getsockname())
-    finally:
-        serving.cancel()
-        await asyncio.wait({serving})
-        listener.close()
-
-
-def _note_failure(serving: asyncio.Task[None]) -> None:
-    """Log why tools are served no longer; runs and workers go on."""
-    if not serving.cancelled() and (error := serving.exception()) is not None:
-        logger.error("assistants.ended", exc_info=error)
-
-
-async def _serve_from_first(settings: Settings, listener: socket.socket) -> None:
-    """Serve from the first connection on, until cancelled."""
-    loop = asyncio.get_running_loop()
-    called = asyncio.Event()
-    loop.add_reader(listener, called.set)  # the first connection waits until its server is there
-    try:
-        await called.wait()
-    finally:
-        loop.remove_reader(listener)
-    await asyncio.to_thread(import_module, "client.assistants.http")  # two seconds on a loaded machine
-    from client.assistants.http import http_server  # noqa: PLC0415
-    from client.assistants.runs import Desk  # noqa: PLC0415
-
-    async with AsyncExitStack() as stack:
-        server = http_server(Desk(settings, Stores(settings, stack)), listener)
-        serving = asyncio.create_task(server.serve([listener]))
-        try:
-            await asyncio.shield(serving)
-        finally:
-            server.should_exit = True
-            await serving

@@ -5,19 +5,21 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Annotated, Final
 
 import structlog
 from temporalio.service import RPCError
 from typer import Option
 
-from client.cli.assistants import DEFAULT_PORT, listen, serve_tools
 from client.cli.context import NO_SERVER, RUNNING, list_runs
 from client.cli.corpus import SET_HOME
+from client.cli.http_doors import CHAT, TOOLS, listen_for_chats
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
 from client.cli.output import CommandError, ExitCode, ensure_folder, print_hint, print_progress, print_result
 from client.cli.preflight import RUN_MARK, is_gone
@@ -96,7 +98,11 @@ async def serve(
     *,
     no_mcp: Annotated[bool, Option("--no-mcp", help="serve no tools for assistants")] = False,
     mcp_port: Annotated[
-        int | None, Option(min=0, max=65_535, help=f"their port [{DEFAULT_PORT} or a free one]; 0: a free one")
+        int | None, Option(min=0, max=65_535, help=f"their port [{TOOLS.port} or a free one]; 0: a free one")
+    ] = None,
+    no_chat: Annotated[bool, Option("--no-chat", help="serve no chat completions for chat windows")] = False,
+    chat_port: Annotated[
+        int | None, Option(min=0, max=65_535, help=f"their port [{CHAT.port} or a free one]; 0: a free one")
     ] = None,
     idle_minutes: Annotated[
         float | None, Option(metavar="N", min=0, help="end after N minutes without an open run [never]")
@@ -105,7 +111,7 @@ async def serve(
     """Run the server and all pools on this machine until stopped, and print their addresses.
 
     Updates the indexes of known corpora first. After a folder has changed, restart it or run `research corpus add`.
-    Assistants find their tools at the address that ends with /mcp.
+    Assistants find their tools at the address that ends with /mcp, chat windows their models at the one with /v1.
 
     research start "…" --corpus manual       (in another terminal)
     """
@@ -119,8 +125,13 @@ async def serve(
     process = replace(options.process(), drain=DRAIN_TIME, ui=True)
     try:
         async with AsyncExitStack() as stack:
-            tools = await stack.enter_async_context(serve_tools(settings, listen(mcp_port))) if not no_mcp else ""
-            announce = partial(_announce, settings, ready, log_format, tools=tools, idle_minutes=idle_minutes)
+            doors = {}
+            if not no_mcp:
+                doors["tools"] = await stack.enter_async_context(TOOLS.serve(settings, TOOLS.listen(mcp_port)))
+            if not no_chat:
+                listener = listen_for_chats(settings, chat_port)
+                doors["chat"] = await stack.enter_async_context(CHAT.serve(settings, listener))
+            announce = partial(_announce, settings, ready, log_format, doors=doors, idle_minutes=idle_minutes)
             await run(settings, choose_pools(None), process, announce)
     finally:
         detach_server(settings.home)
@@ -146,7 +157,7 @@ async def _announce(
     log_format: LogFormat,
     process: WorkerProcess,
     *,
-    tools: str = "",
+    doors: Mapping[str, str] = MappingProxyType({}),
     idle_minutes: float | None = None,
 ) -> None:
     """Log a warning for anything with other settings; print model and addresses, which a JSON log has as events."""
@@ -172,7 +183,7 @@ async def _announce(
         "web UI": process.connection.ui_url,
         "health": process.health and f"http://{process.health}/healthz",
         "metrics": process.metrics and f"http://{process.metrics}/metrics",
-        "tools": tools,
+        **doors,
     }
     for name, address in addresses.items():
         if address:

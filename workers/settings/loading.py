@@ -52,6 +52,7 @@ VARIABLES: dict[str, tuple[str, ...]] = {
     "ANTHROPIC_BASE_URL": ("models", "base_url"),
     "OPENAI_API_KEY": ("openai_api_key",),
     "OPENAI_BASE_URL": ("openai_base_url",),
+    "RESEARCH_CHAT_KEY": ("chat_key",),
     "RESEARCH_MODEL": ("models", "default"),
     "RESEARCH_MODEL_SIMPLE": ("models", "simple"),
     "RESEARCH_MODEL_ANALYTICAL": ("models", "analytical"),
@@ -99,6 +100,8 @@ class Settings(FileSettings):
     anthropic_api_key: SecretStr | None = None
     openai_api_key: SecretStr | None = None
     """The key of the endpoint `default`, if it is the one of the variables `OPENAI_…`."""
+    chat_key: SecretStr | None = None
+    """The key that clients of the chat completions of `serve` must send; None: none is needed."""
     uses_openai_variables: bool = Field(default=False, repr=False)
     """True if the variables `OPENAI_…` name the endpoint `default`."""
     endpoint_keys: dict[str, SecretStr] = {}
@@ -182,6 +185,7 @@ class Settings(FileSettings):
             self.anthropic_api_key,
             self.openai_api_key,
             self.redis_url,
+            self.chat_key,
             self.temporal_variables.get("TEMPORAL_API_KEY"),
         ]
         keys += [*self.endpoint_keys.values(), *self.search_keys.values()]
@@ -227,7 +231,7 @@ class Settings(FileSettings):
         """Return a hash of everything that shapes a run; equal for equally configured workers."""
         values = self.describe() | {"shared_state": "redis" if self.redis_url else "local"}
         values["tokens"].pop("research_archive_dir")  # a folder, excluded like the home
-        shaping = {name: value for name, value in values.items() if name not in {"home", "workers"}}
+        shaping = {name: value for name, value in values.items() if name not in {"home", "workers", "serve"}}
         text = json.dumps(shaping, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -4,11 +4,19 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import platformdirs
-from pydantic import AfterValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from contracts.base import CheckedModel
 from contracts.names import POOLS, SERVER_PREFIX, WORKFLOWS_QUEUE
-from contracts.request import Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
+from contracts.request import Approve, Clarify, Depth, Domain, Limits, Name, ProviderName, SearchPolicy, SourceType
 from contracts.strategies import list_selectable
 from contracts.texts import CONTACT, LANGUAGE_TAG
 from contracts.tokens import TokenSettings
@@ -180,6 +188,31 @@ class RunsSettings(ConfigSection):
     """Of one tenant; without it, as many as in total while no other tenant waits."""
 
 
+HostName = Annotated[str, StringConstraints(to_lower=True, max_length=253, pattern=r"^[A-Za-z0-9._-]+$")]
+
+
+class ChatSettings(ConfigSection):
+    """`[serve.chat]`: chat completions of `research serve`, for chat windows. Their key is in RESEARCH_CHAT_KEY."""
+
+    host: str = Field(default="127.0.0.1", min_length=1, max_length=253)
+    """The interface; one that other machines reach needs a key."""
+    allow_hosts: list[HostName] = []
+    """Further names or addresses by which clients may call it, without a port; as a proxy or a container does."""
+    corpora: list[Name] | None = None
+    """The corpora on offer. None: all."""
+    default_corpus: Name | None = None
+    """What a model without the name of a corpus searches. None: the web."""
+    clarify: Clarify | None = None
+    """None, here and in the next field: the strategy's preset."""
+    approve: Approve | None = None
+
+
+class ServeSettings(ConfigSection):
+    """`[serve]`: what `research serve` serves besides runs."""
+
+    chat: ChatSettings = ChatSettings()
+
+
 class HookSettings(ConfigSection):
     """`[hooks.NAME]`: an activity of the operator on a task queue of the operator."""
 
@@ -216,6 +249,7 @@ class FileSettings(ConfigSection):
     web: WebSettings = WebSettings()
     workers: WorkersSettings = WorkersSettings()
     runs: RunsSettings = RunsSettings()
+    serve: ServeSettings = ServeSettings()
     tokens: TokenSettings = TokenSettings()
     corpus: dict[Name, CorpusSettings] = {}
     hooks: dict[Name, HookSettings] = {}

@@ -15,8 +15,8 @@ from mcp.shared.exceptions import MCPError
 from client.assistants.answers import pages_of
 from client.assistants.runs import Desk
 from client.assistants.server import AssistantServer
-from client.cli.assistants import DEFAULT_PORT, listen
 from client.cli.context import open_context
+from client.cli.http_doors import TOOLS
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from tests.fakes import states
@@ -173,11 +173,11 @@ def test_pages_are_cut_by_bytes_and_lose_nothing(sign: str) -> None:
 
 def test_the_usual_port_is_taken_if_it_is_free_and_a_named_one_is_required() -> None:
     """A second server gets a port of its own; a port that was named and is taken is an error with its remedy."""
-    with listen(None) as first, listen(None) as second:
+    with TOOLS.listen(None) as first, TOOLS.listen(None) as second:
         assert {first.getsockname()[0], second.getsockname()[0]} == {"127.0.0.1"}
-        assert second.getsockname()[1] != DEFAULT_PORT
+        assert second.getsockname()[1] != TOOLS.port
         with pytest.raises(PortUnusableError, match="choose --mcp-port"):
-            listen(second.getsockname()[1])
+            TOOLS.listen(second.getsockname()[1])
 
 
 def test_the_sdk_is_imported_for_assistants_alone() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from client.assistants import http
-from client.assistants.http import MAX_BODY_BYTES, MAX_CONNECTIONS, http_server
+from client import http_server as doors
+from client.assistants.http import http_server
 from client.assistants.runs import Desk
-from client.cli.assistants import listen
 from client.cli.context import open_context
+from client.cli.http_doors import TOOLS
+from client.http_server import MAX_BODY_BYTES, MAX_CONNECTIONS
 from workers.settings.loading import Flags
 
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}).encode()
@@ -24,7 +25,7 @@ SOON = 30.0
 async def serving() -> AsyncIterator[int]:
     """The tools at the yielded port."""
     async with open_context(Flags()) as context:
-        listener = listen(0)
+        listener = TOOLS.listen(0)
         listener.setblocking(False)
         server = http_server(Desk(context.settings, context.stores), listener)
         task = asyncio.create_task(server.serve([listener]))
@@ -87,7 +88,7 @@ async def test_a_large_request_is_refused_before_it_has_arrived(home: Path) -> N
 
 async def test_a_request_that_never_ends_is_answered(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body that does not come holds a connection for a limited time."""
-    monkeypatch.setattr(http, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(doors, "BODY_SECONDS", 0.2)
     async with serving() as port:
         assert await status(port, b"{", 1_000) == 408
         assert await status(port, LIST) == 200
@@ -111,7 +112,7 @@ async def test_strangers_write_nothing_into_the_log(
     home: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither a client that goes away before its request is whole, nor a refused header, nor one connection too many."""
-    monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(doors, "MAX_CONNECTIONS", 3)
     with caplog.at_level(logging.INFO):
         async with serving() as port:
             caller = Caller(port)

@@ -1,0 +1,1 @@
+"""Chat completions over runs, for chat windows. Imported for the first connection."""
