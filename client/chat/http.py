@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
-from sse_starlette.event import ServerSentEvent
 from sse_starlette.sse import EventSourceResponse
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -170,10 +169,10 @@ def _wants_usage(chat: ChatRequest) -> bool:
 def _stream(chunks: AsyncIterator[dict[str, Any]]) -> Response:
     """Send chunks as server-sent events, with a comment every ten seconds; the run goes on if the client leaves."""
 
-    async def events() -> AsyncIterator[ServerSentEvent]:
+    async def events() -> AsyncIterator[str]:
         async for chunk in chunks:
-            yield ServerSentEvent(json.dumps(chunk, ensure_ascii=False))
-        yield ServerSentEvent("[DONE]")
+            yield json.dumps(chunk, ensure_ascii=False)
+        yield "[DONE]"
 
     return EventSourceResponse(events(), ping=COMMENT_SECONDS, sep="\n")
 

@@ -235,7 +235,7 @@ TASK: Final = "### Task:"
 """How Open WebUI begins what it asks a model for itself."""
 HISTORY: Final = "<chat_history>"
 QUOTED_MESSAGE: Final = 'Message: """'
-TASK_KEY: Final = re.compile(r'\{ ?"(title|tags|follow_ups|queries|text|prompt)" ?:')
+TASK_KEY: Final = re.compile(r'\{\s{0,8}"(title|tags|follow_ups|queries|text|prompt)" ?:')
 """The key of the JSON object that such a request asks for."""
 EMPTY_ANSWERS: Final = {"tags": [], "follow_ups": [], "queries": [], "text": "", "prompt": ""}
 TOOL_CHOICE: Final = "Query: History:"
