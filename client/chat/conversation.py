@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from client.chat.protocol import ChatMessage
+from client.chat.protocol import ConversationMessage
 from contracts.plan import Waiting, WaitKind
 from contracts.request import Turn
 
@@ -116,7 +116,7 @@ class Thread:
     system: str = ""
 
 
-def read_thread(messages: Sequence[ChatMessage], speaker: Speaker) -> Thread:
+def read_thread(messages: Sequence[ConversationMessage], speaker: Speaker) -> Thread:
     """Read a conversation, whose last message of the user is the one to answer."""
     last = max(index for index, message in enumerate(messages) if message.role == "user")
     told = messages[: last + 1]
@@ -132,7 +132,7 @@ def read_thread(messages: Sequence[ChatMessage], speaker: Speaker) -> Thread:
     return Thread(words, pointer, [] if pointer else _turns(told[:-1]), system)
 
 
-def _turns(messages: Sequence[ChatMessage]) -> list[Turn]:
+def _turns(messages: Sequence[ConversationMessage]) -> list[Turn]:
     """Return questions with the answer that follows each, at most five, the newest last."""
     turns = []
     for message, following in pairwise(messages):
@@ -142,7 +142,7 @@ def _turns(messages: Sequence[ChatMessage]) -> list[Turn]:
 
 
 @dataclass(frozen=True)
-class Reply:
+class RunMessage:
     """A message to a run: the name of a method of its handle, with the arguments."""
 
     method: str
@@ -150,24 +150,24 @@ class Reply:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def reply_to(waiting: Waiting, text: str) -> Reply:
+def reply_to(waiting: Waiting, text: str) -> RunMessage:
     """Return what a message says to the open question of a run."""
     command = command_of(text)
     if command == STOP:
-        return Reply("stop_and_report")
+        return RunMessage("stop_and_report")
     if waiting.kind is WaitKind.CLARIFICATION:
-        return Reply("answer", (_answers(waiting, text), waiting.round))
+        return RunMessage("answer", (_answers(waiting, text), waiting.round))
     version = waiting.plan_version
     if waiting.is_phrase(text):
-        return Reply("approve_plan", (version, text))
+        return RunMessage("approve_plan", (version, text))
     if command in YES:
-        return Reply("approve_plan", (version,))
+        return RunMessage("approve_plan", (version,))
     first, _, rest = text.partition(" ")
     if command == OVERRULE or (first.casefold() == OVERRULE and waiting.is_phrase(rest)):
-        return Reply("approve_plan", (version, rest or None), {"overrule": True})
+        return RunMessage("approve_plan", (version, rest or None), {"overrule": True})
     if command in NO:
-        return Reply("reject_plan")
-    return Reply("revise_plan", ({"guidance": text}, version))
+        return RunMessage("reject_plan")
+    return RunMessage("revise_plan", ({"guidance": text}, version))
 
 
 def _answers(waiting: Waiting, text: str) -> list[str]:

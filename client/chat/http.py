@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from client.assistants.runs import Desk
 from client.chat.conversation import Speaker
 from client.chat.protocol import (
-    ChatRequest,
     Completion,
+    CompletionRequest,
     CompletionWriter,
     ProtocolError,
     answer_chore,
@@ -135,7 +135,7 @@ class ChatEndpoints:
                 lines.append(item)
         raise AssertionError  # every run ends or asks
 
-    def _at_once(self, chat: ChatRequest, completion: Completion) -> Response:
+    def _at_once(self, chat: CompletionRequest, completion: Completion) -> Response:
         writer = CompletionWriter("chat-window", chat.model)
         if not chat.stream:
             return JSONResponse(writer.whole(completion))
@@ -146,7 +146,7 @@ class ChatEndpoints:
 
         return _stream(chunks())
 
-    async def _chunks(self, chat: ChatRequest, attached: Attachment) -> AsyncIterator[dict[str, Any]]:
+    async def _chunks(self, chat: CompletionRequest, attached: Attachment) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks of an answer; a failure is the last one."""
         writer = CompletionWriter(attached.run.research_id, chat.model)
         yield writer.opening(f"{attached.opening}\n")
@@ -162,7 +162,7 @@ class ChatEndpoints:
             yield _as_protocol_error(error).document()
 
 
-def _wants_usage(chat: ChatRequest) -> bool:
+def _wants_usage(chat: CompletionRequest) -> bool:
     return bool(chat.stream_options and chat.stream_options.include_usage)
 
 

@@ -38,7 +38,7 @@ class ContentPart(BaseModel):
     text: str | None = None
 
 
-class ChatMessage(BaseModel):
+class ConversationMessage(BaseModel):
     """A message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -70,11 +70,11 @@ class OfferedTool(BaseModel):
     function: ToolFunction = ToolFunction()
 
 
-class ChatRequest(BaseModel):
+class CompletionRequest(BaseModel):
     """The body of a request."""
 
     model: str = Field(max_length=200)
-    messages: list[ChatMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
+    messages: list[ConversationMessage] = Field(min_length=1, max_length=MAX_MESSAGES)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: str | None = Field(default=None, max_length=500)
@@ -92,10 +92,10 @@ class ChatRequest(BaseModel):
         return DEPTHS[self.reasoning_effort]
 
 
-def read_request(body: bytes) -> ChatRequest:
+def read_request(body: bytes) -> CompletionRequest:
     """Parse the body of a request. Raises `ProtocolError`, without the values of the request."""
     try:
-        request = ChatRequest.model_validate_json(body)
+        request = CompletionRequest.model_validate_json(body)
     except ValidationError as error:
         raise ProtocolError("invalid request: " + "; ".join(error_lines(error))) from None
     last = next((message for message in reversed(request.messages) if message.role == "user"), None)
@@ -248,7 +248,7 @@ TITLE_CHARACTERS: Final = 60
 UNTITLED: Final = "Research"
 
 
-def answer_chore(request: ChatRequest) -> Completion | None:
+def answer_chore(request: CompletionRequest) -> Completion | None:
     """Answer what a chat window asks for itself, by rules and at once; None for a message of a person.
 
     Known are the first words and the marks of the requests of Open WebUI and LibreChat, which both programs send as the

@@ -12,7 +12,7 @@ from activities.reporting.tree import CitationMark, Sentence, change_sentences, 
 from client.assistants.answers import StartedRun
 from client.assistants.runs import Desk, start_run
 from client.chat.conversation import AGAIN, STOP, Pointer, Speaker, Thread, command_of, read_thread, reply_to
-from client.chat.protocol import ChatRequest, Completion, ModelId, ProtocolError, find_model, list_models
+from client.chat.protocol import Completion, CompletionRequest, ModelId, ProtocolError, find_model, list_models
 from client.cli.context import CommandContext, RunInfo
 from client.cli.talk import plan_lines, tree_lines
 from client.client_errors import MessageRefused, RunClosed
@@ -70,13 +70,13 @@ class Conversation:
     """The conversation of a request."""
 
     desk: Desk
-    request: ChatRequest
+    request: CompletionRequest
     speaker: Speaker
     model: ModelId
     thread: Thread
 
     @classmethod
-    async def of(cls, desk: Desk, request: ChatRequest, speaker: Speaker) -> "Conversation":
+    async def of(cls, desk: Desk, request: CompletionRequest, speaker: Speaker) -> "Conversation":
         """Read a request. Raises `ProtocolError`."""
         model = find_model(request.model, await offered_models(desk))
         thread = read_thread(request.messages, speaker)

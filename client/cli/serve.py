@@ -98,11 +98,11 @@ async def serve(
     *,
     no_mcp: Annotated[bool, Option("--no-mcp", help="serve no tools for assistants")] = False,
     mcp_port: Annotated[
-        int | None, Option(min=0, max=65_535, help=f"their port [{TOOLS.port} or a free one]; 0: a free one")
+        int | None, Option(min=0, max=65_535, help=f"port of the tools [{TOOLS.port} or a free one]; 0: a free one")
     ] = None,
     no_chat: Annotated[bool, Option("--no-chat", help="serve no chat completions for chat windows")] = False,
     chat_port: Annotated[
-        int | None, Option(min=0, max=65_535, help=f"their port [{CHAT.port} or a free one]; 0: a free one")
+        int | None, Option(min=0, max=65_535, help=f"port of the chats [{CHAT.port} or a free one]; 0: a free one")
     ] = None,
     idle_minutes: Annotated[
         float | None, Option(metavar="N", min=0, help="end after N minutes without an open run [never]")

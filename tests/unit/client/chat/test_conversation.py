@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from client.chat.conversation import Pointer, Reply, Speaker, read_thread, reply_to
+from client.chat.conversation import Pointer, RunMessage, Speaker, read_thread, reply_to
 from client.chat.protocol import (
-    ChatMessage,
-    ChatRequest,
     Completion,
+    CompletionRequest,
     CompletionWriter,
+    ConversationMessage,
     ModelId,
     ProtocolError,
     answer_chore,
@@ -36,15 +36,15 @@ MODEL = "deep-research/supervisor"
 ANN = Speaker(b"key", "ann")
 
 
-def user(text: str) -> ChatMessage:
-    return ChatMessage(role="user", content=text)
+def user(text: str) -> ConversationMessage:
+    return ConversationMessage(role="user", content=text)
 
 
-def assistant(text: str) -> ChatMessage:
-    return ChatMessage(role="assistant", content=text)
+def assistant(text: str) -> ConversationMessage:
+    return ConversationMessage(role="assistant", content=text)
 
 
-def request(body: dict[str, Any]) -> ChatRequest:
+def request(body: dict[str, Any]) -> CompletionRequest:
     return read_request(json.dumps(body).encode())
 
 
@@ -92,7 +92,7 @@ def test_an_answer_names_its_run_and_what_it_asks() -> None:
 
 
 # --- threads ---------------------------------------------------------------------------------------------------------
-def test_a_conversation_is_what_was_said_since_the_last_run() -> None:
+def test_a_conversation_is_read_from_its_last_run_on() -> None:
     """Messages before it do not matter, so that a client may leave them out; an empty answer is none."""
     own = ANN.run_id(MODEL, "", ["How?"])
     told = [
@@ -111,7 +111,7 @@ def test_a_conversation_is_what_was_said_since_the_last_run() -> None:
 
 def test_turns_with_another_model_are_the_context_of_a_question() -> None:
     """At most five, cut to what a request takes; the instructions of the window are kept apart."""
-    told = [ChatMessage(role="system", content="Be brief.")]
+    told = [ConversationMessage(role="system", content="Be brief.")]
     for number in range(7):
         told += [user(f"Question {number}"), assistant("x" * 30_000)]
     thread = read_thread([*told, user("And now?")], ANN)
@@ -143,25 +143,33 @@ TWO = Waiting(kind=WaitKind.CLARIFICATION, round=1, questions=["Which boat?", "W
 @pytest.mark.parametrize(
     ("waiting", "text", "reply"),
     [
-        (PLAN, "Yes.", Reply("approve_plan", (2,))),
-        (PLAN, "no", Reply("reject_plan")),
-        (PLAN, "STOP", Reply("stop_and_report")),
-        (PLAN, "Overrule!", Reply("approve_plan", (2, None), {"overrule": True})),
-        (PLAN, "Yes, but leave out the ropes", Reply("revise_plan", ({"guidance": "Yes, but leave out the ropes"}, 2))),
-        (PHRASE, "“authorized to execute”", Reply("approve_plan", (2, "“authorized to execute”"))),
+        (PLAN, "Yes.", RunMessage("approve_plan", (2,))),
+        (PLAN, "no", RunMessage("reject_plan")),
+        (PLAN, "STOP", RunMessage("stop_and_report")),
+        (PLAN, "Overrule!", RunMessage("approve_plan", (2, None), {"overrule": True})),
+        (
+            PLAN,
+            "Yes, but leave out the ropes",
+            RunMessage("revise_plan", ({"guidance": "Yes, but leave out the ropes"}, 2)),
+        ),
+        (PHRASE, "“authorized to execute”", RunMessage("approve_plan", (2, "“authorized to execute”"))),
         (
             PHRASE,
             "overrule Authorized to execute",
-            Reply("approve_plan", (2, "Authorized to execute"), {"overrule": True}),
+            RunMessage("approve_plan", (2, "Authorized to execute"), {"overrule": True}),
         ),
-        (PHRASE, "not authorized to execute", Reply("revise_plan", ({"guidance": "not authorized to execute"}, 2))),
-        (TWO, "1. The blue one\n2) at home", Reply("answer", (["The blue one", "at home"], 1))),
-        (TWO, "The blue one", Reply("answer", (["The blue one"], 1))),
-        (TWO, "skip", Reply("answer", ([], 1))),
-        (TWO, "stop", Reply("stop_and_report")),
+        (
+            PHRASE,
+            "not authorized to execute",
+            RunMessage("revise_plan", ({"guidance": "not authorized to execute"}, 2)),
+        ),
+        (TWO, "1. The blue one\n2) at home", RunMessage("answer", (["The blue one", "at home"], 1))),
+        (TWO, "The blue one", RunMessage("answer", (["The blue one"], 1))),
+        (TWO, "skip", RunMessage("answer", ([], 1))),
+        (TWO, "stop", RunMessage("stop_and_report")),
     ],
 )
-def test_words_are_commands_or_are_passed_on(waiting: Waiting, text: str, reply: Reply) -> None:
+def test_words_are_commands_or_are_passed_on(waiting: Waiting, text: str, reply: RunMessage) -> None:
     """A single word begins, ends or stops; a phrase approves as it stands; all else is for the planner."""
     assert reply_to(waiting, text) == reply
 
