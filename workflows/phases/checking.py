@@ -106,6 +106,22 @@ async def _review(
     return answer
 
 
+async def review_earlier_draft(run: ResearchRun) -> list[str]:
+    """Return a reviewer's remarks on the report of an earlier iteration, for its next version; none if it is not asked.
+
+    They are no verdict on the run: its last report is reviewed by itself.
+    """
+    draft = run.state.evidence.draft
+    if draft is None or not _can_be_reviewed(run):
+        return []
+    request = _review_input(run.state, draft, None)
+    try:
+        answer = await run.ask(REVIEWER, "review-earlier", request, _reviewing_engine(run))
+    except (ActivityError, Interrupted):
+        return []
+    return [*answer.notes, *answer.missing]
+
+
 def _reviewing_engine(run: ResearchRun) -> EngineKind:
     if run.resolved.checks.review is JudgeMode.MODEL:
         return run.resolved.engine

@@ -7,9 +7,9 @@ from contracts.evidence import Gap
 from contracts.outcome import GateIssue, GateResult, Pause
 from contracts.plan import PlanNode
 from contracts.state import OpenPause, Position, ResearchState
-from contracts.supervisor_roles import ReflectInput, SupervisorAnswer
+from contracts.supervisor_roles import RefinerResult, ReflectInput, SupervisorAnswer
 from contracts.texts import plural, shorten
-from contracts.vocabulary import Action, GapStatus, GatePolicy, Phase, StopReason, ThinkMode
+from contracts.vocabulary import Action, EngineKind, GapStatus, GatePolicy, Phase, StopReason, ThinkMode
 from workflows.rules.gaps import SEVERITY_ORDER
 from workflows.rules.sub_queries import pass_over_unread, queries_to_analyze
 from workflows.strategies.supervisor.gates import ANALYSES_FAILED, curable_issues, gate_needs, shown_metrics
@@ -34,6 +34,10 @@ class SupervisorPosition(Position):
     """`<phase>/<iteration>` of each phase that has used its only retry."""
     recommended: bool | None = None
     """The refiner's recommendation to iterate; None before a refinement."""
+    refined: RefinerResult | None = None
+    """A refiner's answer that was given beside the report, for the refinement after it."""
+    judged_gaps: list[str] = []
+    """Ids of the gaps that it was shown."""
 
 
 def decide(state: ResearchState, gate: GateResult, reflection: SupervisorAnswer | None, *, can_change: bool) -> Pause:
@@ -159,6 +163,26 @@ def may_reflect_beside(state: ResearchState, opened: OpenPause) -> bool:
     if opened.question is None or opened.gate is None or opened.gate.phase != Phase.ANALYSIS:
         return False
     return decide(state, opened.gate, None, can_change=opened.unit.can_change).action is Action.PROCEED
+
+
+def may_refine_beside(state: ResearchState) -> bool:
+    """Return true if the gaps may be judged while the report is written, since the refinement follows in any case.
+
+    A model that reflects on every report may end the run there; then the refiner waits for it.
+    """
+    if state.resolution.engine is not EngineKind.MODEL or state.resolution.gates.think is ThinkMode.MODEL:
+        return False
+    return SupervisorPosition.read(state).refined is None and should_iterate(state)
+
+
+def take_refined(state: ResearchState) -> RefinerResult | None:
+    """Remove and return the answer that was given beside the report; None if a gap is open that it did not see."""
+    position = SupervisorPosition.of(state)
+    refined = position.refined
+    seen = set(position.judged_gaps)
+    position.refined = None
+    position.judged_gaps = []
+    return refined if all(gap.id in seen for gap in state.evidence.unaddressed_gaps()) else None
 
 
 def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> ReflectInput:

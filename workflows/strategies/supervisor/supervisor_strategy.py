@@ -1,8 +1,16 @@
-"""The `supervisor` strategy: plan → gather → analyze → synthesize → (refine → gather …)."""
+"""The `supervisor` strategy: plan → gather → analyze → synthesize → (refine → gather …).
 
+What nothing of a phase waits for is asked beside it: a reflection on the analysis and, where another iteration follows,
+the refinement while the report is written, and the review of that report while the next analysis is made.
+"""
+
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
-from contracts.evidence import ASKED_BY_PERSON
+from temporalio.exceptions import ActivityError
+
+from contracts.evidence import ASKED_BY_PERSON, DocumentRef
 from contracts.outcome import MODEL, GateResult, Pause, Progress, UnitProgress
 from contracts.plan import PlanNode
 from contracts.roles import PLANNER, PlanInput
@@ -12,6 +20,7 @@ from contracts.supervisor_roles import REFINER, RefineInput, SupervisorAnswer
 from contracts.texts import plural, shorten
 from contracts.vocabulary import TOP_CONFIDENCE, Action, AgentRole, EngineKind, GapStatus, GatePolicy, Phase, Severity
 from workflows.phases.analysis import analyze
+from workflows.phases.checking import review_earlier_draft
 from workflows.phases.gathering import Gathering
 from workflows.phases.pauses import call_hook
 from workflows.phases.role_inputs import to_extract
@@ -25,6 +34,8 @@ from workflows.rules.sub_queries import (
     queries_to_repeat,
     unread_candidates,
 )
+from workflows.run.host import beside
+from workflows.run.inbox import Interrupted
 from workflows.run.research_run import ResearchRun
 from workflows.strategies.protocol import Finished, Strategy
 from workflows.strategies.supervisor.decisions import (
@@ -32,11 +43,13 @@ from workflows.strategies.supervisor.decisions import (
     apply_pause,
     decide,
     is_reflected_on,
+    may_refine_beside,
     may_reflect_beside,
     open_follow_ups,
     reflection_input,
     reflection_prompt,
     should_iterate,
+    take_refined,
     was_retried,
 )
 from workflows.strategies.supervisor.gates import GATE_SENTENCES, curable_issues, evaluate
@@ -206,31 +219,31 @@ class SupervisorStrategy(Strategy):
         return Unit(name=Phase.GATHERING, can_change=bool(unread_candidates(state, run.resolved.limits)))
 
     async def _analyze(self, run: ResearchRun) -> Unit:
-        await analyze(run, again=run.retries(Phase.ANALYSIS))
-        can_change = run.resolved.engine is EngineKind.MODEL and bool(queries_to_repeat(run.state))
+        state = run.state
+        take_refined(state)  # what was judged of an earlier analysis
+        again = run.retries(Phase.ANALYSIS)
+        if again or state.work.iteration == 1:
+            await analyze(run, again=again)
+        else:
+            await beside(run.host, partial(analyze, run), partial(_review_earlier_report, run))
+        can_change = run.resolved.engine is EngineKind.MODEL and bool(queries_to_repeat(state))
         return Unit(name=Phase.ANALYSIS, can_change=can_change)
 
     async def _synthesize(self, run: ResearchRun) -> Unit:
-        await write_draft(run)
+        if may_refine_beside(run.state):
+            # The refiner comes second, so that it takes no room from the report.
+            await beside(run.host, partial(write_draft, run), partial(_refine_beside, run))
+        else:
+            await write_draft(run)
         pass_over_unread(run.state)
         return Unit(name=Phase.SYNTHESIS, can_change=run.resolved.engine is EngineKind.MODEL, iteration_ended=True)
 
     async def _refine(self, run: ResearchRun) -> Unit:
         state = run.state
         position = SupervisorPosition.of(run.state)
-        request = RefineInput(
-            gaps=state.evidence.unaddressed_gaps(),
-            remaining_iterations=run.resolved.limits.max_iterations - state.work.iteration,
-            most_queries=run.resolved.limits.max_sub_queries,
-            draft=state.evidence.draft_text,
-            source_count=len(state.evidence.readable_sources()),
-            finding_count=len(state.evidence.findings),
-            high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.evidence.findings),
-            asked=[query.text for query in state.work.plan.sub_queries],
-            findings=state.evidence.findings,
-            read_sources=[to_extract(source, to_search=False) for source in state.evidence.readable_sources()],
-        )
-        output = await run.ask(REFINER, "refine", request)
+        output = take_refined(state)
+        if output is None:
+            output = await run.ask(REFINER, "refine", _refine_input(run, state.evidence.draft_text))
         state.evidence.gaps = apply_assessments(state, output.gap_analysis)
         state.evidence.report_improvements = output.report_improvements
         advice = output.iteration_recommendation
@@ -258,6 +271,37 @@ class SupervisorStrategy(Strategy):
                 run.decide(AgentRole.REFINER, "gap_pursued", gap.description, inputs, {"sub_queries": pursued})
         run.note("plan.drafted", plural(len(fresh), "follow-up query"), count=len(fresh))
         return Unit(name=Phase.REFINEMENT, can_change=False)
+
+
+def _refine_input(run: ResearchRun, draft: DocumentRef | None) -> RefineInput:
+    state = run.state
+    return RefineInput(
+        gaps=state.evidence.unaddressed_gaps(),
+        remaining_iterations=run.resolved.limits.max_iterations - state.work.iteration,
+        most_queries=run.resolved.limits.max_sub_queries,
+        draft=draft,
+        source_count=len(state.evidence.readable_sources()),
+        finding_count=len(state.evidence.findings),
+        high_confidence_count=sum(finding.confidence in TOP_CONFIDENCE for finding in state.evidence.findings),
+        asked=[query.text for query in state.work.plan.sub_queries],
+        findings=state.evidence.findings,
+        read_sources=[to_extract(source, to_search=False) for source in state.evidence.readable_sources()],
+    )
+
+
+async def _refine_beside(run: ResearchRun) -> None:
+    """Have the gaps judged while the report is written; without an answer, the refinement after it asks again."""
+    position = SupervisorPosition.of(run.state)
+    request = _refine_input(run, None)
+    with suppress(Interrupted, ActivityError):
+        position.refined = await run.ask(REFINER, "refine", request)
+        position.judged_gaps = [gap.id for gap in request.gaps]
+
+
+async def _review_earlier_report(run: ResearchRun) -> None:
+    """Have the report of the last iteration reviewed beside the analysis of this one, for the writer of the next."""
+    remarks = await review_earlier_draft(run)
+    run.state.evidence.report_improvements += remarks
 
 
 def phase_summary(state: ResearchState, phase: Phase) -> str:
