@@ -139,6 +139,8 @@ class LivingInput(ToolTurnInput):
     queries: list[str] = []
     outline: list[str] = []
     assumptions: list[str] = []
+    hits: list[str] = []
+    """What the queries of the plan found, line by line."""
     pages_left: int = 0
     turns_left: int = 0
     unasked: list[str] = []

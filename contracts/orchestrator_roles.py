@@ -45,6 +45,11 @@ class AgentArguments(Contract):
         min_length=1,
         max_length=4_000,
     )
+    searches: list[Annotated[str, one_line(500)]] = Field(
+        default=[],
+        description="one to three short queries to begin with, from several angles, in the words that documents use; "
+        "they are searched for before the agent's first turn",
+    )
     steps: list[int] = Field(default=[], description="numbers of the plan's steps that it serves")
     answered: list[AnsweredPoint] = ANSWERED
 
@@ -157,6 +162,8 @@ class WorkInput(ToolTurnInput):
     searches_left: int = 0
     pages_left: int = 0
     reasons: bool = False
+    hits: list[str] = []
+    """In the opening: what the searches that came with the task found, line by line."""
     found: list[tuple[int, int]] = []
     """Number and rank of each page not opened yet. This and the fields below are for the scripted fallback."""
     searches: int = 0

@@ -87,7 +87,7 @@ def orchestrate(body: Mapping[str, Any]) -> Blocks:
     made = [name for name, _ in called(body)]
     if "research_agent" not in made:
         tasks = [
-            ("research_agent", {"task": f"{step}. Give figures where there are some.", "steps": [number]})
+            ("research_agent", {"task": f"{step}. Give figures.", "steps": [number], "searches": [first_query(step)]})
             for number, step in enumerate(plan_steps(body), start=1)
         ]
         return blocks(body, *tasks)
@@ -96,13 +96,17 @@ def orchestrate(body: Mapping[str, Any]) -> Blocks:
     return blocks(body, ("generate_report", {}))
 
 
+def first_query(task: str) -> str:
+    return " ".join(key_words(task)[:12])
+
+
 def work(body: Mapping[str, Any]) -> Blocks:
-    """Search in the task's words, open the first six pages, search once more for details, report."""
+    """Open the first six pages that are known, search once more for details, report; without any page, search first."""
     task = question_of(opening_of(body))
     made = [name for name, _ in called(body)]
-    if not made:
-        return blocks(body, ("search", {"query": " ".join(key_words(task)[:12])}))
-    pages = listed(answered(body)[0])
+    pages = listed("\n".join([element(opening_of(body), "pages"), *answered(body)[:1]]))
+    if not made and not pages:
+        return blocks(body, ("search", {"query": first_query(task)}))
     if "open_page" not in made and pages and "open_page" in offered(body):
         further = ("search", {"query": f"{' '.join(key_words(task)[-6:])} in detail"})
         more = [further] if "search" in offered(body) else []
@@ -132,12 +136,13 @@ def research_live(body: Mapping[str, Any]) -> Blocks:
     headings = re.findall(r"^- (.+)$", element(plan, "outline"), re.MULTILINE)
     answers = "\n".join(answered(body))
     names = [name for name, _ in made]
-    if "web_search" not in names:
+    found = element(plan, "pages")
+    if not found and "web_search" not in names:
         return blocks(body, *(("web_search", {"query": query}) for query in queries))
     fetched = {given["page"] for name, given in made if name == "fetch_url"}
     parsed = {given["file_id"] for name, given in made if name == "parse_content"}
     written = {note for name, given in made if name == "update_report" for note in given["notes"]}
-    pages = listed(answers)
+    pages = listed(f"{found}\n{answers}")
     files = [name for name in dict.fromkeys(re.findall(r"file ([0-9a-f]{12}),", answers)) if name not in parsed]
     notes = [int(number) for number in re.findall(r"note (\d+): ", answers)]
     due = [note for note in dict.fromkeys(notes) if note not in written]

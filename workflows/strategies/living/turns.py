@@ -147,6 +147,8 @@ async def take_turn(run: ResearchRun) -> None:
     """Have the agent call tools, and execute its calls. Raises `Interrupted`."""
     state = run.state
     position = LivingPosition.of(run.state)
+    if position.transcript is None and run.resolved.engine is EngineKind.MODEL:
+        await _ask_plan(run, position)
     step = f"work/{position.turn}"
     output = await run.turn(LIVING_AGENT, step, turn_request(run, position))
     calls = [call for call in output.calls if not call.problem]
@@ -182,6 +184,29 @@ async def take_turn(run: ResearchRun) -> None:
         run.decide(LIVING_AGENT.name, "end_work", position.ended, {"turn": position.turn - 1})
 
 
+async def _ask_plan(run: ResearchRun, position: LivingPosition) -> None:
+    """Search for the queries of the plan, which the agent would have to ask in any case. Raises `Interrupted`."""
+    state = run.state
+    nodes = unasked_queries(state)
+    if nodes:
+        state.work.analyzed_sub_queries = list(
+            dict.fromkeys([*state.work.analyzed_sub_queries, *(node.id for node in nodes)])
+        )
+        await search_and_open(run, position, nodes, [])
+
+
+def _describe_plan_hits(state: ResearchState) -> tuple[list[str], list[int]]:
+    """Return what the queries of the plan found, line by line, and the numbers of the pages listed."""
+    lines = list[str]()
+    listed = list[int]()
+    for query in planned_queries(state):
+        if query.status is not NodeStatus.PENDING:
+            text, numbers = describe_search(state, query, listed)
+            listed += numbers or []
+            lines += text.splitlines()
+    return lines, listed
+
+
 def _measure_progress(state: ResearchState) -> tuple[int, int, int, str]:
     """Return the measures of progress: the numbers of pages, sources and notes, and the hash of the text."""
     text = state.evidence.draft.document.hash if state.evidence.draft else ""
@@ -195,6 +220,10 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
     opened = set(position.opened)
     pages = list_pages(state)
     unopened = [number for number in range(1, len(pages) + 1) if number not in opened]
+    hits = list[str]()
+    if is_opening and run.resolved.engine is EngineKind.MODEL:
+        hits, listed = _describe_plan_hits(state)
+        position.listed = list(dict.fromkeys([*listed, *position.listed]))
     return LivingInput(
         transcript=position.transcript,
         answers=position.answers,
@@ -203,6 +232,7 @@ def turn_request(run: ResearchRun, position: LivingPosition) -> LivingInput:
         queries=[query.text for query in planned_queries(state)] if is_opening else [],
         outline=state.work.plan.outline if is_opening else [],
         assumptions=state.work.plan.assumptions if is_opening else [],
+        hits=hits,
         pages_left=sources_left(state, run.resolved.limits),
         turns_left=MAX_TURNS - position.turn + 1,
         unasked=[query.text for query in unasked_queries(state)],

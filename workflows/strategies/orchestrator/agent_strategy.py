@@ -1,4 +1,7 @@
-"""The scoped strategy `agent`: in turns, it searches, has pages read, thinks, and reports its findings."""
+"""The scoped strategy `agent`: in turns, it searches, has pages read, thinks, and reports its findings.
+
+Searches that come with its task are made before its first turn, which then can open pages.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -126,6 +129,8 @@ def _summary(state: ResearchState) -> str:
 async def _take_turn(run: ResearchRun) -> None:
     """Have the agent call tools, and execute its calls. Raises `Interrupted`."""
     position = AgentPosition.of(run.state)
+    if position.transcript is None:
+        await _search_first(run, position)
     step = f"work/{position.turn}"
     output = await run.turn(AGENT, step, _request(run), sub_turn=position.turn)
     position.transcript = output.transcript
@@ -137,6 +142,36 @@ async def _take_turn(run: ResearchRun) -> None:
     run.note_answers(AGENT, step, output.calls, position.answers, sub_turn=position.turn)
     position.silent_turns = 0 if output.calls else position.silent_turns + 1
     position.turn += 1
+
+
+async def _search_first(run: ResearchRun, position: AgentPosition) -> None:
+    """Make the searches that came with the task, but for one that is left to the agent. Raises `Interrupted`."""
+    state = run.state
+    given: list[str] = state.work.task.given.get("searches", []) if state.work.task else []
+    texts = [" ".join(text.split()) for text in given]
+    known = {node.id for node in state.work.plan.sub_queries}
+    ids = {sub_query_id(text): text for text in texts if text}
+    fresh = [
+        PlanNode(id=name, text=text, iteration=state.work.iteration) for name, text in ids.items() if name not in known
+    ]
+    nodes = fresh[: max(1, run.resolved.limits.max_searches_per_step - 1) - position.searches]
+    if not nodes:
+        return
+    run.decide(AGENT.name, "search_first", "; ".join(node.text for node in nodes))
+    position.searches += len(nodes)
+    _count_as_analyzed(state, await search_and_open(run, position, nodes, []))
+    position.has_searched = True
+
+
+def _first_hits(state: ResearchState) -> list[str]:
+    """Return what the searches before the first turn found, line by line."""
+    lines = list[str]()
+    listed = list[int]()
+    for node in state.work.plan.sub_queries:
+        text, numbers = describe_search(state, node, listed)
+        listed += numbers or []
+        lines += text.splitlines()
+    return lines
 
 
 async def _carry_out_calls(run: ResearchRun, position: AgentPosition, calls: list[ToolCall]) -> dict[str, ToolAnswer]:
@@ -319,6 +354,7 @@ def _request(run: ResearchRun) -> WorkInput:
         searches_left=searches_left(state),
         pages_left=pages_left(state),
         reasons=thinks,
+        hits=_first_hits(state) if position.transcript is None else [],
         found=unopened_pages(state)[:MAX_SHOWN_ITEMS],
         searches=position.searches,
         open_gaps=[gap.description for gap in state.evidence.unaddressed_gaps()][:MAX_SHOWN_ITEMS],

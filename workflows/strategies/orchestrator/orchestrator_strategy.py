@@ -513,7 +513,7 @@ def _dispatch(run: ResearchRun, position: OrchestratorPosition, call_id: str, ar
         strategy=AGENT_STRATEGY,
         seconds=limits.agent_seconds or None,
         most_seconds=limits.agent_wait_seconds or None,
-        given={"turn": state.work.iteration, "branch": branch},
+        given={"turn": state.work.iteration, "branch": branch, "searches": arguments.searches},
         protects=0 if branch else protected,
     )
     return ""
