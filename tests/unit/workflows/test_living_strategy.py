@@ -17,7 +17,7 @@ from contracts.vocabulary import Outcome, StopReason
 from tests.every_strategy.joined import Trial, undisturbed
 from tests.fakes import model_work, states, tool_work
 from tests.fakes.model_work import element
-from tests.fakes.tool_work import answered, called, offered
+from tests.fakes.tool_work import answered, called, listed, offered, opening_of
 from workflows.phases.agent_reading import describe_reading
 from workflows.strategies.living.live_report import unwritten_notes
 
@@ -31,7 +31,7 @@ async def run_of(folder: Path, **fields: Any) -> tuple[Trial, list[Body]]:
 
 
 async def test_the_agent_is_offered_only_tools_that_can_have_an_effect(tmp_path: Path) -> None:
-    """It cannot fetch before pages are found, write before there are notes, or end before it has searched."""
+    """It cannot write before there are notes, or end before a page was fetched; the plan's queries are asked before."""
     trial, bodies = await run_of(tmp_path)
     assert trial.state.work.result.outcome is Outcome.COMPLETED, (
         trial.state.work.failed_branches,
@@ -39,8 +39,7 @@ async def test_the_agent_is_offered_only_tools_that_can_have_an_effect(tmp_path:
     )
     assert trial.state.work.ending.unanswered == 0
     offers = [offered(body) for body in bodies]
-    assert offers[0] == ["web_search"]
-    assert "fetch_url" in offers[1]
+    assert offers[0] == ["web_search", "fetch_url"]
     assert "update_report" not in offers[1]
     assert "update_report" in offers[-1]
     for body in bodies:
@@ -82,15 +81,27 @@ async def test_the_agent_gets_what_is_left_after_each_answer(tmp_path: Path) -> 
 async def test_a_search_names_the_pages_that_it_found_again(tmp_path: Path) -> None:
     """A page is listed once; a later search that finds it says so by its number, so that it does not seem to be missing."""
     _, bodies = await run_of(tmp_path)
-    first, second, *_ = answered(bodies[1])
+    found = element(opening_of(bodies[0]), "pages")
+    assert len(set(listed(found))) == len(listed(found)) > 0
+    first, second, *_ = found.split("Nothing new was found")
     assert "known from before" not in first
-    assert "Nothing new was found" in second
     assert re.search(r"Also found, and known from before: page 1(, \d)*\.", second)
+
+
+async def test_the_queries_of_the_plan_are_searched_before_the_first_turn(tmp_path: Path) -> None:
+    """The agent would have to ask them in any case: it begins with what they found, and asks none of them itself."""
+    trial, bodies = await run_of(tmp_path)
+    found = element(opening_of(bodies[0]), "pages")
+    queries = [query.text for query in trial.state.work.plan.sub_queries]
+    assert queries
+    assert all(f"“{text}”" in found for text in queries)
+    assert "web_search" not in [name for name, _ in called(bodies[-1])]
+    assert {name for name, _ in called(bodies[1])} == {"fetch_url"}
 
 
 async def test_a_report_of_a_model_has_no_statement_of_rules(tmp_path: Path) -> None:
     """When the calls are used up, pages that no model read stay unread, and the notes so far are the report."""
-    trial, _ = await run_of(tmp_path, limits={"max_model_calls": 8})
+    trial, _ = await run_of(tmp_path, limits={"max_model_calls": 7})
     state = trial.state
     assert state.work.result.stop_reason is StopReason.BUDGET_CALLS
     assert state.evidence.findings
@@ -101,7 +112,7 @@ async def test_a_report_of_a_model_has_no_statement_of_rules(tmp_path: Path) -> 
 
 async def test_without_any_note_of_a_model_rules_still_find_passages(tmp_path: Path) -> None:
     """A run whose calls are used up before the first page was read reports what words match."""
-    trial, _ = await run_of(tmp_path, limits={"max_model_calls": 5})
+    trial, _ = await run_of(tmp_path, limits={"max_model_calls": 4})
     assert trial.state.evidence.findings
     assert all(finding.by_rules for finding in trial.state.evidence.findings)
     assert trial.state.evidence.citations
@@ -189,7 +200,7 @@ def test_notes_of_rules_are_not_due_beside_those_of_a_model() -> None:
 async def test_no_page_can_be_fetched_beyond_the_limit_of_sources(tmp_path: Path) -> None:
     """Neither fetching nor searching is offered then, once every query of the plan was searched."""
     trial, bodies = await run_of(tmp_path, limits={"max_sources": 1})
-    assert "fetch_url" in offered(bodies[1])
+    assert "fetch_url" in offered(bodies[0])
     assert {"fetch_url", "web_search"}.isdisjoint(offered(bodies[-1]))
     assert len(trial.state.evidence.readable_sources()) == 1
 

@@ -29,8 +29,8 @@ from tests.fakes import model_work, states, tool_work
 from tests.fakes.corpus import MemoryCorpus
 from tests.fakes.host import InProcessHost
 from tests.fakes.messages_api import MessagesApi
-from tests.fakes.model_work import unmarked
-from tests.fakes.tool_work import answered, blocks, called, offered, opening_of
+from tests.fakes.model_work import element, unmarked
+from tests.fakes.tool_work import answered, blocks, called, listed, offered, opening_of
 from tests.fakes.world import QUESTION, begin
 from workflows.research_agent import AgentDriver
 from workflows.run.inbox import Reply
@@ -148,12 +148,29 @@ async def test_an_agent_chooses_among_titles_places_and_lines_that_match(tmp_pat
 
         trial.world.corpus.search = with_snippets
         await trial.conduct()
-    (first, *_) = (body for body in requests_of(trial.api, "agent") if answered(body))
-    line = next(line for line in answered(first)[0].splitlines() if re.search(r"¦1\. ", line))
-    assert re.search(r"¦1\. .+ \[\S+\.md\]: about \w+", line), line
+    found = element(opening_of(requests_of(trial.api, "agent")[0]), "pages")
+    line = next(line for line in found.splitlines() if line.startswith("1. "))
+    assert re.search(r"1\. .+ \[\S+\.md\]: about \w+", line), line
     assert page_place("corpus:manual/guide/a%20b.md") == "guide/a b.md"
     assert page_place("https://www.example.org/x?y=1") == "example.org"
     assert page_place(f"corpus:manual/{'deep/' * 40}end.md").endswith("deep/end.md")
+
+
+async def test_searches_that_come_with_a_task_are_made_before_its_first_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent begins with what they found, and has at least one search left, however many came with the task."""
+    searches = [f"vacuum of tables, aspect {number}" for number in range(9)]
+    first = ("research_agent", {"task": TASKS[0], "steps": [1], "searches": [*searches, searches[0]]})
+    report = ("generate_report", {})
+    state, _, api = await directed(monkeypatch, tmp_path, plays([first], [THOUGHT], [report]))
+    opening, later, *_ = requests_of(api, "agent")
+    most = state.resolution.limits.max_searches_per_step - 1
+    found = element(opening_of(opening), "pages")
+    assert [text in found for text in searches] == [number < most for number in range(len(searches))]
+    assert listed(found)
+    assert called(later)[0][0] == "open_page"
+    assert "search" in offered(opening)
 
 
 LONG_PAGE = "# Engine\n\n" + "\n\n".join(
@@ -331,17 +348,18 @@ async def test_an_agent_is_reminded_of_pages_after_a_search_alone(tmp_path: Path
         reminded = "Titles prove nothing" in json.dumps(body["messages"][-1])
         turn = len(body["messages"]) // 2
         has_pages = "open_page" in offered(body) and "Nothing new was found" not in json.dumps(body["messages"][-1])
-        assert reminded == (turn in (1, 2)) or not has_pages
-        if turn == 0:
-            assert not reminded
+        assert reminded == (turn in (0, 1)) or not has_pages  # before the first one the searches of the task are made
 
 
 async def test_each_turn_says_what_is_left(tmp_path: Path) -> None:
-    """After each answer an agent has the searches and pages left of its own, the orchestrator its turns; not the first."""
+    """After each answer an agent has the searches and pages left of its own, the orchestrator its turns; not the first.
+
+    Searches that came with the task count, too.
+    """
     state, _, api = await with_model(tmp_path)
     limits = state.resolution.limits
     agent = next(request for request in reversed(api.requests) if request.role == "agent").body
-    searches = sum(name == "search" for name, _ in called(agent))
+    searches = 1 + sum(name == "search" for name, _ in called(agent))
     pages = len({arguments["index"] for name, arguments in called(agent) if name == "open_page"})
     left = re.search(r"Left: (\d+) search(?:es)?, (\d+) pages? to open", json.dumps(agent["messages"][-1]))
     assert left is not None
