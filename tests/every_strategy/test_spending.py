@@ -57,7 +57,7 @@ async def test_a_prompt_that_may_not_fit_is_measured_before_its_call_is_refused(
 
 async def test_what_a_reached_limit_leaves_pays_for_the_review() -> None:
     """The claims are checked first; then the report is reviewed, which a run that ends by itself has done beside it."""
-    run = await spend(0.4, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="full")
+    run = await spend(0.5, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="full")
     assert run.says_limit
     assert "checker" in run.bill.roles
     assert run.bill.roles[-1] == "reviewer"

@@ -18,7 +18,7 @@ from contracts.call_sizes import (
     minimal_call,
     worst_call,
 )
-from contracts.checking_roles import CHECKER
+from contracts.checking_roles import CHECKER, REVIEWER
 from contracts.outcome import Usage
 from contracts.recursive_roles import EXECUTOR, EXTRACTOR
 from contracts.report_updates import REPORTER
@@ -110,7 +110,9 @@ class RunBudget:
         bound = worst_call(role, request, run.resolved.reasoning_tokens)
         is_limited = limits.max_tokens is not None or (limits.max_cost_usd is not None and price is not None)
         reflects_on_report = role.name == AgentRole.SUPERVISOR and run.state.work.phase == Phase.SYNTHESIS
-        closes = role.writes_report or reflects_on_report or role in CLOSING_ROLES
+        # The review of an earlier report comes out of what the last one needs not.
+        is_early_review = role.name == REVIEWER.name and not run.inbox.closing
+        closes = role.writes_report or reflects_on_report or (role in CLOSING_ROLES and not is_early_review)
         is_least = measured is not None and measured.is_least
         while True:
             if closes:
@@ -232,9 +234,13 @@ class RunBudget:
         return replace(report + checks, cost_usd=cost)
 
     def _reserved_for_reading(self, role: RoleSpec[Any, Any]) -> Reservation:
-        """Return what a call that chooses what to read next leaves for reading it; nothing for other roles."""
+        """Return what a call that chooses what to read next leaves for reading it, and a review beside the reading.
+
+        Nothing for other roles.
+        """
         reader, size = self.likely_reading()
-        if not _chooses_reading(role) or reader is None or reader.name not in self._run.state.accounts.call_sizes:
+        is_asked = _chooses_reading(role) or role.name == REVIEWER.name
+        if not is_asked or reader is None or reader.name not in self._run.state.accounts.call_sizes:
             return NOTHING
         least = Usage(
             input_tokens=math.ceil(size.input_tokens * READING_PART),

@@ -294,8 +294,10 @@ async def _refine_beside(run: ResearchRun) -> None:
     position = SupervisorPosition.of(run.state)
     request = _refine_input(run, None)
     with suppress(Interrupted, ActivityError):
-        position.refined = await run.ask(REFINER, "refine", request)
-        position.judged_gaps = [gap.id for gap in request.gaps]
+        answer = await run.ask(REFINER, "refine", request)
+        if answer.account.engine is EngineKind.MODEL:  # else there may be room for a model once the report is paid
+            position.refined = answer
+            position.judged_gaps = [gap.id for gap in request.gaps]
 
 
 async def _review_earlier_report(run: ResearchRun) -> None:
