@@ -171,6 +171,9 @@ class ProposedStep(Contract):
     description: Annotated[str, one_line(500)] = Field(default="", description="what the step must find out")
     step_type: Annotated[StepKind, member_or(StepKind, StepKind.RESEARCH)] = StepKind.RESEARCH
     needs_search: bool = True
+    searches: list[Annotated[str, one_line(500)]] = Field(
+        default=[], description="of a step that must search: one or two queries to begin with"
+    )
 
 
 class StepPlannerAnswer(RoleAnswer):

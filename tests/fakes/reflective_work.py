@@ -44,6 +44,7 @@ def steps(prompt: str) -> dict[str, Any]:
                 "description": f"{question}: {topic}",
                 "step_type": "research",
                 "needs_search": True,
+                "searches": [f"{question}: {topic}"],
             }
             for topic in fresh
         ],

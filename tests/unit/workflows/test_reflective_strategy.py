@@ -105,11 +105,35 @@ async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tm
 
 
 async def test_at_light_depth_the_searches_of_a_step_are_fixed(tmp_path: Path) -> None:
-    """One turn a step, at most two searches and three reads (S1-028, S1-029, S1-030)."""
+    """One turn a step, at most two searches and three reads (S1-028, S1-029, S1-030); the plan brings its searches."""
     _, state, roles = await conducted(tmp_path, depth="light")
     steps = state.work.plan.steps
     assert len(steps) <= 3
-    assert roles.count("researcher") == len(steps)
+    assert all(1 <= len(state.work.plan.children(step)) <= 2 for step in steps)
+    assert "researcher" not in roles
+
+
+async def test_a_step_begins_with_the_searches_of_the_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The researcher chooses the later ones alone, with findings before it; a step without searches begins with it."""
+    planned = reflective_work.steps
+
+    def some_with_searches(prompt: str) -> dict[str, Any]:
+        made = planned(prompt)
+        made["steps"][0]["searches"] = [f"aspect {number} of the engine" for number in range(9)]
+        made["steps"][1]["searches"] = []
+        return made
+
+    monkeypatch.setattr(reflective_work, "steps", some_with_searches)
+    trial, state, _ = await conducted(tmp_path, depth="medium")
+    first, second, *_ = state.work.plan.steps
+    asked = [node.text for node in state.work.plan.children(first)]
+    most = state.resolution.limits.max_searches_per_step
+    assert asked[: most - 1] == [f"aspect {number} of the engine" for number in range(most - 1)]
+    assert len(asked) <= most
+    shown = prompts(trial, "researcher")
+    assert element(shown[0], "observations")
+    assert element(next(one for one in shown if second.text in element(one, "step")), "observations") == ""
+    assert ReflectivePosition.of(state).first_searches == {}
 
 
 async def test_background_fetches_no_page(tmp_path: Path) -> None:
@@ -141,9 +165,15 @@ async def test_sources_of_the_background_are_completed_by_a_read(tmp_path: Path)
     assert state.counts().sources == len(by_status[SourceStatus.FULL])
 
 
+def without_searches(made: dict[str, Any]) -> dict[str, Any]:
+    return made | {"steps": [step | {"searches": []} for step in made["steps"]]}
+
+
 async def test_the_model_may_choose_pages_that_were_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hits of the background become sources where it wants to read them; no search is made for that (S1-015, S1-031)."""
     offered = adds(monkeypatch, "searches", pages=[1, 1, 99])
+    planned = reflective_work.steps
+    monkeypatch.setattr(reflective_work, "steps", lambda prompt: without_searches(planned(prompt)))
     _, state, _ = await conducted(tmp_path)
     hit = ReflectivePosition.of(state).background[0]
     assert f"1. {hit.title}" in offered[0]
@@ -548,7 +578,7 @@ async def test_open_questions_are_stated_after_resuming_too(tmp_path: Path, monk
             assert "leaves open: Which engine?" in await one.report()
 
 
-@pytest.mark.parametrize(("most", "by_rules"), [(11, False), (12, True)])
+@pytest.mark.parametrize(("most", "by_rules"), [(10, False), (11, True)])
 async def test_rules_reflect_where_a_call_is_left_to_read(most: int, by_rules: bool, tmp_path: Path) -> None:
     """A reflection that the limit of calls refuses is made by rules if an analysis still fits, else the work ends."""
     trial, state, _ = await conducted(tmp_path, depth="medium", limits={"max_model_calls": most})

@@ -51,6 +51,8 @@ class ReflectivePosition(UnitPosition):
     feedback: str = ""
     """Reason for adjusting the plan; empty for the first plan."""
     suggested_changes: list[str] = []
+    first_searches: dict[str, list[str]] = {}
+    """By step that has not begun: the searches that came with the plan."""
     turns: int = 0
     """Turns taken in the current step."""
     reflections: list[StepReflection] = []

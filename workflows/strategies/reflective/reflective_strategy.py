@@ -269,6 +269,8 @@ async def _plan(run: ResearchRun) -> None:
             for step in output.steps
         ]
         if fresh:
+            searches = zip(fresh, output.steps, strict=True)
+            position.first_searches = {node.id: step.searches for node, step in searches if step.searches}
             brief = state.work.plan.brief or output.thought or output.title
             state.work.plan = with_new_steps(state.work.plan, brief, fresh)
     position.feedback = ""

@@ -49,7 +49,10 @@ async def take_turn(run: ResearchRun, step: PlanNode) -> bool:
 
 
 async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
-    """Return the next searches as chosen by the researcher, and a node for the found pages it chose to read."""
+    """Return the next searches, and a node for found pages to read, as chosen by the researcher.
+
+    A step begins with the searches that came with the plan, if there are any.
+    """
     state = run.state
     limits = run.resolved.limits
     position = ReflectivePosition.of(state)
@@ -59,6 +62,13 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
         return []
     if position.route is Mode.QUICK:
         return query_nodes(step, [step.text], state.work.iteration)
+    known = {node.id for node in state.work.plan.nodes}
+    if planned := position.first_searches.pop(step.id, []):
+        # The researcher would know no more than the planner did; where it has turns, a search is left to it.
+        limit = searches_left if run.resolved.depth is Depth.LIGHT else max(1, searches_left - 1)
+        nodes = query_nodes(step, planned[:limit], state.work.iteration)
+        if fresh := [node for node in nodes if node.id not in known]:
+            return fresh
     search_ids = {node.id for node in state.work.plan.children(step)}
     read = [source for source in state.evidence.readable_sources() if search_ids.intersection(source.sub_query_ids)]
     titles = [name_page(source.title, source.url) for source in read]
@@ -74,7 +84,6 @@ async def _next_nodes(run: ResearchRun, step: PlanNode) -> list[PlanNode]:
         turn=position.turns + 1,
     )
     output = await run.ask(RESEARCHER, f"research/{step.id}/{position.turns + 1}", request)
-    known = {node.id for node in state.work.plan.nodes}
     nodes = [node for node in query_nodes(step, output.queries, state.work.iteration) if node.id not in known]
     if output.pages:
         # A sub-query that already has hits is read without a search.
