@@ -21,6 +21,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlrea
 
 from client import client_errors as errors
 from client.agent_events import AnyAgentEvent, ToolCallResult, Translation, UpdateReportResult
+from client.run_calls import Call, read_calls
 from client.run_results import result_of_failure, with_stored
 from contracts import failures, names
 from contracts.evidence import ReportDraft, Source
@@ -411,6 +412,11 @@ class ResearchHandle:
     async def session(self) -> ResearchState:
         """Query the workflow's state; the document `session.json` has the full details."""
         return await self._query(names.SESSION, ResearchState)
+
+    async def calls(self) -> list[Call]:
+        """Return the calls since the run was last started or continued as new. Raises as `status` does."""
+        with _server_errors(self.research_id):
+            return await read_calls(self._run.fetch_history_events())
 
     async def steer(self, text: str) -> str:
         """Send guidance; return the run's reaction. Raises `MessageRefused`, `RunClosed`, `NoWorker`."""

@@ -123,7 +123,7 @@ def _started(resolved: ResolvedResearch, research_id: str, cap: float | None) ->
         research_id=research_id,
         question=resolved.query,
         strategy=resolved.strategy,
-        searches=_searches(resolved),
+        searches=searches_of(resolved),
         engine=engine_text(resolved),
         egress=resolved.egress,
         estimate="" if estimate is None else estimate.words(),
@@ -135,7 +135,8 @@ def _started(resolved: ResolvedResearch, research_id: str, cap: float | None) ->
     )
 
 
-def _searches(resolved: ResolvedResearch) -> str:
+def searches_of(resolved: ResolvedResearch) -> str:
+    """Return what a run searches, in words."""
     names = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS_PROVIDER]
     private = [name for name in names if name.startswith(SERVER_PREFIX)]
     web = ", ".join(name for name in names if name not in private)

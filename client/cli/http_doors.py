@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -47,10 +47,10 @@ class HttpDoor:
         raise PortUnusableError(f"{self.what} cannot be served at {host}:{port}: {reason}; choose {self.option}")
 
     @asynccontextmanager
-    async def serve(self, settings: Settings, listener: socket.socket) -> AsyncIterator[str]:
-        """Serve at the yielded address during the block."""
+    async def serve(self, settings: Settings, listener: socket.socket, **options: str) -> AsyncIterator[str]:
+        """Serve at the yielded address during the block; `options` are further ones of `http_server`."""
         listener.setblocking(False)
-        serving = asyncio.create_task(self._serve_from_first(settings, listener))
+        serving = asyncio.create_task(self._serve_from_first(settings, listener, options))
         serving.add_done_callback(self._note_failure)
         host, port = listener.getsockname()[:2]
         try:
@@ -65,7 +65,7 @@ class HttpDoor:
         if not serving.cancelled() and (error := serving.exception()) is not None:
             logger.error("door.ended", served=self.what, exc_info=error)
 
-    async def _serve_from_first(self, settings: Settings, listener: socket.socket) -> None:
+    async def _serve_from_first(self, settings: Settings, listener: socket.socket, options: Mapping[str, str]) -> None:
         """Serve from the first connection on, until cancelled."""
         loop = asyncio.get_running_loop()
         called = asyncio.Event()
@@ -78,7 +78,7 @@ class HttpDoor:
         from client.assistants.runs import Desk  # noqa: PLC0415
 
         async with AsyncExitStack() as stack:
-            server = module.http_server(Desk(settings, Stores(settings, stack)), listener)
+            server = module.http_server(Desk(settings, Stores(settings, stack)), listener, **options)
             serving = asyncio.create_task(server.serve([listener]))
             try:
                 await asyncio.shield(serving)
@@ -88,6 +88,7 @@ class HttpDoor:
 
 
 TOOLS: Final = HttpDoor("tools for assistants", "--mcp-port", 7236, "/mcp", "client.assistants.http")
+PAGE: Final = HttpDoor("the page", "--page-port", 7238, "/", "client.page.app")
 CHAT: Final = HttpDoor("chat completions", "--chat-port", 7237, "/v1", "client.chat.http")
 
 

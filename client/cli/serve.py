@@ -12,18 +12,20 @@ from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Final
+from urllib.parse import urlencode, urlsplit
 
 import structlog
 from temporalio.service import RPCError
-from typer import Option
+from typer import BadParameter, Option
 
 from client.cli.context import NO_SERVER, RUNNING, list_runs
 from client.cli.corpus import SET_HOME
-from client.cli.http_doors import CHAT, TOOLS, listen_for_chats
+from client.cli.http_doors import CHAT, PAGE, TOOLS, listen_for_chats
 from client.cli.options import Commands, ConfigFile, ModelName, ModelUrl
 from client.cli.output import CommandError, ExitCode, ensure_folder, print_hint, print_progress, print_result
 from client.cli.preflight import RUN_MARK, is_gone
 from client.handle import ResearchClient
+from client.page.key import KEY_FILE, KEY_PARAMETER, stored_key
 from contracts.names import POOLS, WORKFLOWS_QUEUE
 from contracts.state import ResearchState
 from providers.errors import ProviderError
@@ -92,6 +94,14 @@ async def worker(
     await run(settings, pools, options.process(), partial(_announce, settings, ready, log_format))
 
 
+def check_page_url(url: str) -> str:
+    """Check the address of the page behind a proxy. Raises `BadParameter`."""
+    address = urlsplit(url)
+    if url and (address.scheme not in ("http", "https") or not address.netloc or address.path.strip("/")):
+        raise BadParameter("write it as https://HOST, without a path")
+    return url
+
+
 @commands.command("serve")
 async def serve(
     options: ServeOptions,
@@ -104,6 +114,16 @@ async def serve(
     chat_port: Annotated[
         int | None, Option(min=0, max=65_535, help=f"port of the chats [{CHAT.port} or a free one]; 0: a free one")
     ] = None,
+    no_page: Annotated[bool, Option("--no-page", help="serve no page for browsers")] = False,
+    page_port: Annotated[
+        int | None, Option(min=0, max=65_535, help=f"port of the page [{PAGE.port} or a free one]; 0: a free one")
+    ] = None,
+    page_url: Annotated[
+        str, Option(metavar="URL", help="address of the page behind a proxy", callback=check_page_url)
+    ] = "",
+    page_user_header: Annotated[
+        str, Option(metavar="NAME", help="header in which that proxy names the user, who sees only their own runs")
+    ] = "",
     idle_minutes: Annotated[
         float | None, Option(metavar="N", min=0, help="end after N minutes without an open run [never]")
     ] = None,
@@ -111,7 +131,8 @@ async def serve(
     """Run the server and all pools on this machine until stopped, and print their addresses.
 
     Updates the indexes of known corpora first. After a folder has changed, restart it or run `research corpus add`.
-    Assistants find their tools at the address that ends with /mcp, chat windows their models at the one with /v1.
+    Open the address of the page in a browser: it has the key that the page asks for. Assistants find their tools at the
+    address that ends with /mcp, chat windows their models at the one with /v1.
 
     research start "…" --corpus manual       (in another terminal)
     """
@@ -131,6 +152,10 @@ async def serve(
             if not no_chat:
                 listener = listen_for_chats(settings, chat_port)
                 doors["chat"] = await stack.enter_async_context(CHAT.serve(settings, listener))
+            if not no_page:
+                page = PAGE.serve(settings, PAGE.listen(page_port), page_url=page_url, user_header=page_user_header)
+                key = urlencode({KEY_PARAMETER: stored_key(settings.home / KEY_FILE)})
+                doors["page"] = f"{await stack.enter_async_context(page)}?{key}"
             announce = partial(_announce, settings, ready, log_format, doors=doors, idle_minutes=idle_minutes)
             await run(settings, choose_pools(None), process, announce)
     finally:

@@ -237,7 +237,7 @@ async def list_runs(
     as_json: AsJson = False,
 ) -> None:
     """List runs, newest first, also those that the server no longer has, and those that were refused."""
-    shown, has_runs = await _rows(context, query.casefold(), limit)
+    shown, has_runs = await list_rows(context, query.casefold(), limit)
     if as_json:
         print_json([asdict(row) for row in shown])
         return
@@ -252,7 +252,7 @@ async def list_runs(
         print_result(line, cut=True)
 
 
-async def _rows(context: CommandContext, text: str, limit: int) -> tuple[list[RunRow], bool]:
+async def list_rows(context: CommandContext, text: str, limit: int) -> tuple[list[RunRow], bool]:
     """Return the newest runs whose question contains a text, and whether there are any runs at all.
 
     Only runs that are shown are asked for their state: a queue may have hundreds.

@@ -20,8 +20,13 @@ def research(*arguments: str, **variables: str) -> Result:
 
 def save_run(home: Path, research_id: str, state: ResearchState, *, closed: bool) -> None:
     """Store the session of a run, as a worker does."""
+    asyncio.run(store_run(home, research_id, state, closed=closed))
+
+
+async def store_run(home: Path, research_id: str, state: ResearchState, *, closed: bool) -> None:
+    """Do the same in a test that has a loop."""
     sessions = RecordSessionStore(Records(home, SESSIONS))
-    asyncio.run(sessions.save(research_id, state.model_dump_json(), closed=closed))
+    await sessions.save(research_id, state.model_dump_json(), closed=closed)
 
 
 def make_old(home: Path, research_id: str) -> None:

@@ -1,0 +1,203 @@
+"""What the page does with runs: start, observe, list and read them through server and stores; it remembers nothing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cachetools import LRUCache
+
+from client.assistants.runs import Desk
+from client.cli.context import CommandContext, RunInfo, new_id
+from client.cli.options import RunOptions
+from client.cli.output import CommandError
+from client.cli.preflight import build_request
+from client.cli.run import follow_up_options
+from client.cli.watch import RunRow, list_rows
+from client.handle import ResearchHandle
+from client.view.words import printable
+from contracts.presets import highest_limits
+from contracts.request import Depth
+from contracts.resolved import ResolvedResearch
+from contracts.state import ResearchState
+from contracts.vocabulary import Outcome
+from providers.errors import ContentCorrupt
+from providers.storage.sessions import SAFE_ID
+
+WEB: Final = "the web"
+DEPTHS: Final = tuple(depth.value for depth in Depth)
+FIELDS: Final = ("query", "corpus", "strategy", "depth")
+"""Fields of the form that are fields of the request."""
+ENDED: Final = frozenset(outcome.value for outcome in Outcome)
+MAX_LISTED: Final = 2_000
+MAX_THREAD: Final = 500
+"""Newest runs among which those are looked for that follow a run."""
+REMEMBERED: Final = 4_096
+"""Facts of ended runs that are held, so that a list of runs opens no session twice."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a run would do and cost."""
+
+    research_id: str
+    """Its id once it is started, so that a form sent twice starts one run."""
+    resolved: ResolvedResearch
+    cap_usd: float | None
+    """Highest cost, in US dollars, at which it ends; None without a cap."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of a stored run that its line in the list of sessions lacks."""
+
+    strategy: str = ""
+    cost: str = ""
+    tenant: str = ""
+    follows: str = ""
+    """Id of the run whose report the question follows; empty if there is none."""
+
+
+@dataclass(frozen=True)
+class ListedRun:
+    """A run in the list."""
+
+    row: RunRow
+    facts: Facts
+
+
+class PageDesk:
+    """Runs for the page, of everybody or of one user."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.settings = desk.settings
+        self.stores = desk.stores
+        self._facts: LRUCache[tuple[str, str], Facts] = LRUCache(REMEMBERED)
+
+    def context(self) -> CommandContext:
+        """Return a new context: a server that has moved since the last request is found."""
+        return CommandContext(self.settings, self.stores)
+
+    async def corpora(self) -> list[str]:
+        """Return the names of the corpora that can be searched from here; those of a cluster are not known."""
+        if self.settings.uses_cluster:
+            return sorted((await self.stores.corpora()).names())
+        return sorted(await (await self.stores.corpora()).searchable())
+
+    async def preview(self, form: Mapping[str, str], user: str | None) -> Preview:
+        """Resolve a question without starting it. Raises `CommandError`, `ClientError`."""
+        request = build_request(await self._values(form, user))
+        research_id = new_id()
+        resolved = await (await self.context().running_client()).preview(request, research_id)
+        limits = [resolved.limits, *resolved.choices.values()]
+        return Preview(research_id, resolved, highest_limits(limits).max_cost_usd)
+
+    async def start(self, form: Mapping[str, str], user: str | None) -> str:
+        """Start a run under the id of its preview, once. Raises `CommandError`, `ClientError`."""
+        research_id = form.get("research_id", "") or new_id()
+        request = build_request(await self._values(form, user))
+        await (await self.context().running_client()).start(request, research_id)
+        return research_id
+
+    async def _values(self, form: Mapping[str, str], user: str | None) -> dict[str, Any]:
+        """Return the fields of a request; a question that follows has strategy and searches of its earlier run."""
+        values = request_values(form, user)
+        if not form.get("follow_up_of"):
+            return values
+        earlier = await self.find(form["follow_up_of"], user)
+        inherited = follow_up_options(RunOptions(), form.get("query", ""), earlier).values()
+        return inherited | values | {"follow_up_of": earlier.research_id}
+
+    async def find(self, research_id: str, user: str | None) -> RunInfo:
+        """Load a run of this user. Raises `CommandError`, also for that of another one, as if there were none."""
+        context = self.context()
+        run = await context.load_run(research_id) if SAFE_ID.fullmatch(research_id) else None
+        if run is None or (run.state is None and run.handle is None):
+            run = await context.find(research_id)
+        if user is not None:
+            tenant = run.resolved.tenant if run.resolved is not None else await _tenant_of(run.handle)
+            if tenant != user:
+                raise CommandError(f"there is no run {printable(research_id)}: see the list of runs")
+        return run
+
+    async def listed(
+        self, text: str, status: str, limit: int, user: str | None, context: CommandContext | None = None
+    ) -> tuple[list[ListedRun], bool]:
+        """Return the newest runs whose question contains a text, with a status if one is given; true if there are more.
+
+        Raises `CommandError`, `ClientError`.
+        """
+        found: list[ListedRun] = []
+        rows, _ = await list_rows(context or self.context(), text.casefold(), MAX_LISTED + 1)
+        for row in rows:
+            if status and row.status != status:
+                continue
+            facts = await self.facts(row)
+            if user is not None and facts.tenant != user:
+                continue
+            if len(found) == limit:
+                return found, True
+            found.append(ListedRun(row, facts))
+        return found, False
+
+    async def later(self, research_id: str, user: str | None) -> list[ListedRun]:
+        """Return the runs whose questions follow a run, the oldest first."""
+        listed, _ = await self.listed("", "", MAX_THREAD, user)
+        return [run for run in listed if run.facts.follows == research_id][::-1]
+
+    async def facts(self, row: RunRow) -> Facts:
+        """Return the facts of a run; empty ones if nothing is stored of it or its record is damaged."""
+        known = (row.research_id, row.when)
+        if known in self._facts:
+            return self._facts[known]
+        try:
+            text = await self.stores.sessions.load(row.research_id)
+        except ContentCorrupt:
+            return Facts()
+        facts = Facts() if text is None else read_facts(ResearchState.model_validate_json(text))
+        if row.status in ENDED:
+            self._facts[known] = facts
+        return facts
+
+
+def read_facts(state: ResearchState) -> Facts:
+    """Return the facts of a stored run."""
+    resolved = state.work.resolved
+    if resolved is None:
+        return Facts()
+    return Facts(
+        strategy=resolved.strategy,
+        cost=_cost(state),
+        tenant=resolved.tenant,
+        follows="" if resolved.follow_up is None else resolved.follow_up.research_id,
+    )
+
+
+def versions_of(state: ResearchState) -> list[str]:
+    """Return the hashes of the texts that a report had, oldest first; empty for one that was written once."""
+    refresh = state.work.refresh
+    versions = [*([refresh.draft] if refresh is not None and refresh.draft else []), *state.evidence.revisions]
+    return list(dict.fromkeys(versions)) if len(set(versions)) > 1 else []
+
+
+def _cost(state: ResearchState) -> str:
+    cost = state.accounts.usage.cost_usd
+    return "unknown" if cost is None else f"{cost:.2f}"
+
+
+async def _tenant_of(handle: ResearchHandle | None) -> str:
+    return "" if handle is None else (await handle.session()).resolution.tenant
+
+
+def request_values(form: Mapping[str, str], user: str | None) -> dict[str, Any]:
+    """Return the fields of a request that a form and its user make."""
+    values: dict[str, Any] = {name: form[name] for name in FIELDS if form.get(name)}
+    if values.get("corpus") == WEB:
+        values["corpus"] = None
+        values["web"] = True
+    elif form.get("web"):
+        values["web"] = True
+    if form.get("approve"):
+        values["gates"] = {"approve": "plan"}
+    if user is not None:
+        values["tenant"] = user
+    return values

@@ -1,0 +1,107 @@
+"""What the pages say of stored runs: the list, a run, its sources, and two reports side by side."""
+
+import re
+from pathlib import Path
+
+import httpx2
+
+from client.page.views import compare_texts, from_markdown, pieces_of, with_places
+from contracts.evidence import Evidence
+from contracts.vocabulary import RunStatus
+from tests.fakes import states
+from tests.unit.client.cli.command_line import store_run
+from tests.unit.client.page.test_access import allowed, serving
+
+HOSTILE = "<script>alert(1)</script> \"' & \u202e onload=x"
+
+
+async def test_a_hostile_question_is_shown_as_text(home: Path) -> None:
+    """In the list, as a title and in the filter; marks that turn the direction of writing are left out."""
+    run = states.state(resolved=states.resolved(query=HOSTILE), status=RunStatus.RUNNING)
+    await store_run(home, "r-hostile", run, closed=False)
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        for path in ("/", "/runs/r-hostile"):
+            page = (await browser.get(path)).text
+            assert "<script>alert" not in page
+            assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+            assert "\u202e" not in page
+        filtered = (await browser.get("/", params={"q": '"><b>x'})).text
+        assert '"><b>x' not in filtered
+        assert "No run fits this filter." in filtered
+
+
+async def test_the_list_is_filtered_and_grows_on_request(home: Path) -> None:
+    """By words of the question and by state; fifty at first, two thousand at most."""
+    for number in range(60):
+        run = states.state(resolved=states.resolved(query=f"Question {number}?"), status=RunStatus.RUNNING)
+        await store_run(home, f"r-{number:03d}", run, closed=False)
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        first = (await browser.get("/")).text
+        assert first.count('<tr id="row-') == 50
+        more = re.search(r'href="(/\?[^"]*limit=200[^"]*)"', first)
+        assert more is not None
+        assert (await browser.get(more[1].replace("&amp;", "&"))).text.count('<tr id="row-') == 60
+        assert (await browser.get("/?q=question+7")).text.count('<tr id="row-') == 1
+        assert (await browser.get("/?status=completed")).text.count('<tr id="row-') == 0
+        assert (await browser.get("/?status=interrupted&limit=9")).text.count('<tr id="row-') == 9
+        assert (await browser.get("/?limit=nonsense")).status_code == 200
+
+
+async def test_a_run_that_nothing_works_on_can_be_resumed_from_its_page(home: Path) -> None:
+    """It is called interrupted; a run that is unknown has a page that says so."""
+    await store_run(home, "r-waits", states.state(status=RunStatus.RUNNING), closed=False)
+    async with serving() as (address, access), httpx2.AsyncClient(base_url=address, headers=allowed(access)) as browser:
+        page = (await browser.get("/runs/r-waits")).text
+        assert "<strong>interrupted</strong>" in page
+        assert 'action="/runs/r-waits/resume"' in page
+        unknown = await browser.get("/runs/r-nothing")
+        assert (unknown.status_code, "there is no run" in unknown.text) == (404, True)
+        form = {"form_key": access.form_key}
+        refused = await browser.post("/runs/r-waits/resume", data=form)
+        assert (refused.status_code, "research serve" in refused.text) == (400, True)
+        assert (await browser.post("/runs/r-waits/nonsense", data=form)).status_code == 404
+
+
+def test_quoted_passages_are_marked_in_their_places() -> None:
+    """Every character of the archived text stands once, in order, also where passages overlap."""
+    text = "One two three four five."
+    passages = [
+        Evidence(id="b", source_id="s", start=8, end=18),
+        Evidence(id="a", source_id="s", start=4, end=13),
+        Evidence(id="c", source_id="s", start=9, end=12),
+    ]
+    pieces = pieces_of(text, passages)
+    assert "".join(piece.text for piece in pieces) == text
+    assert [(piece.evidence_id, piece.text) for piece in pieces if piece.evidence_id] == [
+        ("a", "two three"),
+        ("b", " four"),
+    ]
+
+
+def test_each_passage_of_a_report_leads_to_its_place() -> None:
+    """By its source, whose id is not trusted; a passage without a known source leads nowhere."""
+    html = '<div class="passage" id="ev-1"><a class="close" href="#reading">Close</a></div>'
+    html += '<div class="passage" id="ev-2"><a class="close" href="#reading">Close</a></div>'
+    linked = with_places(html, "r-1", {"ev-1": 'src-"1'})
+    assert 'href="/runs/r-1/sources/src-%221#ev-1"' in linked
+    assert linked.count("archived text") == 1
+    assert with_places(html, "r-1", {}) == html
+
+
+def test_a_draft_runs_nothing_and_loads_nothing() -> None:
+    """Its HTML is text, its pictures are not loaded, and its links lead to web addresses only."""
+    page = from_markdown("<img src=x onerror=alert(1)> ![p](http://evil.example/p.png) [x](javascript:alert(1)) **b**")
+    assert "<img" not in page
+    assert 'href="javascript' not in page
+    assert "<strong>b</strong>" in page
+
+
+def test_two_reports_stand_side_by_side() -> None:
+    """Equal paragraphs share a line; what only one has stands alone in its line."""
+    lines = compare_texts("# A\n\nsame\n\nold", "# A\n\nsame\n\nnew\n\nmore")
+    assert [(line.left, line.right, line.is_same) for line in lines] == [
+        ("# A", "# A", True),
+        ("same", "same", True),
+        ("old", "new", False),
+        ("", "more", False),
+    ]
