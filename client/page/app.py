@@ -74,7 +74,7 @@ class Seen:
     drawn_at: float = 0.0
 
 
-class Page:
+class PageHandlers:
     """The handlers of all addresses."""
 
     def __init__(self, desk: PageDesk, access: Access) -> None:
@@ -478,7 +478,7 @@ def report_policy(html: bytes) -> str:
 def http_server(desk: Desk, listener: socket.socket, page_url: str = "", user_header: str = "") -> QuietServer:
     """Make the server of the page, which is also reached at `page_url` through a proxy that names users."""
     access = open_access(desk.settings.home, listener.getsockname()[1], page_url, user_header)
-    page = Page(PageDesk(desk), access)
+    page = PageHandlers(PageDesk(desk), access)
     server = make_server(Guarded(WholeRequests(Starlette(routes=page.routes())), access))
     page.watches.is_closing = lambda: server.should_exit
     return server

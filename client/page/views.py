@@ -182,14 +182,14 @@ def waits(status: ResearchStatus) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextPiece:
     """A piece of an archived text: a quoted passage, or what stands between two."""
 
     text: str
     evidence_id: str = ""
 
 
-def pieces_of(text: str, passages: Sequence[Evidence]) -> list[Piece]:
+def pieces_of(text: str, passages: Sequence[Evidence]) -> list[TextPiece]:
     """Cut an archived text at its quoted passages; of two that overlap the first keeps the common words."""
     pieces = []
     end = 0
@@ -197,9 +197,9 @@ def pieces_of(text: str, passages: Sequence[Evidence]) -> list[Piece]:
         start = max(end, passage.start)
         if start >= passage.end:
             continue
-        pieces += [Piece(text[end:start]), Piece(text[start : passage.end], passage.id)]
+        pieces += [TextPiece(text[end:start]), TextPiece(text[start : passage.end], passage.id)]
         end = passage.end
-    return [*pieces, Piece(text[end:])]
+    return [*pieces, TextPiece(text[end:])]
 
 
 PASSAGE: Final = 'class="passage" id="'

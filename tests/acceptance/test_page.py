@@ -28,6 +28,7 @@ pytestmark = [
 LATENCY: Final = 0.5
 SLOW: Final = 60_000
 """Milliseconds until a run is over on a loaded machine."""
+expect.set_options(timeout=SLOW)
 HOSTILE: Final = "<script>window.taken = 1</script><img src=x onerror='window.taken = 2'>"
 
 
@@ -75,11 +76,11 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         page, problems = await enter(await browser.new_context(), address)
         assert "key=" not in page.url
         await ask(page, QUESTION, approval=True)
-        await expect(page.locator("#plan-text")).to_have_value(re.compile("^- ", re.MULTILINE), timeout=SLOW)
+        await expect(page.locator("#plan-text")).to_have_value(re.compile("^- ", re.MULTILINE))
         await page.fill("#steer", "not sent yet")
         await page.click("#approve-form button")
         await expect(page.locator(".said")).to_contain_text("plan version 1")
-        await expect(page.locator(".news")).to_contain_text("search:", timeout=SLOW)
+        await expect(page.locator(".news")).to_contain_text("search:")
         serving.send_signal(signal.SIGKILL)
         await serving.communicate()
         await expect(page.locator("#connection")).to_be_visible()
@@ -87,7 +88,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         again = await made.begin("serve", "--page-port", str(port), "--no-mcp", "--no-chat")
         assert await printed(again, "page") == address
         report = page.frame_locator("#report-frame")
-        await expect(report.locator("h1")).to_contain_text(QUESTION, timeout=SLOW)
+        await expect(report.locator("h1")).to_contain_text(QUESTION)
         await expect(page.locator("#connection")).to_be_hidden()
         await expect(page.locator(".state")).to_contain_text("completed")
         await page.locator("#report-frame").evaluate("frame => frame.scrollIntoView()")
@@ -99,7 +100,7 @@ async def test_a_run_is_asked_for_approved_and_read_through_a_killed_server(tmp_
         await page.click("#follow-up button")
         await page.click("form[action='/start'] button")
         await expect(page.get_by_text("A question that follows")).to_be_visible()
-        await expect(page.locator("#report-frame")).to_be_visible(timeout=SLOW)
+        await expect(page.locator("#report-frame")).to_be_visible()
         await page.get_by_role("link", name=re.compile("^r-")).click()
         await expect(page.locator("#later + ul")).to_contain_text("And which settings control it?")
         await page.click("#picture summary")
@@ -118,15 +119,15 @@ async def test_two_people_approve_at_once(tmp_path: Path) -> None:
         address = await printed(serving, "page")
         one, problems = await enter(await browser.new_context(), address)
         await ask(one, QUESTION, approval=True)
-        await expect(one.locator("#approve-form")).to_be_visible(timeout=SLOW)
+        await expect(one.locator("#approve-form")).to_be_visible()
         two, more_problems = await enter(await browser.new_context(), address)
         await two.goto(one.url)
-        await expect(two.locator("#approve-form")).to_be_visible(timeout=SLOW)
+        await expect(two.locator("#approve-form")).to_be_visible()
         await asyncio.gather(*(page.click("#approve-form button") for page in (one, two)))
         run = f"/runs/{urlsplit(one.url).path.split('/')[2]}"
         for page in (one, two):
             await page.goto(address.partition("/?")[0] + run)
-            await expect(page.locator("#report-frame")).to_be_visible(timeout=SLOW)
+            await expect(page.locator("#report-frame")).to_be_visible()
         assert problems + more_problems == []
         assert made.answered_twice() == []
 
@@ -151,7 +152,7 @@ async def test_a_hostile_question_and_hostile_documents_run_nothing(tmp_path: Pa
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("button", name="Start")).to_be_focused()
         await page.keyboard.press("Enter")
-        await expect(page.locator("#report-frame")).to_be_visible(timeout=SLOW)
+        await expect(page.locator("#report-frame")).to_be_visible()
         run = page.url
         source = "hostile.md"
         for path in ("", "/report", "/sources", f"/sources/{source}"):

@@ -60,7 +60,7 @@ async def test_the_key_in_the_address_becomes_a_cookie_that_scripts_cannot_read(
         assert access.key not in shown.text
 
 
-def test_the_key_is_the_same_after_a_restart_and_of_nobody_else(home: Path) -> None:
+def test_the_key_is_the_same_after_a_restart_and_private(home: Path) -> None:
     """An open page goes on; the file of the key can be read by its owner alone."""
     home.mkdir(exist_ok=True)
     assert open_access(home, 1).key == open_access(home, 2).key
