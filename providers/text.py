@@ -17,6 +17,10 @@ from nupunkt import sent_spans
 
 from contracts.sentences import SENTENCES
 
+DUPLICATE_SHARE: Final = 0.7
+"""Passages that share this much of the content words of the shorter one count as the same."""
+SHORT_KEYS: Final = 12
+"""Content words up to which a passage is a duplicate only if another one has every word of it."""
 MARKS: Final = "".join(
     chr(code)
     for code in (*range(0x300, 0x1E00), *range(0x302A, 0x3030), 0x3099, 0x309A, *range(0xA800, 0xAC00))
@@ -333,3 +337,9 @@ def is_wrapped(lines: Sequence[str]) -> bool:
     lower = sum(following.lstrip(OPENING_SIGNS)[:1].islower() for _, following in breaks)
     continues = 2 * lower >= len(breaks) and 2 * full >= len(breaks)
     return continues or (width >= FULL_WIDTH and full >= FULL_LINES * len(breaks))
+
+
+def is_covered(keys: frozenset[str], known: frozenset[str]) -> bool:
+    """Return whether a passage says again what another one does; of short ones, a single word makes a difference."""
+    shorter = min(len(keys), len(known))
+    return len(keys & known) >= (shorter if shorter <= SHORT_KEYS else DUPLICATE_SHARE * shorter)

@@ -17,8 +17,7 @@ from activities.roles.grounding import MAX_QUOTE_CHARACTERS, evidence_at
 from contracts import checking
 from contracts.evidence import CheckMethod, ClaimVerdict, Evidence, Verdict
 from contracts.sentences import Message
-from providers.extractive.ranking import is_covered
-from providers.text import meaning_words, sentence_spans, word_keys, words
+from providers.text import is_covered, meaning_words, sentence_spans, word_keys, words
 from providers.tokens.lookup import FoundPassage, find_passages, with_announced
 from providers.verification.quantities import find_quantities
 from providers.verification.rules import Statement, find_code_names, find_differences

@@ -18,6 +18,7 @@ from contracts.roles import AnalyzeInput, SourceExtract, WriteInput
 from providers.extractive.blocks import QUESTION_MARKS, Kind, PassageBlock, blocks_of, candidates_of, lines_of
 from providers.text import (
     WORD,
+    is_covered,
     key_weights,
     language_data,
     question_stems,
@@ -28,7 +29,6 @@ from providers.text import (
 
 COVERAGE_FLOOR: Final = 0.4
 """Weighted share of the question's words below which a passage is not shown (measured in `benchmarks/`)."""
-DUPLICATE_SHARE: Final = 0.7  # passages that share this much of the content words of the shorter one count as the same
 CONTEXT_WEIGHT: Final = 0.5  # of a word found only in the heading path, the title or the introduction
 NEAR: Final = 3  # places from one word to another that count as next to each other
 PROXIMITY_BONUS: Final = 0.15
@@ -36,7 +36,6 @@ PROXIMITY_BONUS: Final = 0.15
 HEADING_BONUS: Final = 0.2  # for question words in the nearest heading
 CHARACTER_COST: Final = 0.00006
 """Penalty per character: of two passages with equal coverage, the shorter one comes first."""
-SHORT_KEYS: Final = 12  # content words up to which a passage is a duplicate only if another one has every word of it
 NEIGHBOUR_CHARACTERS: Final = 300  # of a line with its neighbours, in which lines answer or explain each other
 FULL_STOPS: Final = ".!。！"
 LINES_BEFORE: Final = 1  # of a long paragraph, or around a line of its own
@@ -353,12 +352,6 @@ class Ranking:
             ):
                 kept.append((passage, keys))
         return [passage for passage, _ in kept]
-
-
-def is_covered(keys: frozenset[str], known: frozenset[str]) -> bool:
-    """Return whether a passage says again what another one does; of short ones, a single word makes a difference."""
-    shorter = min(len(keys), len(known))
-    return len(keys & known) >= (shorter if shorter <= SHORT_KEYS else DUPLICATE_SHARE * shorter)
 
 
 def _order(passage: Passage) -> tuple[float, str, int, int]:

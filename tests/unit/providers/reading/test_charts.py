@@ -90,7 +90,7 @@ def test_a_chart_of_a_slide_is_a_table(
     assert found.warnings == []
 
 
-def test_a_chart_of_a_text_stands_where_it_is_anchored() -> None:
+def test_a_chart_of_a_text_is_read_at_its_anchor() -> None:
     """Its part is beside the text; one that is not there is nothing."""
     document = docx.Document()
     raw = (
