@@ -81,7 +81,7 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
     chosen = [number for number, claim in enumerate(claims) if not claim.row and verdicts[number].verdict in DOUBTFUL]
     chosen.sort(key=lambda number: (-claims[number].importance, SCORES[verdicts[number].verdict], number))
     chosen = chosen[:MAX_DOUBTFUL]
-    related = [material.related(claims[number]) for number in chosen]
+    related = [material.related(claims[number], _beside(claims, number)) for number in chosen]
     # Only a model can tell whether a passage supports a statement.
     found = [list[Evidence]() for _ in chosen]
     if material.by_model:
@@ -103,6 +103,17 @@ def find_doubtful(claims: Claims, verdicts: Sequence[ClaimVerdict], material: Ma
             for number, others, items in zip(chosen, related, found, strict=True)
         ]
     )
+
+
+def _beside(claims: Claims, number: int) -> list[str]:
+    """Return the passages cited by the claims before and after one under the same headings, nearest first.
+
+    A sentence often concludes from the one before it, whose citations it does not repeat.
+    """
+    claim = claims[number]
+    near = (claims[place] for place in (number - 1, number + 1) if 0 <= place < len(claims))
+    keys = [key for other in near if other.place.headings == claim.place.headings for key in other.evidence_ids]
+    return [key for key in dict.fromkeys(keys) if key not in claim.evidence_ids]
 
 
 def seek_for_rests(

@@ -30,6 +30,8 @@ MAX_PASSAGES: Final = 16
 """Passages shown to a checker for one claim; hardly any cites more."""
 MAX_OTHERS: Final = 3
 """Further passages of the run that are tried for a doubtful claim."""
+MAX_BESIDE: Final = 3
+"""Passages of the sentences before and after a doubtful one that are tried for it."""
 MAX_FOUND: Final = 5
 """Passages of the pages read that are tried for it as well."""
 MAX_FOUND_CITED: Final = 3
@@ -129,8 +131,8 @@ class Material:
                 uses.setdefault(key, []).append(stems)
         return uses
 
-    def related(self, claim: checking.ExtractedClaim) -> list[str]:
-        """Return the passages that share most with a claim among those that it does not cite, best first.
+    def related(self, claim: checking.ExtractedClaim, beside: Sequence[str] = ()) -> list[str]:
+        """Return the passages `beside` a claim, then those that share most with it among the rest, best first.
 
         A passage shares its own words, or those of another claim that cites it: the summary says again what a section
         says with a citation. Rare words weigh more, and so do words that the claim's own passages lack; a short text
@@ -152,7 +154,8 @@ class Material:
             if key not in claim.evidence_ids
         }
         best = sorted((key for key in scores if scores[key]), key=lambda key: (-scores[key], key))
-        return best[:MAX_OTHERS]
+        near = [key for key in beside if key in self.stems][:MAX_BESIDE]
+        return [*near, *(key for key in best if key not in near)][: len(near) + MAX_OTHERS]
 
     @cached_property
     def registry(self) -> KnownAddresses:

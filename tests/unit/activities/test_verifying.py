@@ -564,6 +564,19 @@ def test_a_passage_cited_for_the_same_elsewhere_is_tried_first() -> None:
     assert material.related(claims[0]) == ["ev-2"]
 
 
+def test_a_conclusion_is_tried_with_the_passages_of_the_sentences_beside_it() -> None:
+    """It repeats neither their words nor their citations; those below another heading are not beside it."""
+    draft = to_plain_draft(
+        "## One\n\nThe team has a fork. [ev-2] So nothing else counts. [ev-1]\n\n## Two\n\nIt is fast. [ev-3]\n"
+    )
+    claims, material = material_with(draft)
+    answers = answers_for([claim for claim in claims if claim.asked], Verdict.PARTIAL)
+    doubtful = find_doubtful(claims, conclude(claims, answers), material).items
+    others = {item.asked.text: [passage.evidence_id for passage in item.others] for item in doubtful}
+    assert others["So nothing else counts."][0] == "ev-2"
+    assert "ev-3" not in others["So nothing else counts."]
+
+
 @pytest.mark.parametrize("count", [MAX_LOST, MAX_LOST + 1])
 def test_a_check_that_would_drop_what_the_run_has_evidence_for_fails(count: int) -> None:
     """Such a statement stays, marked; with more than two nothing goes, and the report says that (X-8)."""
