@@ -86,6 +86,9 @@ FINDING_TOKENS: Final = 700
 """A finding with its passages, in a typical report."""
 FIRST_INPUT_SHARE: Final = 0.5
 """Of the upper bound, for the first call of a role; a prompt that needs more is measured before it is paid."""
+FIRST_INPUT_TOKENS: Final = 800
+"""Beside that share: instructions and answer schema of a role are a larger part of a short prompt than of a long one.
+A supervisor's first prompt has 2,800 tokens of a bound of 4,650; measuring it first takes an attempt of the call."""
 INPUT_MARGIN: Final = 1.05
 OUTPUT_MARGIN: Final = 0.5
 """Margins on the largest call so far: answers of a role differ more than prompts, whose size is measured. That of the
@@ -197,11 +200,11 @@ def likely_call(
     """
     own = seen.get(role.name)
     if own is None or not own.input_share:
-        share = FIRST_INPUT_SHARE
+        input_tokens = math.ceil(bound.input_tokens * FIRST_INPUT_SHARE) + FIRST_INPUT_TOKENS
     else:
-        share = own.input_share * INPUT_MARGIN
+        input_tokens = math.ceil(bound.input_tokens * own.input_share * INPUT_MARGIN)
     return Usage(
-        input_tokens=math.ceil(bound.input_tokens * share),
+        input_tokens=input_tokens,
         output_tokens=min(bound.output_tokens, likely_output(role, seen, reasoning_tokens)),
     )
 

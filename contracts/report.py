@@ -352,6 +352,9 @@ def take_messages(document: Any, pointer: str = "") -> tuple[Any, dict[str, dict
     messages: dict[str, dict[str, Any]] = {}
     texts: dict[Any, Any] = {}
     for key, value in enumerate(document) if is_list else document.items():
+        if not isinstance(value, (dict, list)):
+            texts[key] = value
+            continue
         texts[key], found = take_messages(value, f"{pointer}/{str(key).replace('~', '~0').replace('/', '~1')}")
         messages |= found
     return list(texts.values()) if is_list else texts, messages

@@ -159,7 +159,9 @@ def words(text: str) -> list[str]:
 
 def stems(text: str, language: str = "en") -> list[str]:
     """Return the stems of all words of a text, in order; for writing without spaces, its pairs of letters."""
-    return [key for word in words(text) for key in subject_keys(word, language)]
+    found = words(text)
+    keys = {word: subject_keys(word, language) for word in set(found)}
+    return [key for word in found for key in keys[word]]
 
 
 def is_unspaced(word: str) -> bool:
@@ -167,6 +169,7 @@ def is_unspaced(word: str) -> bool:
     return LETTER.match(word) is not None
 
 
+@lru_cache(maxsize=50_000)
 def subject_keys(word: str, language: str) -> tuple[str, ...]:
     """Return the keys by which a question searches for a word: its stem, or its pairs of letters."""
     if is_unspaced(word):

@@ -4,7 +4,7 @@ import asyncio
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Generic, TypeVar
@@ -61,18 +61,23 @@ async def load_texts(content: ContentStore, references: Iterable[DocumentRef]) -
     return dict(zip(named, await asyncio.gather(*map(content.get_text, named.values())), strict=True))
 
 
-def _references(value: Any) -> Iterator[DocumentRef]:
-    if isinstance(value, DocumentRef):
-        yield value
-    elif isinstance(value, BaseModel):
-        for name in type(value).model_fields:
-            yield from _references(getattr(value, name))
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _references(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _references(item)
+def _references(value: BaseModel) -> list[DocumentRef]:
+    """Return all document references in an input, in order."""
+    found: list[DocumentRef] = []
+    waiting: list[Any] = [value]
+    while waiting:
+        part = waiting.pop()
+        if part is None or isinstance(part, (str, int, float)):  # nearly all parts; to ask for a model takes longer
+            continue
+        if isinstance(part, DocumentRef):
+            found.append(part)
+        elif isinstance(part, BaseModel):
+            waiting += [getattr(part, name) for name in reversed(type(part).model_fields)]
+        elif isinstance(part, dict):
+            waiting += reversed(part.values())
+        elif isinstance(part, (list, tuple)):
+            waiting += reversed(part)
+    return found
 
 
 def find_quote(text: str, quote: str, start: int | None = None) -> tuple[int, int] | None:

@@ -51,6 +51,8 @@ END_OF_PART: Final = "\x03"
 """Ends a part of a prompt's common text; no guarded text contains this invisible character."""
 BLANK_LINES: Final = re.compile(r"\n{3,}")
 PRODUCT: Final = "activities.roles"
+ItemTexts = dict[tuple[str, str, Level], str]
+"""Texts of a prompt's items by kind, id and level."""
 
 
 def render_role(
@@ -60,14 +62,16 @@ def render_role(
     levels: Mapping[str, Level] | None = None,
     *,
     choose: Callable[[], list[ShownSource]] | None = None,
+    texts: ItemTexts | None = None,
 ) -> RenderedPrompt:
     """Render the prompt of a role; `documents` are stored texts by hash.
 
     Items of the content are shown in full unless `levels` names them. `choose` returns what is shown of the sources of
-    an analysis; None: `show_sources` does.
+    an analysis; None: `show_sources` does. `texts` are those of items that an earlier rendering made, to which this one
+    adds its own.
     """
     file = prompt_of(role)
-    show = PromptBlocks(request, documents, levels or {}, choose)
+    show = PromptBlocks(request, documents, levels or {}, choose, {} if texts is None else texts)
     # Each part is sealed separately, so that later parts do not change the bytes of earlier ones.
     parts = [f"{part.strip()}\n\n" for part in _fill(file.common, request, show).split(END_OF_PART) if part.strip()]
     own = _fill(file.template, request, show).replace(END_OF_PART, "")
@@ -169,6 +173,8 @@ class PromptBlocks:
     levels: Mapping[str, Level] = field(default_factory=dict)  # by id, of items not shown in full
     choose: Callable[[], list[ShownSource]] | None = None
     """Returns what is shown of the sources; None: `show_sources` does."""
+    texts: ItemTexts = field(default_factory=dict)
+    """Texts of items that were rendered before, here or for another choice of levels."""
     shown: list[ContentItem] = field(default_factory=list)
     """The items of the content in order, at any level."""
     characters: list[tuple[int, int]] = field(default_factory=list)
@@ -238,7 +244,7 @@ class PromptBlocks:
         hidden = {each.number for one in show_sources(earlier, self.documents) for each in one.hidden}
         return frozenset(numbered_sections(earlier, self.documents)) - hidden
 
-    @property
+    @cached_property
     def one_voice(self) -> bool:
         """True if all sources of the run, or of a writer's request, speak with one voice: no finding can be surer.
 
@@ -472,7 +478,15 @@ class PromptBlocks:
         return summary_of(text, level, self.documents) or shortened(text, level, self.request.query)
 
     def _item(self, item: ContentItem) -> PromptBlock:
-        item = replace(item, measure=lambda text: estimated_tokens(seal(text, "")))
+        render = item.render
+
+        def once(level: Level) -> str:
+            key = (item.kind, item.id, level)
+            if key not in self.texts:
+                self.texts[key] = render(level)
+            return self.texts[key]
+
+        item = replace(item, render=once, measure=lambda text: estimated_tokens(seal(text, "")))
         self.shown.append(item)
         return PromptBlock(item.text(self.levels.get(item.id, Level.FULL)))
 

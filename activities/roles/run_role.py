@@ -206,12 +206,12 @@ def task_of(role: RoleSpec[Any, Any], request: RoleInput, documents: Mapping[str
     if request.engine is not EngineKind.MODEL:
         return EngineTask(role, request, documents, "", RenderedPrompt(""), "")
     file = prompt_of(role)
-    # A prompt that does not fit is rendered again: what is chosen of the sources is the same.
+    # A prompt that does not fit is rendered again: what is chosen of the sources is the same, and so are its items.
     choose = None
     if isinstance(request, AnalyzeInput):
         choose = cache(partial(show_sources, request, documents))
     render: Callable[[Mapping[str, Level]], RenderedPrompt]
-    render = partial(render_role, role, request, documents, choose=choose)
+    render = partial(render_role, role, request, documents, choose=choose, texts={})
     if isinstance(request, ToolTurnInput):
         whole, render = render_turn(role, request, documents)
     else:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, repeat, zip_longest
 from typing import Any, Final
 
 from activities.reporting.claims import ParsedClaim, claim_id, find_claims
@@ -290,7 +290,7 @@ def _best_sentences(text: str, passage: FoundPassage, statement: str, language: 
 
 
 def _keys(text: str, language: str) -> frozenset[str]:
-    return frozenset(key for word in words(text) for key in word_keys(word, language))
+    return frozenset(chain.from_iterable(map(word_keys, set(words(text)), repeat(language))))
 
 
 def extract_claims(draft: str, material: Material) -> list[checking.ExtractedClaim]:

@@ -114,8 +114,8 @@ class SourceWords:
     """The texts of a task's sources by id, divided into words once for all questions."""
 
     texts: Mapping[str, str]
-    tokens: Mapping[str, tuple[list[int], list[str]]]
-    """Offsets and keys of the words of each text."""
+    places: Mapping[str, Mapping[str, Sequence[tuple[int, int]]]]
+    """Of each text the places of each key: offset and number of the word."""
     counts: Mapping[str, int]
     """Documents that have a key, of the `total` ones that were searched, else of the sources."""
     total: int
@@ -128,13 +128,13 @@ class SourceWords:
             for source in task.sources
             if source.text is not None and source.text.hash in documents
         }
-        tokens = {key: _tokens(text, task.language) for key, text in texts.items()}
+        places = {key: _places(text, task.language) for key, text in texts.items()}
         counts = task.term_documents
         total = task.documents_searched
         if not total:
-            counts = Counter(key for columns in tokens.values() for key in set(columns[1]))
-            total = len(tokens)
-        return cls(texts, tokens, counts, total)
+            counts = Counter(key for places_of_text in places.values() for key in places_of_text)
+            total = len(places)
+        return cls(texts, places, counts, total)
 
 
 class Ranking:
@@ -144,17 +144,15 @@ class Ranking:
         self._language = task.language
         self._exclude = task.exclude
         self.texts = source_words.texts
-        tokens = source_words.tokens
         self._sources = {source.id: source for source in task.sources if source.id in self.texts}
         self.question = Question.of(query, self._language, source_words.counts, source_words.total)
         weights = self.question.weights
         # The question's words in each source: offset, number of the word, key.
         self._occurrences = {
-            name: [
-                (start, number, key) for number, (start, key) in enumerate(zip(*columns, strict=True)) if key in weights
-            ]
-            for name, columns in tokens.items()
+            name: sorted((start, number, key) for key in weights for start, number in places.get(key, ()))
+            for name, places in source_words.places.items()
         }
+        self._measured: dict[tuple[object, ...], Passage] = {}
         self._context_cache: dict[tuple[str, ...], frozenset[str]] = {}
 
     def passages(self) -> list[Passage]:
@@ -203,13 +201,22 @@ class Ranking:
         return self.measure(self._sources[source_id], start, end, enclosing)
 
     def measure(self, source: SourceExtract, start: int, end: int, block: PassageBlock | None) -> Passage:
-        """Score a range that starts in a block."""
+        """Score a range that starts in a block: once, though a block is chosen for its section and for its unit."""
+        path = block.path if block else ()
+        lead = None
+        if block and block.lead and block.lead[0] < start:
+            lead = block.lead
+        key = (source.id, start, end, path, lead)
+        if key not in self._measured:
+            lead_text = ""
+            if lead:
+                lead_text = self.texts[source.id][slice(*lead)]
+            self._measured[key] = self._score(source, start, end, path, lead_text)
+        return self._measured[key]
+
+    def _score(self, source: SourceExtract, start: int, end: int, path: tuple[str, ...], lead: str) -> Passage:
         occurrences = self._occurrences[source.id]
         inside = occurrences[bisect_left(occurrences, (start, 0, "")) : bisect_left(occurrences, (end, 0, ""))]
-        path = block.path if block else ()
-        lead = ""
-        if block and block.lead and block.lead[0] < start:
-            lead = self.texts[source.id][slice(*block.lead)]
         if not inside:
             return Passage(source, start, end, path, lead, frozenset(), 0.0, 0.0)
         context_keys = self._context_keys((source.title, lead, *path))
@@ -410,10 +417,18 @@ def _with_answer(text: str, end: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _tokens(text: str, language: str) -> tuple[list[int], list[str]]:
-    """Return offsets and keys of a text, one for each word and each part of a compound."""
-    pairs = [(match.start(), key) for match in WORD.finditer(text) for key in word_keys(match[0], language)]
-    return [start for start, _ in pairs], [key for _, key in pairs]
+def _places(text: str, language: str) -> dict[str, list[tuple[int, int]]]:
+    """Return the places of each key of a text: offset of its word, and number among all words and parts of compounds.
+
+    A question has few of the keys, so its words are found without a walk through the text for each question.
+    """
+    places: dict[str, list[tuple[int, int]]] = {}
+    number = 0
+    for match in WORD.finditer(text):
+        for key in word_keys(match[0], language):
+            places.setdefault(key, []).append((match.start(), number))
+            number += 1
+    return places
 
 
 @lru_cache(maxsize=16)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import obstore
+from cachetools import TTLCache
 from obstore.exceptions import (
     AlreadyExistsError,
     BaseError,
@@ -33,6 +34,8 @@ NO_SPACE: Final = re.compile(
 )
 """Full disks and exceeded quotas in obstore's error messages."""
 DATE_PRECISION: Final = timedelta(hours=1)  # of the date of a document's last put
+REMEMBERED_CHARACTERS: Final = 8_000_000  # of texts in memory
+REMEMBERED_SECONDS: Final = 300.0  # a text that another process has deleted may be read for that long
 SCHEME: Final = "sha256:"
 NAME: Final = re.compile("[0-9a-f]{2}/[0-9a-f]{62}")  # of documents; records may be in the same store
 
@@ -92,12 +95,14 @@ def name_of(reference: DocumentRef) -> str:
 class ObstoreContentStore:
     """`ContentStore` over any object store; a document's date is that of its last put, within `DATE_PRECISION`.
 
-    Every method raises `StoreUnavailable`, and `NotConfigured` if the store refuses access.
+    Texts that were read are remembered for a while: a run needs a page for its analyses, checks and reports. Every
+    method raises `StoreUnavailable`, and `NotConfigured` if the store refuses access.
     """
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
         """Open the store at a URL or in a folder. Raises `NotConfigured`."""
         self._store = open_store(address)
+        self._texts: TTLCache[str, str] = TTLCache(REMEMBERED_CHARACTERS, REMEMBERED_SECONDS, getsizeof=len)
 
     async def put(self, data: bytes, media_type: str) -> DocumentRef:
         """Store bytes (idempotent, atomic). Raises `StorageFull`."""
@@ -113,11 +118,17 @@ class ObstoreContentStore:
 
     async def get_text(self, reference: DocumentRef) -> str:
         """Return the text, checked against the hash. Raises `ContentMissing`, `ContentCorrupt`."""
+        known: str | None = self._texts.get(reference.hash)
+        if known is not None:
+            return known
         data = await self.get(reference)
         try:
-            return data.decode("utf-8")
+            text = data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ContentCorrupt("a stored document is no text") from error
+        if len(text) <= REMEMBERED_CHARACTERS:
+            self._texts[reference.hash] = text
+        return text
 
     def put_file(self, path: Path, media_type: str) -> DocumentRef:
         """Store a file of any size in constant memory. Blocks. Raises `StorageFull`."""
@@ -138,10 +149,12 @@ class ObstoreContentStore:
 
     async def delete(self, reference: DocumentRef, *, unless_put_since: datetime | None = None) -> bool:
         """Remove a document; true if it is gone, even if it already was."""
+        self._texts.pop(reference.hash, None)
         return await asyncio.to_thread(self._delete, name_of(reference), unless_put_since)
 
     async def delete_others(self, used: Collection[str], *, unless_put_since: datetime) -> int:
         """Remove every document whose hash is not in `used`; return their number."""
+        self._texts.clear()
         return await asyncio.to_thread(self._delete_others, used, unless_put_since)
 
     def _put(self, data: bytes, media_type: str, size: int) -> DocumentRef:

@@ -101,7 +101,8 @@ def _references(value: Any) -> Iterator[str]:
         value = list(value.values())
     if isinstance(value, list):
         for item in value:
-            yield from _references(item)
+            if isinstance(item, (dict, list)):
+                yield from _references(item)
 
 
 def _second_line(lines: bytes) -> frozenset[str] | None:

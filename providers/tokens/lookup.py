@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from typing import Final
 
 from providers.extractive.blocks import Kind, PassageBlock, blocks_of, is_index
@@ -60,6 +61,8 @@ def find_passages(
     words are counted once, however many subjects there are.
     """
     stems = {stem for forms in subjects for form in forms for stem in question_stems(form, language)}
+    if not stems:
+        return [[] for _ in subjects]
     blocks = [
         (source_id, text, block)
         for source_id, text in texts.items()
@@ -158,4 +161,4 @@ def _heading_keys(path: Sequence[str], language: str) -> frozenset[str]:
 
 
 def _keys(text: str, language: str) -> frozenset[str]:
-    return frozenset(key for word in words(text) for key in word_keys(word, language))
+    return frozenset(chain.from_iterable(map(word_keys, set(words(text)), repeat(language))))

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from importlib.resources import files
 from itertools import product
 from typing import Final
@@ -215,24 +216,26 @@ class _Token:
     text: str
     start: int
     end: int
-
-    @property
-    def word(self) -> str:
-        return self.text.casefold()
-
-    @property
-    def numeric(self) -> bool:
-        return self.text[0].isdecimal()
+    word: str  # in lower case
+    numeric: bool
 
 
 def find_quantities(text: str, language: str = "en") -> list[Quantity]:
     """Return every number of a text, in digits or words, with its unit, in order; citation numbers must be blanked."""
+    return list(_quantities(text, language))
+
+
+@lru_cache(maxsize=512)  # a passage is compared as a whole and by sentence, and its statement on each way to the report
+def _quantities(text: str, language: str) -> tuple[Quantity, ...]:
     dates = list(_dates(text))
     date_offsets = {offset for date in dates for offset in range(date.start, date.end)}
-    tokens = [_Token(match[0], match.start(), match.end()) for match in TOKEN.finditer(text)]
+    tokens = [
+        _Token(match[0], match.start(), match.end(), match[0].casefold(), match[0][0].isdecimal())
+        for match in TOKEN.finditer(text)
+    ]
     other_tokens = [token for token in tokens if token.start not in date_offsets and token.end - 1 not in date_offsets]
     numbers = _numbers(text, other_tokens, NUMBER_WORDS.get(language, {}))
-    return sorted([*dates, *numbers], key=lambda quantity: quantity.start)
+    return tuple(sorted([*dates, *numbers], key=lambda quantity: quantity.start))
 
 
 def _dates(text: str) -> Iterator[Quantity]:

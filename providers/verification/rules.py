@@ -314,7 +314,10 @@ class _Evidence:
     @classmethod
     def of(cls, passages: Sequence[str], about: Sequence[str], language: str) -> "_Evidence":
         sentences = [Statement(text[start:end], language) for text in passages for start, end in sentence_spans(text)]
-        return cls(sentences, Statement("\n".join(passages), language), Statement("\n".join(about), language))
+        whole = Statement("\n".join(passages), language)
+        if len(sentences) == 1 and sentences[0].text == whole.text:
+            whole = sentences[0]  # most passages are one sentence, which is split into words once
+        return cls(sentences, whole, Statement("\n".join(about), language))
 
     def closest(self, claim: Statement) -> _Alignment:
         """Return the alignment with the sentence that shares most with the claim."""

@@ -14,6 +14,7 @@ from contracts.call_sizes import (
     CallSizes,
     claims_per_call,
     expected_call,
+    likely_call,
     likely_output,
     likely_updates,
     worst_call,
@@ -220,3 +221,11 @@ def test_a_long_answer_of_a_reader_reserves_nothing_for_later_updates_that_reaso
 
     assert reserved(5_000, 0) == reserved(0, 0)
     assert reserved(5_000, 4_000) >= reserved(0, 0) + 3 * 4_000
+
+
+def test_a_first_short_prompt_is_reserved_for_with_its_instructions() -> None:
+    """A supervisor's first prompt, of 2,800 tokens and a bound of 4,650, is not refused for its reservation."""
+    bound = Usage(input_tokens=4_650, output_tokens=1_000)
+    assert likely_call(supervisor_roles.SUPERVISOR, bound, {}).input_tokens >= 2_850
+    known = {supervisor_roles.SUPERVISOR.name: CallSizes(calls=1, input_share=0.4)}
+    assert likely_call(supervisor_roles.SUPERVISOR, bound, known).input_tokens == 1_954

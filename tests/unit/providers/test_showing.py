@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from contracts.evidence import SectionRef
 from contracts.roles import AnalyzeInput
+from providers.extractive.blocks import blocks_of
+from providers.extractive.ranking import Ranking, SourceWords
 from providers.tokens.showing import (
     MAX_OUTLINE_LINES,
     ShownSource,
@@ -187,3 +189,15 @@ def test_lines_of_contents_behind_a_list_are_cut_into_parts() -> None:
     units = [unit for section in sections_of(text) for unit in units_of(text, section)]
     assert "".join(text[unit.start : unit.end] for unit in units) == text
     assert max(unit.end - unit.start for unit in units) <= 4_000
+
+
+def test_a_passage_is_scored_once_for_a_question() -> None:
+    """A block is chosen for its page, for its section and for its unit, and its words are counted once."""
+    request, documents = call(page(3, 1))
+    ranking = Ranking(request, SourceWords.of(request, documents), request.query)
+    (one,) = request.sources
+    block = blocks_of(page(3, 1))[2]
+    measured = ranking.measure(one, block.start, block.end, block)
+    assert measured.coverage > 0
+    assert ranking.measure(one, block.start, block.end, block) is measured
+    assert ranking.measure(one, block.start, block.end, None) is not measured

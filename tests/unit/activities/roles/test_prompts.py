@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from activities.roles.prompt_rendering import load_prompt, prompt_of, render_role
+from activities.roles.prompt_rendering import ItemTexts, load_prompt, prompt_of, render_role
 from activities.roles.turn_taking import render_turn
 from activities.roles.untrusted import break_lines, label_key, label_of
 from contracts import recursive_roles, roles, supervisor_roles
@@ -488,3 +488,14 @@ def test_the_orchestrator_knows_what_one_agent_may_do() -> None:
     request = OrchestrateInput(**common(steps=["one"], searches_of_agent=2, pages_of_agent=3))
     rendered_turn, _ = render_turn(ORCHESTRATOR, request, {})
     assert "at most 2 searches and opens at most 3 pages" in rendered_turn.prompt
+
+
+def test_an_item_of_a_prompt_is_rendered_once_for_its_level() -> None:
+    """A prompt that does not fit is rendered again, with the texts that were rendered to measure it."""
+    request = roles.AnalyzeInput(**common(**NEEDED["analyzer"]))
+    texts: ItemTexts = {}
+    documents = {reference(TEXT).hash: TEXT}
+    render_role(roles.ANALYZER, request, documents, texts=texts)
+    (key,) = texts
+    texts[key] = "<source>as it was measured</source>"
+    assert "as it was measured" in render_role(roles.ANALYZER, request, documents, texts=texts).prompt

@@ -24,6 +24,8 @@ from contracts.notebooks import replace_by_references
 from contracts.report_updates import REPORTER
 from contracts.roles import SYNTHESIZER
 from contracts.vocabulary import Outcome
+from providers.errors import ContentMissing
+from providers.storage.content import ObstoreContentStore, name_of
 from providers.storage.sessions import documents_of
 from tests.fakes.host import InProcessHost
 from tests.fakes.world import World, begin
@@ -149,3 +151,15 @@ async def test_a_reviewer_sees_verdicts_of_judged_statements_alone(tmp_path: Pat
     completed = await world.notebooks.complete_input(request, REVIEWER)
     shown = [(item.text, item.verdict) for item in completed.claims]
     assert shown == [("judged", Verdict.SUPPORTED), ("rules", Verdict.UNSUPPORTED)]
+
+
+async def test_a_text_is_read_from_the_store_once_and_is_gone_when_deleted(tmp_path: Path) -> None:
+    """A run needs a page for analyses, checks and reports; a text that this process deleted is not remembered."""
+    store = ObstoreContentStore(tmp_path)
+    document = await store.put_text("A page.")
+    assert await store.get_text(document) == "A page."
+    (tmp_path / name_of(document)).unlink()
+    assert await store.get_text(document) == "A page."
+    assert await store.delete(document)
+    with pytest.raises(ContentMissing):
+        await store.get_text(document)
