@@ -202,7 +202,7 @@ def likely_call(
     if own is None or not own.input_share:
         input_tokens = math.ceil(bound.input_tokens * FIRST_INPUT_SHARE) + FIRST_INPUT_TOKENS
     else:
-        input_tokens = math.ceil(bound.input_tokens * own.input_share * INPUT_MARGIN)
+        input_tokens = math.ceil(bound.input_tokens * (own.input_share * INPUT_MARGIN))
     return Usage(
         input_tokens=input_tokens,
         output_tokens=min(bound.output_tokens, likely_output(role, seen, reasoning_tokens)),
