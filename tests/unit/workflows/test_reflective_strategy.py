@@ -105,7 +105,7 @@ async def test_with_a_model_the_researcher_looks_at_what_its_searches_brought(tm
 
 
 async def test_at_light_depth_the_searches_of_a_step_are_fixed(tmp_path: Path) -> None:
-    """One turn a step, at most two searches and three reads (S1-028, S1-029, S1-030); the plan brings its searches."""
+    """One turn a step, with two searches of the plan and three reads at most (S1-028, S1-029, S1-030)."""
     _, state, roles = await conducted(tmp_path, depth="light")
     steps = state.work.plan.steps
     assert len(steps) <= 3
