@@ -1,9 +1,10 @@
 """Chat completions over HTTP: who may ask, the models, and answers as one document or as a stream."""
 
+import asyncio
 import hmac
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -126,6 +127,10 @@ class ChatEndpoints:
         attached = await conversation.attach()
         if chat.stream:
             return _stream(self._chunks(chat, attached))
+        return await _while_awaited(request, self._whole(chat, attached))
+
+    async def _whole(self, chat: CompletionRequest, attached: Attachment) -> Response:
+        """Answer as one document, when the run has ended or asks."""
         lines = [attached.opening]
         writer = CompletionWriter(attached.run.research_id, chat.model)
         async with aclosing(watch(attached)) as items:
@@ -140,13 +145,13 @@ class ChatEndpoints:
         if not chat.stream:
             return JSONResponse(writer.whole(completion))
 
-        async def chunks() -> AsyncIterator[dict[str, Any]]:
+        async def chunks() -> AsyncGenerator[dict[str, Any], None]:
             for chunk in writer.ending(completion, with_usage=_wants_usage(chat)):
                 yield chunk
 
         return _stream(chunks())
 
-    async def _chunks(self, chat: CompletionRequest, attached: Attachment) -> AsyncIterator[dict[str, Any]]:
+    async def _chunks(self, chat: CompletionRequest, attached: Attachment) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the chunks of an answer; a failure is the last one."""
         writer = CompletionWriter(attached.run.research_id, chat.model)
         yield writer.opening(f"{attached.opening}\n")
@@ -162,16 +167,35 @@ class ChatEndpoints:
             yield _as_protocol_error(error).document()
 
 
+async def _while_awaited(request: Request, answering: Coroutine[Any, Any, Response]) -> Response:
+    """Return an answer; stop to work on it if the client leaves before, and return an empty one."""
+
+    async def leave() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    answer = asyncio.create_task(answering)
+    leaving = asyncio.create_task(leave())
+    try:
+        await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else Response()
+    finally:
+        answer.cancel()
+        leaving.cancel()
+        await asyncio.gather(answer, leaving, return_exceptions=True)
+
+
 def _wants_usage(chat: CompletionRequest) -> bool:
     return bool(chat.stream_options and chat.stream_options.include_usage)
 
 
-def _stream(chunks: AsyncIterator[dict[str, Any]]) -> Response:
+def _stream(chunks: AsyncGenerator[dict[str, Any], None]) -> Response:
     """Send chunks as server-sent events, with a comment every ten seconds; the run goes on if the client leaves."""
 
     async def events() -> AsyncIterator[str]:
-        async for chunk in chunks:
-            yield json.dumps(chunk, ensure_ascii=False)
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield json.dumps(chunk, ensure_ascii=False)
         yield "[DONE]"
 
     return EventSourceResponse(events(), ping=COMMENT_SECONDS, sep="\n")

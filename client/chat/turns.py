@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from activities.reporting.references import ReportMarks
@@ -88,32 +88,36 @@ class Conversation:
         The same conversation always leads to the same run. Raises `ProtocolError`, `CommandError`, `ClientError`.
         """
         context = self.desk.context()
-        pointer = self.thread.pointer
-        run = None if pointer is None else await _find(context, pointer.research_id)
-        asked = pointer if run is not None and pointer is not None and pointer.asked is not None else None
-        unanswered = False
-        begun: list[str] = []
-        *before, text = self.thread.words
-        for words in before:  # messages whose answers the client does not have
-            if asked is not None:
-                asked = None
-                unanswered = True
-                continue
-            found = await _find(context, self._id(run, [*begun, words]))
-            if found is None:
-                begun.append(words)
-            else:
-                run = found
-                unanswered = True
-                begun = []
-        if run is not None and asked is not None:
-            return await _answer(context, run, asked, text)
-        research_id = self._id(run, [*begun, text])
-        if (own := await _find(context, research_id)) is not None:
+        place = await self._place(context)
+        run = place.run
+        text = self.thread.words[-1]
+        if run is not None and place.asked is not None:
+            return await _answer(context, run, place.asked, text)
+        research_id = self._id(run, [*place.begun, text])
+        own = await _find(context, research_id)
+        if own is not None:
             return Attachment(context, own, await _opening(own))
-        if run is not None and (run.open is not None or (unanswered and await _is_repeated(run, text))):
+        if run is not None and (run.open is not None or (place.unanswered and await _is_repeated(run, text))):
             return await _tell(context, run, text)
-        return await self._start(context, run, research_id, "\n\n".join([*begun, text]))
+        return await self._start(context, place, research_id)
+
+    async def _place(self, context: CommandContext) -> "Place":
+        """Find the run before the newest message: the one that the last answer names, or that later messages began."""
+        place = Place()
+        if self.thread.pointer is not None:
+            run = await _find(context, self.thread.pointer.research_id)
+            if run is not None:
+                place = Place(run, asked=self.thread.pointer if self.thread.pointer.asked is not None else None)
+        for words in self.thread.words[:-1]:  # messages whose answers the client does not have
+            if place.asked is not None:
+                place = Place(place.run, unanswered=True)
+                continue
+            found = await _find(context, self._id(place.run, [*place.begun, words]))
+            if found is None:
+                place = replace(place, begun=[*place.begun, words])
+            else:
+                place = Place(found, unanswered=True)
+        return place
 
     def _id(self, run: RunInfo | None, words: list[str]) -> str:
         """Return the id of the run that these words begin after another run."""
@@ -121,18 +125,20 @@ class Conversation:
         depth = self.request.depth
         return self.speaker.run_id(f"{self.model} {depth.value if depth else ''}", before, words)
 
-    async def _start(self, context: CommandContext, before: RunInfo | None, research_id: str, text: str) -> Attachment:
-        """Start a run on a question, as a follow-up of the run before if that has a report."""
-        if len(text) > MAX_QUERY_CHARACTERS:
-            raise ProtocolError(
-                f"the question has {len(text):,} characters, more than {MAX_QUERY_CHARACTERS:,}: shorten it; files "
-                "that a chat window attaches belong into a corpus",
-                param="messages",
-            )
+    async def _start(self, context: CommandContext, place: "Place", research_id: str) -> Attachment:
+        """Start a run on the newest message, as a follow-up of the run before if that has a report."""
+        opening = ""
+        with suppress(RunClosed):  # another request of this conversation has started it, and it has ended since
+            opening = _started(await start_run(self.desk, await self._values(place), research_id=research_id))
+        run = await context.load_run(research_id)
+        return Attachment(context, run, opening or await _opening(run))
+
+    async def _values(self, place: "Place") -> dict[str, Any]:
+        """Return the request of a run. Raises `ProtocolError` for a message that is no question."""
         chat = self.desk.settings.serve.chat
         gates = {"clarify": chat.clarify, "approve": chat.approve}
         values: dict[str, Any] = {
-            "query": text,
+            "query": self.thread.words[-1],
             "strategy": self.model.strategy,
             "depth": self.request.depth,
             "corpus": self.model.corpus or chat.default_corpus,
@@ -140,29 +146,53 @@ class Conversation:
             "system_prompt": self.thread.system or None,
             "context": self.thread.earlier or None,
         }
-        result = None if before is None else await before.result()
-        if before is not None and result is not None and command_of(text) == AGAIN:
-            values |= {"query": await before.question() or text, "follow_up_of": _earlier_of(before)}
+        before = place.run
+        result = None
+        if before is not None:
+            result = await before.result()
+        if command_of(values["query"]) == AGAIN and (before is not None or place.begun):
+            values |= await _repeated_values(place)
+        elif command_of(values["query"]):
+            raise ProtocolError("there is nothing to answer or to stop: write a question in full sentences")
         elif before is not None and result is not None and result.report:
             values["follow_up_of"] = before.research_id
-        given = {name: value for name, value in values.items() if value is not None}
-        opening = ""
-        with suppress(RunClosed):  # another request of this conversation has started it, and it has ended since
-            opening = _started(await start_run(self.desk, given, research_id=research_id))
-        run = await context.load_run(research_id)
-        return Attachment(context, run, opening or await _opening(run))
+        length = len(values["query"])
+        if length > MAX_QUERY_CHARACTERS:
+            raise ProtocolError(
+                f"the question has {length:,} characters, more than {MAX_QUERY_CHARACTERS:,}: shorten it; files "
+                "that a chat window attaches belong into a corpus",
+                param="messages",
+            )
+        return {name: value for name, value in values.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Place:
+    """What comes before the newest message of a conversation."""
+
+    run: RunInfo | None = None
+    asked: Pointer | None = None
+    """The question of the run that the newest message answers; None if it answers none."""
+    unanswered: bool = False
+    """True if the client has no answer of the run."""
+    begun: list[str] = field(default_factory=list)
+    """Messages since then that began no run: one that was refused, or turns with another model."""
+
+
+async def _repeated_values(place: Place) -> dict[str, Any]:
+    """Return the question of the message before, or of the run before with the run that it was a follow-up of."""
+    if place.begun or place.run is None:
+        return {"query": place.begun[-1]}
+    follow_up = None
+    if place.run.resolved is not None and place.run.resolved.follow_up is not None:
+        follow_up = place.run.resolved.follow_up.research_id
+    return {"query": await place.run.question() or "", "follow_up_of": follow_up}
 
 
 async def _find(context: CommandContext, research_id: str) -> RunInfo | None:
     """Load a run; None if there is none with this id."""
     run = await context.load_run(research_id)
     return None if run.state is None and run.handle is None else run
-
-
-def _earlier_of(run: RunInfo) -> str | None:
-    """Return the run that a run is the follow-up of."""
-    follow_up = None if run.resolved is None else run.resolved.follow_up
-    return None if follow_up is None else follow_up.research_id
 
 
 async def _opening(run: RunInfo) -> str:
@@ -203,8 +233,11 @@ async def _answer(context: CommandContext, run: RunInfo, asked: Pointer, text: s
 
 async def _is_repeated(run: RunInfo, text: str) -> bool:
     """Return whether a run that is over has had this message before it ended, or is about the same question."""
+    command = command_of(text)
+    if command:
+        return command != AGAIN
     guidance = [] if run.state is None else run.state.people.guidance
-    return command_of(text) == STOP or _is_known(guidance, text) or await _is_same_question(run, text)
+    return _is_known(guidance, text) or await _is_same_question(run, text)
 
 
 async def _is_same_question(run: RunInfo, text: str) -> bool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,8 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from client.assistants.runs import Desk
 from client.chat import http
@@ -206,7 +208,7 @@ async def test_a_silent_stream_has_comments(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(http, "COMMENT_SECONDS", 0.05)
     news = asyncio.Event()
 
-    async def chunks() -> AsyncIterator[dict[str, Any]]:
+    async def chunks() -> AsyncGenerator[dict[str, Any], None]:
         yield {"n": 1}
         await news.wait()
         yield {"n": 2}
@@ -227,6 +229,27 @@ async def test_a_silent_stream_has_comments(monkeypatch: pytest.MonkeyPatch) -> 
         b'data: {"n": 2}',
         b"data: [DONE]",
     ]
+
+
+async def test_work_for_a_client_that_has_left_ends() -> None:
+    """The run goes on, but nothing asks for its state any longer; a client that waits has the answer."""
+    ended = asyncio.Event()
+    messages = [{"type": "http.request"}, {"type": "http.disconnect"}]
+
+    async def receive() -> Any:
+        return messages.pop(0) if messages else await asyncio.sleep(30)
+
+    async def answer(seconds: float) -> Response:
+        try:
+            await asyncio.sleep(seconds)
+            return Response("answer")
+        finally:
+            ended.set()
+
+    request = Request({"type": "http", "headers": []}, receive)
+    left = await asyncio.wait_for(http._while_awaited(request, answer(30)), 5)
+    assert (left.body, ended.is_set()) == (b"", True)
+    assert (await http._while_awaited(request, answer(0))).body == b"answer"
 
 
 @pytest.mark.parametrize(
