@@ -165,6 +165,11 @@ TWO = Waiting(kind=WaitKind.CLARIFICATION, round=1, questions=["Which boat?", "W
         ),
         (TWO, "1. The blue one\n2) at home", RunMessage("answer", (["The blue one", "at home"], 1))),
         (TWO, "The blue one", RunMessage("answer", (["The blue one"], 1))),
+        (
+            TWO,
+            "The blue one,\nwhich is old,\nand small",
+            RunMessage("answer", (["The blue one,\nwhich is old,\nand small"], 1)),
+        ),
         (TWO, "skip", RunMessage("answer", ([], 1))),
         (TWO, "stop", RunMessage("stop_and_report")),
     ],
@@ -204,7 +209,8 @@ def test_chores_of_librechat_are_answered_by_rules() -> None:
     assert choice["finish_reason"] == "tool_calls"
     assert json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"])["title"] == QUESTION
     chunks = CompletionWriter("chat-window", MODEL).ending(labels, with_usage=False)
-    assert chunks[0]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"] == "extract"
+    (call,) = chunks[0]["choices"][0]["delta"]["tool_calls"]
+    assert (call["index"], call["function"]["name"]) == (0, "extract")
     plain = answer_chore(request({**LIBRECHAT_LABELS, "tools": None}))
     assert plain is not None
     assert json.loads(plain.content)["title"] == QUESTION
@@ -237,11 +243,9 @@ def test_a_question_is_no_chore(text: str) -> None:
 def test_a_second_message_of_a_person_is_no_chore() -> None:
     """Chores come alone, so a conversation that quotes one is a conversation."""
     quoted = OPEN_WEBUI["title"][0]["messages"]
-    body = {
-        "model": MODEL,
-        "messages": [{"role": "user", "content": "How?"}, {"role": "assistant", "content": "So."}, *quoted],
-    }
-    assert answer_chore(request(body)) is None
+    later = [{"role": "assistant", "content": "So."}, {"role": "user", "content": "How?"}]
+    for messages in ([*quoted, *later], [*reversed(later), *quoted]):
+        assert answer_chore(request({"model": MODEL, "messages": messages})) is None
 
 
 # --- requests and models ---------------------------------------------------------------------------------------------
