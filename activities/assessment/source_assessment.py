@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib.resources import files
 from typing import Final
 
@@ -140,7 +140,7 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
     questions = [set(question_stems(line, language)) for line in request.query.splitlines()]
     all_words = set[str]().union(*questions)
     heading = all_words.intersection(stems(f"{document.title or request.title} {request.snippet}", language))
-    text = _page_stems(document.text[:EXAMINED_CHARACTERS], language)
+    text = stems(document.text[:EXAMINED_CHARACTERS], language)
     starts = range(0, max(1, len(text)), WINDOW_WORDS // 2)
     windows = [heading | all_words.intersection(text[start : start + WINDOW_WORDS]) for start in starts]
     in_page = heading | all_words.intersection(text)
@@ -155,11 +155,6 @@ def _relevance(request: ReadRequest, document: ExtractedDocument) -> tuple[float
     if not count or language not in STEMMED_LANGUAGES or foreign:
         return UNKNOWN, Message("page_language") if foreign else ""
     return best, Message("page_covers", found=matched, all=count)
-
-
-@lru_cache(maxsize=32)  # a page is assessed for each sub-query that finds it
-def _page_stems(text: str, language: str) -> tuple[str, ...]:
-    return tuple(stems(text, language))
 
 
 def rate_recency(published: str | None, request: ReadRequest) -> tuple[float, str]:

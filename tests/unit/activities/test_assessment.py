@@ -10,7 +10,6 @@ from activities.assessment.source_assessment import (
     AUTHORITIES,
     OUTDATED,
     UNKNOWN,
-    _page_stems,
     assess,
     declared_quality,
     rate_recency,
@@ -166,12 +165,3 @@ def test_the_operator_has_the_last_word() -> None:
     assert declared_quality("https://a.org", declared) is None
     found = judged("https://docs.example.org/x", declared=declared)
     assert (found.label, found.reason.partition(";")[0]) == (Quality.HIGH, "your setting for this site")
-
-
-def test_the_words_of_a_page_are_counted_once_for_all_sub_queries() -> None:
-    """Each sub-query that finds a page has it assessed; only the question differs."""
-    page = ANSWER * 20 + "A page of this test alone."
-    before = _page_stems.cache_info()
-    assert judged(text=page, query=QUERY) != judged(text=page, query="How high are the mountains?")
-    after = _page_stems.cache_info()
-    assert (after.misses - before.misses, after.hits - before.hits) == (1, 1)
