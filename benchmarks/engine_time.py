@@ -25,7 +25,7 @@ from typing import Any, Final
 from temporalio.client import Client
 
 from benchmarks.fake_processes import FakeProcess, question
-from benchmarks.processes import cpu_seconds, stolen_seconds
+from benchmarks.processes import cpu_seconds, stolen_seconds, watched
 from benchmarks.web_deployment import WebDeployment, web_deployment
 from contracts.outcome import ResearchResult
 from contracts.vocabulary import Outcome
@@ -106,14 +106,30 @@ async def alone(folder: Path, runs: int) -> tuple[float, float, dict[str, float]
         return statistics.median(walls), sum(parts.values()), parts
 
 
-async def crowded(folder: Path, rounds: int) -> tuple[float, float]:
-    """With calls that take a while: median wall of one run, and of twenty at once."""
+@dataclass(frozen=True)
+class Crowd:
+    """One run and twenty at once: median walls in seconds, peaks of worker and children in megabytes."""
+
+    one: float
+    many: float
+    memory_of_one: float
+    memory_of_many: float
+
+
+async def crowded(folder: Path, rounds: int) -> Crowd:
+    """With calls that take a while."""
     async with bench(folder, rounds * (AT_ONCE + 1), CALL_SECONDS) as made:
+        worker = made.made.workers[0].running.pid
         ones, crowds = [], []
+        first, highest = 0.0, 0.0
         for _ in range(rounds):
-            ones.append(await made.run())
-            crowds.append(await made.at_once(AT_ONCE))
-        return statistics.median(ones), statistics.median(crowds)
+            async with watched(worker) as peak:
+                ones.append(await made.run())
+            first = first or peak.megabytes
+            async with watched(worker) as peak:
+                crowds.append(await made.at_once(AT_ONCE))
+            highest = max(highest, peak.megabytes)
+        return Crowd(statistics.median(ones), statistics.median(crowds), first, highest)
 
 
 def machine() -> str:
@@ -141,9 +157,11 @@ async def main() -> None:
         print(f"engine time per call, no latency: {wall / CALLS * 1000:.1f} ms ({wall:.3f} s ÷ {CALLS} calls)")
         print(f"processor time of a run: {cpu:.2f} s ({told})", flush=True)
         if given.rounds:
-            one, many = await crowded(Path(name) / "crowded", given.rounds)
-            ratio = f"{many / one:.2f} ({many:.1f} ÷ {one:.2f} s)"
+            crowd = await crowded(Path(name) / "crowded", given.rounds)
+            ratio = f"{crowd.many / crowd.one:.2f} ({crowd.many:.1f} ÷ {crowd.one:.2f} s)"
             print(f"{AT_ONCE} runs at once ÷ one, calls of {CALL_SECONDS} s: {ratio}")
+            memory = f"{crowd.memory_of_one:.0f} MB in the first run, {crowd.memory_of_many:.0f} MB with {AT_ONCE}"
+            print(f"memory of worker and children at most: {memory}")
     print(f"\ntaken away by the machine's host meanwhile: {stolen_seconds() - stolen:.1f} s")
 
 

@@ -1,6 +1,7 @@
 """The status of a run or agent, summarized from its state."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from contracts.agents import agent_progress
@@ -190,6 +191,7 @@ def _cost(usage: Usage, limit: float | None) -> str:
     return f"{cost} of at most {limit:.2f}"
 
 
+@lru_cache(maxsize=256)  # the overview is written after each burst of events, mostly of the same texts
 def _show(text: str, characters: int) -> str:
     return as_markdown(text, characters, 4 * characters)
 
