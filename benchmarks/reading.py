@@ -14,6 +14,8 @@ with two readings: of `pdftotext` (Debian's `poppler-utils`), which the product 
 its own layout, and of `pdfium` in the order in which the page is drawn. Words are those that both read, false are
 those that neither does, and in order are runs that one of them has, perhaps without the lines at the edges of pages.
 A mail is compared with its body by the standard library, and with all its parts.
+Both readers reverse or divide words of many Arabic documents, so with `--look` a third one looks at pictures of their pages
+(`tesseract`, with Debian's `tesseract-ocr-ara` and `-fas`): *seen* is the share of its words that are read.
 Hyphens, forms of letters, marks of direction, of raised and of lowered letters are no difference, nor are, in other
 formats, the numbers of headings and lists that a program counts. `--save` writes the figures of each file, `--against`
 compares them with those of another version, for the suffixes of the folder: run this file with the other version's
@@ -27,6 +29,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 import time
 import unicodedata
 from collections import Counter, defaultdict
@@ -50,9 +53,14 @@ from rich.table import Table
 from providers.errors import SourceUnreadable
 from providers.isolation.pool import SubprocessPool
 from providers.reading.documents import extract
-from providers.reading.mail import SHOWN_HEADERS
 from providers.reading.reader import extract_in_child
 
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+ARABIC_MARKS = re.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+SAME_LETTERS = str.maketrans("يىكةأإآٱئؤ", "ییکهاااایو")
+MOSTLY = 0.3
+"""Share of the letters of a document from which it is of writing from right to left."""
+LOOKED_AT = 10  # pages of a document
 WORD = re.compile(r"[^\W_]+")
 HYPHEN = re.compile("(?<=\\w)[-\u2010\u00ad\ufffe\x02]\\s*(?=\\w)")
 UNSEEN = re.compile("[\\^_\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
@@ -97,11 +105,13 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"[`\\]", "", text).split())
 
 
-def stripped(raw: bytes) -> str:
+def stripped(raw: bytes, encoding: str | None = None, between: str = "") -> str:
     """A page without its tags."""
-    root = etree.fromstring(raw, etree.HTMLParser(remove_comments=True))
+    root = etree.fromstring(raw, etree.HTMLParser(remove_comments=True, encoding=encoding))
+    if root is None:
+        return ""
     etree.strip_elements(root, "script", "style", "head", with_tail=False)
-    return plain("".join(root.itertext()))
+    return plain(between.join(root.itertext()))
 
 
 def read(path: Path) -> tuple[str, float]:
@@ -192,7 +202,7 @@ def texts_of_cell(cell: dict[str, Any]) -> Iterator[str | list[str]]:
 
 def texts_of_mail(message: EmailMessage, *, all_parts: bool) -> Iterator[str]:
     """The headers of a mail and its body by the standard library, or all its parts, and the mails inside."""
-    yield from headers_of(message)
+    yield from headers_of(message, as_written=all_parts)
     body = message.get_body(("html", "plain"))
     inner = list(message.iter_attachments()) if message.is_multipart() and not all_parts else []
     for part in message.walk() if all_parts else filter(None, (body, *inner)):
@@ -200,19 +210,28 @@ def texts_of_mail(message: EmailMessage, *, all_parts: bool) -> Iterator[str]:
         if kind == "message/rfc822" and not all_parts:
             yield from (text for each in part.iter_parts() for text in texts_of_mail(each, all_parts=False))
         elif kind == "message/rfc822":
-            yield from (text for each in part.iter_parts() for text in headers_of(each))
-        elif part.get_content_maintype() == "text" and not (part.is_attachment() or part.is_multipart()):
+            yield from (text for each in part.iter_parts() for text in headers_of(each, as_written=True))
+        elif kind in {"text/plain", "text/html"} and not (part.is_attachment() or part.is_multipart()):
             try:
                 text = part.get_content()
             except LookupError:  # a character set that nobody knows
                 text = part.get_payload(decode=True).decode("cp1252", "replace")
-            yield " ".join(etree.HTML(text).itertext("{*}*")) if kind == "text/html" and text.strip() else text
+            is_page = kind == "text/html" and text.strip()
+            yield stripped(text.encode("utf-8", "replace"), "utf-8", " ") if is_page else text
 
 
-def headers_of(message: EmailMessage) -> Iterator[str]:
-    """The headers that mail programs show, as they were typed: the library has dates and addresses in its own form."""
-    written = {name: value for name, value in reversed(list(message.raw_items())) if name.title() in SHOWN_HEADERS}
-    yield from (f"{name}: {make_header(decode_header(value))}" for name, value in written.items())
+def headers_of(message: EmailMessage, *, as_written: bool) -> Iterator[str]:
+    """The headers that mail programs show as they were typed, or in the order in which programs show them.
+
+    The library has dates and addresses in a form of its own.
+    """
+    written = {name.title(): str(value) for name, value in reversed(list(message.raw_items()))}
+    shown = [name for name in ("Subject", "From", "To", "Cc", "Date") if name in written]
+    for name in [name for name in reversed(written) if name in shown] if as_written else shown:
+        try:
+            yield f"{name}: {make_header(decode_header(written[name]))}"
+        except (LookupError, UnicodeError):
+            yield f"{name}: {written[name]}"
 
 
 def by_pdfium(raw: bytes) -> str:
@@ -260,6 +279,31 @@ def across_pages(text: str) -> Iterator[str]:
         yield "\n".join(line for lines in pages for line in lines[start:end])
 
 
+def seen_on(path: Path) -> list[str]:
+    """The words of writing from right to left that an eye sees on some pages; none of a PDF with few of them."""
+    texts = []
+    with closing(pypdfium2.PdfDocument(path)) as document, tempfile.TemporaryDirectory() as folder:
+        letters = Counter(
+            bool(RIGHT_TO_LEFT.match(each))
+            for page in document
+            for each in page.get_textpage().get_text_range()
+            if each.isalpha()
+        )
+        if letters[True] < letters.total() * MOSTLY:
+            return []
+        for number in range(0, len(document), max(1, len(document) // LOOKED_AT)):
+            picture = Path(folder) / "page.png"
+            document[number].render(scale=3).to_pil().convert("L").save(picture)
+            command = ["tesseract", picture, "-", "-l", "fas+ara+eng"]
+            texts.append(subprocess.run(command, capture_output=True, check=True).stdout.decode())
+    return [word for text in texts for word in plain_arabic(text) if RIGHT_TO_LEFT.match(word)]
+
+
+def plain_arabic(text: str) -> list[str]:
+    """The words of a text without marks, and with letters in the form that Arabic and Persian share."""
+    return words_of(ARABIC_MARKS.sub("", unicodedata.normalize("NFKC", text)).translate(SAME_LETTERS))
+
+
 @dataclass
 class Figures:
     """What was measured of one file."""
@@ -270,9 +314,10 @@ class Figures:
     kept: float
     false: float
     order: float
+    seen: float | None = None
 
 
-def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
+def figures_of(path: Path, text: str, seconds: float, *, is_looked_at: bool = False) -> Figures | None:
     """The figures of a file; nothing of one that has no text, or no second reader."""
     texts = simplest(path)
     first, second = map(words_of, texts)
@@ -285,6 +330,7 @@ def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
         ours = [word for word in ours if not word.isdecimal()]
     read = Counter(ours)
     runs = runs_of(ours)
+    seen = Counter(seen_on(path) if is_looked_at and path.suffix.lower() == ".pdf" else ())
     known = set[tuple[str, ...]]().union(*(runs_of(words_of(each)) for one in texts for each in across_pages(one)))
     return Figures(
         pages_of(path),
@@ -293,6 +339,7 @@ def figures_of(path: Path, text: str, seconds: float) -> Figures | None:
         (read & both).total() / max(1, both.total()),
         (read - either).total() / max(1, len(ours)),
         len(runs & known) / len(runs) if runs else 0.0,
+        (seen & Counter(plain_arabic(text))).total() / seen.total() if seen else None,
     )
 
 
@@ -328,6 +375,8 @@ def worse(before: dict[str, Figures], now: dict[str, Figures]) -> list[tuple[flo
             continue
         new = now.get(name) or Figures(then.pages, 0.0, 0, 0.0, 0.0, 0.0)
         loss = max(then.kept - new.kept, new.false - then.false, then.order - new.order)
+        if then.seen is not None and new.seen is not None:
+            loss = then.seen - new.seen
         if loss > ALLOWED:
             found.append((loss, name, then, new))
     return sorted(found, key=lambda each: -each[0])
@@ -352,6 +401,7 @@ def main() -> None:
     parser.add_argument("--children", type=int, default=2)
     parser.add_argument("--save", type=Path)
     parser.add_argument("--against", type=Path)
+    parser.add_argument("--look", action="store_true")
     options = parser.parse_args()
     sys.setrecursionlimit(10_000)  # as in child processes
     paths = sorted(path for path in options.folder.rglob("*") if path.is_file() and path.stat().st_size)
@@ -375,7 +425,7 @@ def main() -> None:
     measured = {
         str(path.relative_to(options.folder)): figures
         for path, (text, spent) in readings.items()
-        if text and (figures := figures_of(path, text, spent)) is not None
+        if text and (figures := figures_of(path, text, spent, is_looked_at=options.look)) is not None
     }
     before = {}
     if options.against:

@@ -6,6 +6,7 @@ Attachments are not read, and named. The standard library's parser knows the str
 import re
 from base64 import b64decode
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from email import policy
 from email.errors import HeaderParseError
@@ -198,11 +199,13 @@ def _charset(part: MailMessage) -> str | None:
 def _header(message: MailMessage, name: str) -> str:
     """Return a header as its author wrote it, with encoded words decoded; empty if there is none.
 
-    One that is not encoded, against the standard, is of the character set of the text.
+    One that is not encoded is UTF-8 or, against the standard, of the character set of the text.
     """
     written = next((str(value) for key, value in message.raw_items() if key.lower() == name.lower()), "")
     raw = written[:MAX_HEADER_LENGTH].encode("utf-8", "surrogateescape")
     if not raw.isascii():
+        with suppress(UnicodeDecodeError):
+            return " ".join(raw.decode("utf-8").split())
         sets = (_charset(part) for part in message.walk() if part.get_content_maintype() == "text")
         return " ".join(decode_declared(raw, next(filter(None, sets), None)).split())
     try:

@@ -75,6 +75,7 @@ def test_a_header_that_is_not_encoded_is_in_the_set_of_the_text() -> None:
         b"@", "邮件传输失败！".encode("gb2312"), 1
     )
     assert extract(raw, "a.eml").title == "邮件传输失败！"
+    assert extract(raw_mail("gb2312", "8bit", "会费".encode("gb2312"), "café"), "a.eml").title == "café"
 
 
 @pytest.mark.parametrize("stated", ["multipart/mixed", 'multipart/mixed; boundary="another"', "multipart/alternative"])
