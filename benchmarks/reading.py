@@ -14,8 +14,8 @@ with two readings: of `pdftotext` (Debian's `poppler-utils`), which the product 
 its own layout, and of `pdfium` in the order in which the page is drawn. Words are those that both read, false are
 those that neither does, and in order are runs that one of them has, perhaps without the lines at the edges of pages.
 A mail is compared with its body by the standard library, and with all its parts.
-Both readers reverse or divide words of many Arabic documents, so with `--look` a third one looks at pictures of their pages
-(`tesseract`, with Debian's `tesseract-ocr-ara` and `-fas`): *seen* is the share of its words that are read.
+Both readers reverse or divide words of many Arabic documents, so with `--look` a third one looks at pictures of their
+pages (`tesseract`, with Debian's `tesseract-ocr-ara` and `-fas`): *seen* is the share of its words that are read.
 Hyphens, forms of letters, marks of direction, of raised and of lowered letters are no difference, nor are, in other
 formats, the numbers of headings and lists that a program counts. `--save` writes the figures of each file, `--against`
 compares them with those of another version, for the suffixes of the folder: run this file with the other version's
@@ -60,7 +60,7 @@ ARABIC_MARKS = re.compile("[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]
 SAME_LETTERS = str.maketrans("يىكةأإآٱئؤ", "ییکهاااایو")
 MOSTLY = 0.3
 """Share of the letters of a document from which it is of writing from right to left."""
-LOOKED_AT = 10  # pages of a document
+LOOKED_AT = 5  # pages of a document
 WORD = re.compile(r"[^\W_]+")
 HYPHEN = re.compile("(?<=\\w)[-\u2010\u00ad\ufffe\x02]\\s*(?=\\w)")
 UNSEEN = re.compile("[\\^_\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")

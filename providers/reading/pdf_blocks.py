@@ -364,14 +364,17 @@ def _is_mixed(words: list[Word], area: Any) -> bool:
 
     The cells of a table must be in order: justified lines and numbered code have gaps that look like those of a table.
     """
-    is_table = area.kind == "table"
-    if is_table:
+    if area.kind == "table":
         lines = [cell for row in _cells(words, area) for cell in row if cell]
-    else:
-        lines = lines_of(words)
+        return _steps_back(lines, 0) > MIN_CONTINUED * len(lines)
+    lines = lines_of(words)
+    return _steps_back(lines, NEAR) > MIN_CONTINUED * len(lines)
+
+
+def _steps_back(lines: list[list[Word]], near: float) -> int:
+    """Return how often a word is read before one that is drawn more than `near` words earlier."""
     read = [word.order for line in lines for word in line]
-    near = 0 if is_table else NEAR
-    return sum(before - after > near for before, after in pairwise(read)) > MIN_CONTINUED * len(lines)
+    return sum(before - after > near for before, after in pairwise(read))
 
 
 def _is_prose(words: list[Word], area: Any) -> bool:
@@ -469,7 +472,10 @@ def _unspaced(line: list[Word], hyphens: Hyphens) -> str:
 
 
 def _cells(words: list[Word], area: Any) -> list[list[list[Word]]]:
-    """Return the words of each cell of each row; a word belongs to the cell around it, or nearest to it."""
+    """Return the words of each cell of each row; a word belongs to the cell around it, or nearest to it.
+
+    Rows begin at the right if that is the order in which words from right to left are drawn.
+    """
     rows = [row for row in (area.header or [], *(area.rows or ())) if row]
     places = [(row, column) for row, cells in enumerate(rows) for column, cell in enumerate(cells) if cell.bbox]
     boxes = [_box(rows[row][column].bbox) for row, column in places]
@@ -479,15 +485,18 @@ def _cells(words: list[Word], area: Any) -> list[list[list[Word]]]:
     for word in words:
         place = _around(word, boxes)
         members[places[place if place >= 0 else _before(word, boxes)]].append(word)
-    return [[members[row, column] for column in range(len(cells))] for row, cells in enumerate(rows)]
+    found = [[members[row, column] for column in range(len(cells))] for row, cells in enumerate(rows)]
+    if any(word.line is not None for word in words):
+        turned = [cells[::-1] for cells in found]
+        ordered = ([cell for row in each for cell in row if cell] for each in (found, turned))
+        from_left, from_right = (_steps_back(lines, 0) for lines in ordered)
+        return turned if from_right < from_left else found
+    return found
 
 
 def _table(words: list[Word], area: Any, hyphens: Hyphens) -> Iterator[Block]:
-    """Yield the rows of a table; those of writing from right to left begin at the right."""
     rows = _cells(words, area)
-    is_rtl = 2 * sum(word.line is not None for word in words) > len(words)
     for cells in rows:
-        texts = [hyphens.mended(list(map(text_of, lines_of(cell))), is_one=True) for cell in cells]
-        yield TableRow(texts[::-1] if is_rtl else texts)
+        yield TableRow([hyphens.mended(list(map(text_of, lines_of(cell))), is_one=True) for cell in cells])
     if not rows:
         yield Paragraph(hyphens.mended(list(map(text_of, lines_of(words))), is_one=True))

@@ -286,6 +286,8 @@ def _spoken(
 ) -> Iterator[Word]:
     """Yield words, those of lines with writing from right to left as they are spoken; their line has its place."""
     yield from (word for word in words if not word.upright)
+    letters = [character for character in characters if character.isalpha()]
+    is_rtl = 2 * sum(map(bool, map(RIGHT_TO_LEFT.match, letters))) > len(letters)
     across = geometric_lines([word for word in words if word.upright])
     for line in chain.from_iterable(map(_drawn_apart, across)):
         if not any(RIGHT_TO_LEFT.search(word.text) for word in line):
@@ -301,7 +303,10 @@ def _spoken(
             if (sides := shown.sides(text, place, characters[place])) is not None
         ]
         first = min(word.order for word in line)
-        spoken = [each for part in parted(glyphs, COLUMN_GAP * height) for each in spoken_words(part, height)]
+        parts = list(parted(glyphs, COLUMN_GAP * height))
+        if is_rtl or not any(glyph.kind == "L" for glyph in glyphs):
+            parts.reverse()
+        spoken = [each for part in parts for each in spoken_words(part, height)]
         for number, signs in enumerate(spoken):
             left, right = min(sign.left for sign in signs), max(sign.right for sign in signs)
             order = first + number / len(spoken)

@@ -385,6 +385,18 @@ def test_arabic_and_latin_columns_are_read_one_after_the_other() -> None:
     assert extract(raw, "x.pdf").text.split() == " ".join((*ARABIC, *ENGLISH)).split()
 
 
+def test_a_table_of_arabic_begins_at_the_right() -> None:
+    """Whether its cells are so near that its rows are one line to an engine, or far apart."""
+    rows = [("رسوم الصيانة", "ثلاث"), ("العقد", "سنوات"), ("الشركة", "الصيانة")]
+    near = [part for y, row in zip((700, 680, 660), rows, strict=True)
+            for x, text in zip((330, 240), row, strict=True) for part in (shown(x, y, text[::-1]),)]  # fmt: skip
+    far = [part for y, row in zip((500, 480, 460), rows, strict=True)
+           for x, text in zip((430, 60), row, strict=True) for part in (shown(x, y, text[::-1]),)]  # fmt: skip
+    found = extract(arabic_page([*near, *far], LETTERS), "x.pdf").text
+    words = found.replace("|", " ").replace("---", " ").split()
+    assert words == [word for row in rows for cell in row for word in cell.split()] * 2
+
+
 def test_an_index_in_columns_is_no_table() -> None:
     """Numbers of a justified line are far apart, but the page is drawn down one column and then down the next."""
     drawn, entries = [], []
