@@ -234,8 +234,10 @@ def _attach_markers(words: list[Word]) -> None:
     for line in geometric_lines([word for word in words if word.upright]):
         line.sort(key=lambda word: word.box[0])
         for marker, word in pairwise(line):
-            following = by_order.get(marker.order + 1)
+            before, following = by_order.get(marker.order - 1), by_order.get(marker.order + 1)
             is_apart = following is None or not _is_after(marker, following)
+            if before is not None and _is_after(before, marker):  # the end of a line, such as "page 12)"
+                continue
             if MARKER.fullmatch(marker.text) and is_apart and _is_after(marker, word):
                 marker.order = word.order - 0.5
 
@@ -432,6 +434,10 @@ def _block(
         yield from _table(words, area, hyphens)
         return
     lines = lines_of(words) if lines is None else lines
+    if kind == "list_item" and (end := _end_of_item(lines)):
+        yield from _block([word for line in lines[:end] for word in line], area, hyphens, heights)
+        yield from _block([word for line in lines[end:] for word in line], None, hyphens, heights)
+        return
     texts = [_unspaced(line, hyphens) or text_of(line) for line in lines]
     text = hyphens.mended(texts, is_one=kind != "paragraph" or is_wrapped(texts))
     printed = [heights.of(word) for word in words if not word.typed]
@@ -455,6 +461,23 @@ def _block(
         yield Code(own if same else "\n".join(texts))
     else:
         yield Paragraph(text)
+
+
+def _end_of_item(lines: list[list[Word]]) -> int:
+    """Return the place of the first line of the next paragraph in the lines of an item; 0 if there is none.
+
+    It begins left of the item's number, or below it after a gap: further lines of an item are indented, or near.
+    """
+    if any(word.line is not None for line in lines for word in line):
+        return 0
+    starts = [min(word.box[0] for word in line) for line in lines]
+    height = lines[0][0].height
+    for place in range(1, len(lines)):
+        gap = min(word.box[1] for word in lines[place]) - max(word.box[3] for word in lines[place - 1])
+        is_below = starts[place] < starts[0] + height / 4 and gap >= PARAGRAPH_GAP * height
+        if is_below or starts[place] < starts[0] - height / 2:
+            return place
+    return 0
 
 
 def _unspaced(line: list[Word], hyphens: Hyphens) -> str:

@@ -455,6 +455,25 @@ def test_numbers_of_list_items_stand_before_them() -> None:
     assert found == "1. Open the lid. 2. Press the button. 3. Wait for the light."
 
 
+@pytest.mark.parametrize(("x", "y"), [(72, 672), (90, 662)])
+def test_a_paragraph_below_a_list_is_none_of_its_items(x: int, y: int) -> None:
+    """It begins at the left of them, or below their numbers after a gap."""
+    items = [placed(90, 700 - 14 * row, f"{row + 1}. {text}", 12) for row, text in enumerate(("General", "Payment"))]
+    below = ["The deposit is 1,200 euro and is paid back", "within thirty days of the end."]
+    drawn = [*items, *(placed(x, y - 14 * row, text, 12) for row, text in enumerate(below))]
+    assert read(b"\n".join(drawn)).startswith("1. General\n2. Payment\n\nThe deposit")
+
+
+def test_a_number_at_the_end_of_a_line_is_no_marker_of_the_next_column() -> None:
+    """A line of the other column may begin a little to the right of it."""
+    left = [f"The rule was changed again in item {number} of it" for number in range(5)]
+    left[2] = "This has been corrected as well (github issue 332)"
+    right = [f"The harbour is open on day {number} of the month" for number in range(5)]
+    drawn = [placed(60 if column == 0 else 282, 700 - 12 * row, text, 9.5)
+             for column, texts in enumerate((left, right)) for row, text in enumerate(texts)]  # fmt: skip
+    assert " ".join(read(b"\n".join(drawn)).split()) == " ".join((*left, *right))
+
+
 def test_a_page_that_is_a_picture_is_named() -> None:
     """Nothing of it is read, and a reader is to know."""
     image = b"<</Type/XObject/Subtype/Image/Width 1/Height 1/ColorSpace/DeviceGray/BitsPerComponent 8/Length 1>>stream\n0\nendstream"
