@@ -322,14 +322,17 @@ def _drawn_apart(line: list[Word]) -> list[list[Word]]:
         else:
             runs.append([word])
     parts: list[list[Word]] = []
-    right = 0.0
+    right = height = 0.0  # of the last part, whose words may be many
     for run in sorted(runs, key=lambda each: min(word.box[0] for word in each)):
-        gap = min(word.box[0] for word in run) - right
-        if parts and gap < min(word.height for word in (*run, *parts[-1])):
+        lowest = min(word.height for word in run)
+        if parts and min(word.box[0] for word in run) - right < min(lowest, height):
             parts[-1] += run
+            height = min(height, lowest)
         else:
             parts.append(run)
-        right = max(word.box[2] for word in parts[-1])
+            height = lowest
+            right = run[0].box[2]
+        right = max(right, *(word.box[2] for word in run))
     return parts
 
 
