@@ -33,6 +33,7 @@ SENTENCES: Final[Mapping[str, str]] = {
     "by_operator": "your documents",
     "by_setting": "your setting for this site",
     "site_plain": "site without special standing",
+    "site_private": "private source",
     "site_government": "government site",
     "site_international": "international organisation",
     "site_standards": "standards body",

@@ -113,7 +113,8 @@ def assess(request: ReadRequest, document: ExtractedDocument, declared: Mapping[
         label = Quality.LOW
     elif score >= 0.7 and authority >= HIGH_AUTHORITY and relevance >= 0.3 and content >= 0.4:
         label = Quality.MEDIUM if recency == OUTDATED else Quality.HIGH
-    reasons = [OWN_SETTING if override else Message(tier.sentence), covered, age]
+    place = Message("site_private") if document.url.startswith(SERVER_SCHEME) else Message(tier.sentence)
+    reasons = [OWN_SETTING if override else place, covered, age]
     if content < 0.4:
         reasons.append(Message("page_little"))
     return SourceAssessment(

@@ -56,6 +56,10 @@ TOOLS_OF_COMMANDS: Final = {
     "list": "search, which finds finished runs",
     "report": "read_report",
     **dict.fromkeys(("status", "watch"), "research_status"),
+    "plan": "research_status, which shows it",
+    "approve": "approve_plan",
+    **dict.fromkeys(("answer", "reply"), "answer_questions"),
+    **{name: name for name in ("steer", "stop")},
 }
 """What an assistant has in place of a command that a message names."""
 INVALID: Final = "invalid request:"
@@ -141,6 +145,11 @@ def _explain(error: BaseException | None, name: str) -> str:
         return f"internal error ({type(error).__name__}): see the log of `research serve` or `research mcp`"
     lines = [line.strip() for line in explained[0].splitlines() if line.strip()]
     text = "; ".join(lines[1:] if lines[0] == INVALID and lines[1:] else lines)
+    return _with_tools(text)
+
+
+def _with_tools(text: str) -> str:
+    """Return a message with tools in place of the commands that it names."""
     return COMMAND.sub(lambda match: TOOLS_OF_COMMANDS.get(match[1], match[0]), text)
 
 
@@ -209,7 +218,7 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
         context = desk.context()
         await desk.client(context)
         handle = await running_handle(context, research_id)
-        reply = await action(handle) or default
+        reply = _with_tools(await action(handle) or default)
         following = f'call research_status with research_id "{handle.research_id}"'
         return MessageReply(research_id=handle.research_id, reply=reply, next=following)
 

@@ -17,8 +17,11 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
+from client.cli.assistants import listen, serve_tools
+from client.cli.context import open_context
 from tests.acceptance.topology import PYTHON, Topology, topology
 from tests.integration.runs import QUESTION
+from workers.settings.loading import Flags
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(180)]
 
@@ -122,6 +125,84 @@ async def test_a_plan_is_shown_changed_and_approved_by_tools(tmp_path: Path) -> 
             approved = await ask(client, "approve_plan", **named, version=version)
             assert "research_status" in approved["next"]
             assert (await wait_for_end(client, started["research_id"]))["outcome"] == "completed"
+
+
+@asynccontextmanager
+async def connected(made: Topology, transport: str) -> AsyncIterator[Client]:
+    """A client over one of the two transports, beside workers that run already."""
+    if transport == "stdio":
+        async with assistant(made, "--no-start") as client:
+            yield client
+        return
+    async with open_context(Flags(config=made.home / "research.toml")) as context:
+        settings = context.settings.with_fields(home=made.home)
+        async with (
+            serve_tools(settings, listen(0)) as address,
+            Client(address) as client,
+        ):
+            yield client
+
+
+async def until_asked(client: Client, research_id: str) -> dict[str, Any]:
+    """The state of a run once it asks a person."""
+    while True:
+        state = await ask(client, "research_status", research_id=research_id, wait_seconds=20)
+        if state["asked"] is not None:
+            return state
+        assert state["outcome"] is None
+
+
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transport: str) -> None:
+    """Answers, words on a plan, the approval of the version that was seen, an early end, and a question that follows.
+
+    A call that the client gives up changes nothing: the run goes on, and the next call finds it.
+    """
+    async with topology(tmp_path, 0.3) as made:
+        await made.start_workers()
+        words = ("--corpus", "documents", "--clarify", "required", "--approve", "plan", "--id", "asked")
+        code, _, errors = await made.command("start", QUESTION, *words)
+        assert code == 0, errors
+        named = {"research_id": "asked"}
+        async with connected(made, transport) as client:
+            state = await until_asked(client, "asked")
+            assert state["asked"]["questions"]
+            assert "answer_questions" in state["next"]
+            early = await client.call_tool("approve_plan", {**named, "version": 1})
+            assert early.is_error
+            await ask(client, "answer_questions", **named, answers=["On Linux."] * len(state["asked"]["questions"]))
+            state = await until_asked(client, "asked")
+            while not state["asked"]["plan"]:
+                state = await until_asked(client, "asked")
+            version = state["asked"]["plan_version"]
+            wrong = await client.call_tool("approve_plan", {**named, "version": version + 7})
+            assert wrong.is_error
+            assert "research_status, which shows it" in str(wrong.content)
+            assert "`research" not in str(wrong.content)
+            steered = await ask(client, "steer", **named, text="Leave out the cost limit.")
+            assert "`research" not in steered["reply"]
+            newer = version
+            while newer == version:
+                newer = (await until_asked(client, "asked"))["asked"]["plan_version"]
+            outdated = await client.call_tool("approve_plan", {**named, "version": version})
+            assert outdated.is_error
+            await ask(client, "approve_plan", **named, version=newer)
+            with pytest.raises(MCPError):
+                await client.call_tool("research_status", named, read_timeout_seconds=0.01)
+            stopped = await ask(client, "stop", **named)
+            assert "report" in stopped["reply"]
+            over = await wait_for_end(client, "asked")
+            assert over["outcome"] in ("completed", "partial")
+            asked_again = {**named, "question": "What does freezing do?"}
+            refused = await client.call_tool("ask_follow_up", {**asked_again, "max_cost_usd": 50})
+            assert refused.is_error
+            assert "at most 2.00 US dollars" in str(refused.content)
+            following = await ask(client, "ask_follow_up", **asked_again)
+            assert following["research_id"] != "asked"
+            assert following["searches"] == "the corpus documents"
+            assert (await wait_for_end(client, following["research_id"]))["outcome"] == "completed"
+        _, report, _ = await made.command("report", following["research_id"])
+        assert f"The run asked (“{QUESTION}”)" in report
 
 
 async def test_tools_of_a_server_that_is_killed_and_started_again(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ async def test_a_page_is_read_within_the_limits_of_the_run() -> None:
         (URL, Quality.HIGH, "your documents"),
         ("corpus:notes/a.md", Quality.UNKNOWN, ""),
         ("mcp:wiki/1", Quality.LOW, "your documents"),
-        ("mcp:notes/1", Quality.LOW, "site without special standing; undated; little text"),
+        ("mcp:notes/1", Quality.LOW, "private source; undated; little text"),
     ],
 )
 async def test_quality_is_what_the_operator_declared(url: str, quality: Quality, reason: str) -> None:

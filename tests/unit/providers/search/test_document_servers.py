@@ -3,10 +3,12 @@
 import asyncio
 import os
 import signal
+import sqlite3
 import sys
 import time
+import tomllib
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +335,26 @@ def test_any_id_has_an_address() -> None:
         assert document_id(url) == identity
         assert url.removeprefix("mcp:wiki/").replace("%", "").replace("_", "").isascii()
         assert "/" not in url.removeprefix("mcp:wiki/")
+
+
+async def test_the_example_of_the_documentation_is_searched_as_it_says(tmp_path: Path) -> None:
+    """One tool over a SQLite file, with the names of the page about private sources."""
+    page = (Path(FILE).parents[2] / "docs" / "private-sources.md").read_text(encoding="utf-8")
+    configured = next(block for block in page.split("```toml\n") if block.startswith("[search.mcp.notes]"))
+    settings = tomllib.loads(configured.partition("```")[0])["search"]["mcp"]["notes"]
+    with closing(sqlite3.connect(tmp_path / "notes.sqlite")) as database, database:
+        database.execute("CREATE TABLE notes (number, title, body, link, day)")
+        rows = [(7, "Vacuum", "VACUUM frees rows.", f"{LINK}7", "2026-02-01"), (8, "Tea", "Green.", "", None)]
+        database.executemany("INSERT INTO notes VALUES (?, ?, ?, ?, ?)", rows)
+    command = (
+        sys.executable,
+        str(Path(FILE).parents[2] / "examples" / "notes_server.py"),
+        str(tmp_path / "notes.sqlite"),
+    )
+    async with opened(
+        tmp_path, command=command, search_tool=settings["search_tool"], fields=FieldNames(**settings["fields"])
+    ) as server:
+        assert server.definition.missing_in(await server.tools()) == ""
+        (hit,) = (await server.search(asking())).hits
+        assert (hit.url, hit.title, hit.address, hit.published_at) == ("mcp:wiki/7", "Vacuum", f"{LINK}7", "2026-02-01")
+        assert (await server.read(hit.url, hit.document)).text == "VACUUM frees rows."
