@@ -187,12 +187,14 @@ async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transp
             outdated = await client.call_tool("approve_plan", {**named, "version": version})
             assert outdated.is_error
             await ask(client, "approve_plan", **named, version=newer)
+            while not state["sources"]:
+                state = await ask(client, "research_status", **named, wait_seconds=1)
             with pytest.raises(MCPError):
                 await client.call_tool("research_status", named, read_timeout_seconds=0.01)
             stopped = await ask(client, "stop", **named)
             assert "report" in stopped["reply"]
             over = await wait_for_end(client, "asked")
-            assert over["outcome"] in ("completed", "partial")
+            assert over["outcome"] in ("completed", "partial"), over
             asked_again = {**named, "question": "What does freezing do?"}
             refused = await client.call_tool("ask_follow_up", {**asked_again, "max_cost_usd": 50})
             assert refused.is_error
