@@ -1,6 +1,6 @@
 """Answers of the tools: each has a schema for programs, and a text for hosts that show only text."""
 
-from typing import Final
+from typing import Final, Self
 
 from pydantic import BaseModel, Field
 
@@ -33,6 +33,10 @@ class StartedRun(Answer):
     max_cost_usd: float | None = Field(description="the cost at which the run ends, in US dollars; null without a cap")
     advice: list[str] = Field(description="settings of the operator that would improve the run")
     next: str = Field(description="what to call next")
+
+    def with_end(self, following: str) -> Self:
+        """Return the answer of a run that is over, with what to call next."""
+        return self.model_copy(update={"next": following})
 
     def as_text(self) -> str:
         """Return the answer in lines."""

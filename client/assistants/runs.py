@@ -144,6 +144,12 @@ def searches_of(resolved: ResolvedResearch) -> str:
     return " and ".join([*corpus, *private, *([f"the web ({web})"] if web else [])]) or "nothing"
 
 
+async def started_run(desk: Desk, state: RunState) -> StartedRun:
+    """Return what the start of a run has answered, with what to call next. Raises `CommandError` if it never began."""
+    resolved = (await desk.context().find(state.research_id)).stored_resolution()
+    return _started(resolved, state.research_id, resolved.limits.max_cost_usd).with_end(state.next)
+
+
 # --- observing -----------------------------------------------------------------------------------------------------
 async def observe(desk: Desk, research_id: str, seen: str | None, seconds: float) -> RunState:
     """Return the state of a run once it differs from `seen`, waits for a person or is over, at the latest in time.

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationError
 from client.assistants.answers import Answer, Document, MessageReply, ReportPage, Results, RunState, StartedRun
 from client.assistants.library import SCHEME, DocumentLibrary
 from client.assistants.runs import Desk, Part, follow_up, observe, read_page, start_run
+from client.assistants.tasks import RunTasks
 from client.cli.output import CommandError, explain, quote
 from client.cli.talk import running_handle
 from client.client_errors import ClientError
@@ -77,7 +78,13 @@ class AssistantServer(MCPServer[Any]):
             ends = f"a run ends at {cap:.2f} US dollars at most, which you cannot raise"
         cost = f"Only start_research and ask_follow_up cost money, if a model is configured: {ends}."
         instructions = INSTRUCTIONS.format(cost=cost)
-        super().__init__("research", "Deep research", instructions=instructions, version=product_version())
+        super().__init__(
+            "research",
+            "Deep research",
+            instructions=instructions,
+            version=product_version(),
+            extensions=[RunTasks(desk, _explain)],
+        )
         self._desk = desk
         self._library = DocumentLibrary()
         tools = _tools(desk, self._library)

@@ -6,17 +6,21 @@ import os
 import re
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 import pytest
 from mcp.client import Client
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult
+from mcp_types import Request, RequestParams, Result
 
+from client.assistants.tasks import IDENTIFIER
 from client.cli.assistants import listen, serve_tools
 from client.cli.context import open_context
 from tests.acceptance.topology import PYTHON, Topology, topology
@@ -32,11 +36,11 @@ SDK_LIBRARY = "cryptography/hazmat"
 
 
 @asynccontextmanager
-async def assistant(made: Topology, *words: str) -> AsyncIterator[Client]:
+async def assistant(made: Topology, *words: str, extensions: Sequence[ClientExtension] = ()) -> AsyncIterator[Client]:
     """A client that has started `research mcp`; its messages for people go to a file."""
     parameters = StdioServerParameters(command=PROGRAM, args=["mcp", *words], env=made.environment(), cwd=made.home)
     with (made.home / "assistant.log").open("a", encoding="utf-8") as log:
-        async with Client(stdio_client(parameters, errlog=log)) as client:
+        async with Client(stdio_client(parameters, errlog=log), extensions=extensions) as client:
             yield client
 
 
@@ -128,17 +132,17 @@ async def test_a_plan_is_shown_changed_and_approved_by_tools(tmp_path: Path) -> 
 
 
 @asynccontextmanager
-async def connected(made: Topology, transport: str) -> AsyncIterator[Client]:
+async def connected(made: Topology, transport: str, *extensions: ClientExtension) -> AsyncIterator[Client]:
     """A client over one of the two transports, beside workers that run already."""
     if transport == "stdio":
-        async with assistant(made, "--no-start") as client:
+        async with assistant(made, "--no-start", extensions=extensions) as client:
             yield client
         return
     async with open_context(Flags(config=made.home / "research.toml")) as context:
         settings = context.settings.with_fields(home=made.home)
         async with (
             serve_tools(settings, listen(0)) as address,
-            Client(address) as client,
+            Client(address, extensions=extensions) as client,
         ):
             yield client
 
@@ -205,6 +209,101 @@ async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transp
             assert (await wait_for_end(client, following["research_id"]))["outcome"] == "completed"
         _, report, _ = await made.command("report", following["research_id"])
         assert f"The run asked (“{QUESTION}”)" in report
+
+
+class TaskParams(RequestParams):
+    """Parameters of a request about a task."""
+
+    task_id: str
+
+
+class GetTask(Request[TaskParams, Literal["tasks/get"]]):
+    """A request for the state of a task."""
+
+    method: Literal["tasks/get"] = "tasks/get"
+    params: TaskParams
+
+
+class CancelTask(Request[TaskParams, Literal["tasks/cancel"]]):
+    """A request to end a task."""
+
+    method: Literal["tasks/cancel"] = "tasks/cancel"
+    params: TaskParams
+
+
+class TaskState(Result):
+    """A task in any state."""
+
+    task_id: str
+    status: str
+    status_message: str
+    created_at: str
+    ttl_ms: int | None
+    result: dict[str, Any] | None = None
+
+
+class TaskHandle(TaskState):
+    """A task in place of the answer of a tool."""
+
+    result_type: Literal["task"] = "task"
+
+
+class WaitingClient(ClientExtension):
+    """A client that waits for tasks by itself, or cancels each of them."""
+
+    identifier = IDENTIFIER
+
+    def __init__(self, *, cancels: bool = False) -> None:
+        self.cancels = cancels
+        self.seen: list[TaskState] = []
+
+    def claims(self) -> list[ResultClaim[Any]]:
+        """Take tasks as answers of tools."""
+        return [ResultClaim(result_type="task", model=TaskHandle, resolve=self.resolve)]
+
+    async def resolve(self, handle: TaskHandle, context: ClaimContext) -> CallToolResult:
+        """Poll until the task is over."""
+        self.seen.append(handle)
+        named = TaskParams(task_id=handle.task_id)
+        if self.cancels:
+            await context.session.send_request(CancelTask(params=named), Result)
+        while True:
+            state = await context.session.send_request(GetTask(params=named), TaskState)
+            self.seen.append(state)
+            if state.result is not None:
+                return CallToolResult.model_validate(state.result)
+            if state.status == "cancelled":
+                return CallToolResult(content=[], is_error=True)
+            await asyncio.sleep(0.3)
+
+
+async def test_a_client_that_speaks_of_tasks_waits_for_a_run_by_itself(tmp_path: Path) -> None:
+    """The run is the task: its id, its state, and its cancellation; a client without the extension sees none of it."""
+    async with topology(tmp_path, 0.2) as made:
+        await made.start_workers()
+        asked = {"question": QUESTION, "corpus": "documents"}
+        waiting, cancelling = WaitingClient(), WaitingClient(cancels=True)
+        async with connected(made, "http", waiting) as client:
+            answer = await client.call_tool("start_research", asked)
+            refused = await client.call_tool("start_research", {**asked, "max_cost_usd": 50})
+            assert refused.is_error
+        async with connected(made, "stdio", cancelling) as client:
+            ended = await client.call_tool("start_research", asked)
+        async with connected(made, "http") as client:
+            plain = await ask(client, "start_research", **asked)
+            unknown = GetTask(params=TaskParams(task_id="unknown-run"))
+            with pytest.raises(MCPError, match="no run"):
+                await client.session.send_request(unknown, TaskState)
+            assert (await wait_for_end(client, plain["research_id"]))["outcome"] == "completed"
+        assert not answer.is_error
+        assert answer.structured_content is not None
+        assert "read_report" in answer.structured_content["next"]
+        assert {state.task_id for state in waiting.seen} == {answer.structured_content["research_id"]}
+        statuses = [state.status for state in waiting.seen]
+        assert statuses == ["working"] * (len(statuses) - 1) + ["completed"]
+        assert waiting.seen[0].status_message.startswith("Started ")
+        assert ended.is_error
+        assert cancelling.seen[-1].status == "cancelled"
 
 
 async def test_tools_of_a_server_that_is_killed_and_started_again(tmp_path: Path) -> None:
