@@ -186,9 +186,11 @@ class ServerConnection:
             response = refusals[-1]
             kind = classify(response.status_code)
             wait = retry_after_seconds(response.headers.multi_items())
-            self.broken = True  # a session may have ended with the server
             if kind is StatusKind.BUSY:
                 return RateLimited(f"{name} asks to wait ({response.status_code})", retry_after=wait)
+            if kind is StatusKind.INVALID:
+                return InvalidCall(f"{name} does not take the call ({response.status_code})")
+            self.broken = True  # a session may have ended with the server
             if kind is StatusKind.DENIED:
                 return NotConfigured(f"{name} refuses the credentials ({response.status_code}): see its headers")
             if kind in (StatusKind.MOVED, StatusKind.UNKNOWN_ADDRESS) and not self._ready.done():

@@ -205,14 +205,17 @@ FETCHES: dict[str, Callable[[str], Any]] = {
 
 
 @asynccontextmanager
-async def serving(kind: str, folder: Path | None = None, *, token: str = "") -> AsyncIterator[str]:
-    """A server over HTTP at the yielded address; with a token, others are refused with 401."""
+async def serving(kind: str, folder: Path | None = None, *, token: str = "", status: int = 0) -> AsyncIterator[str]:
+    """A server over HTTP at the yielded address; with a token, others are refused with 401, calls with a `status`."""
     app: Any = make(kind, folder).streamable_http_app(stateless_http=True)
 
     async def guarded(scope: Any, receive: Any, send: Any) -> None:
         headers = dict(scope.get("headers", ()))
-        if scope["type"] == "http" and token and headers.get(b"authorization") != token.encode():
-            await send({"type": "http.response.start", "status": 401, "headers": []})
+        refusal = 401 if token and headers.get(b"authorization") != token.encode() else 0
+        if status and headers.get(b"mcp-method") == b"tools/call":
+            refusal = status
+        if scope["type"] == "http" and refusal:
+            await send({"type": "http.response.start", "status": refusal, "headers": [(b"retry-after", b"7")]})
             await send({"type": "http.response.body", "body": b"the secret of the server"})
             return
         await app(scope, receive, send)

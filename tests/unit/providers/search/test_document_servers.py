@@ -16,7 +16,7 @@ import pytest
 
 from contracts.messages import SearchRequest
 from contracts.names import SERVER_SCHEME
-from providers.errors import InvalidCall, NotConfigured, ProviderError, SourceUnreadable, Unavailable
+from providers.errors import InvalidCall, NotConfigured, ProviderError, RateLimited, SourceUnreadable, Unavailable
 from providers.isolation.pool import SubprocessPool
 from providers.search import server_connection
 from providers.search.declarations import FieldNames, ServerDefinition
@@ -280,6 +280,23 @@ async def test_a_header_is_sent_and_its_refusal_names_the_setting(tmp_path: Path
             error = await failure(server)
             assert isinstance(error, NotConfigured)
             assert "refuses the credentials (401)" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "wait"),
+    [(429, RateLimited, 7.0), (503, Unavailable, 7.0), (400, InvalidCall, None), (403, NotConfigured, None)],
+)
+async def test_refusals_over_http_are_those_of_any_service(
+    tmp_path: Path, status: int, expected: type[ProviderError], wait: float | None
+) -> None:
+    """With the time that the server names, and without its words; one that asks to wait is not connected to again."""
+    async with serving("good", tmp_path, status=status) as url, opened(tmp_path, url=url) as server:
+        error = await failure(server)
+        assert isinstance(error, expected)
+        assert getattr(error, "retry_after", None) == wait
+        connection = server._connection
+        await failure(server)
+        assert (server._connection is connection) is (status in (429, 400))
 
 
 async def test_places_without_a_server_have_reasons_of_their_own(
