@@ -68,12 +68,15 @@ class RunTasks(Extension):
     async def _get(self, _: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
         """Return the state of a run, with the answer of its tool once it is over."""
         try:
+            run = await self._desk.context().find(params.task_id)
+            began = (run.state.clock.started_at if run.state is not None else "") or _now()
             state = await observe(self._desk, params.task_id, None, 0)
-            began = await _beginning(self._desk, params.task_id)
+            # Cancelled before it could save its end: the server has closed it, and its state has a note and no outcome.
+            is_interrupted = run.open is None and state.outcome is None and bool(state.summary)
+            if is_interrupted or state.outcome == Outcome.CANCELLED.value:
+                return _task(state.research_id, "cancelled", began, state.as_text())
             if state.outcome is None:
                 return _task(state.research_id, "working", began, state.as_text())
-            if state.outcome == Outcome.CANCELLED.value:
-                return _task(state.research_id, "cancelled", began, state.as_text())
             answer = await answer_of(self._desk, params.task_id, state)
         except (CommandError, ClientError, ProviderError) as error:
             raise self._refused(error, "tasks/get") from None
@@ -97,11 +100,6 @@ class RunTasks(Extension):
 
     def _refused(self, error: BaseException, method: str) -> MCPError:
         return MCPError(INVALID_PARAMS, self._explain(error, method))
-
-
-async def _beginning(desk: Desk, research_id: str) -> str:
-    run = await desk.context().find(research_id)
-    return (run.state.clock.started_at if run.state is not None else "") or _now()
 
 
 def _task(research_id: str, status: str, began: str, message: str, *, kind: str = "complete") -> dict[str, Any]:

@@ -9,21 +9,19 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import httpx2
 import pytest
 from mcp.client import Client
-from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
+from mcp.client.extension import ClientExtension
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import CallToolResult
-from mcp_types import Request, RequestParams, Result
 
-from client.assistants.tasks import IDENTIFIER
 from client.cli.assistants import listen, serve_tools
 from client.cli.context import open_context
 from tests.acceptance.topology import PYTHON, Topology, topology
+from tests.fakes.task_client import GetTask, TaskParams, TaskState, WaitingClient
 from tests.integration.runs import QUESTION
 from workers.settings.loading import Flags
 
@@ -209,72 +207,6 @@ async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transp
             assert (await wait_for_end(client, following["research_id"]))["outcome"] == "completed"
         _, report, _ = await made.command("report", following["research_id"])
         assert f"The run asked (“{QUESTION}”)" in report
-
-
-class TaskParams(RequestParams):
-    """Parameters of a request about a task."""
-
-    task_id: str
-
-
-class GetTask(Request[TaskParams, Literal["tasks/get"]]):
-    """A request for the state of a task."""
-
-    method: Literal["tasks/get"] = "tasks/get"
-    params: TaskParams
-
-
-class CancelTask(Request[TaskParams, Literal["tasks/cancel"]]):
-    """A request to end a task."""
-
-    method: Literal["tasks/cancel"] = "tasks/cancel"
-    params: TaskParams
-
-
-class TaskState(Result):
-    """A task in any state."""
-
-    task_id: str
-    status: str
-    status_message: str
-    created_at: str
-    ttl_ms: int | None
-    result: dict[str, Any] | None = None
-
-
-class TaskHandle(TaskState):
-    """A task in place of the answer of a tool."""
-
-    result_type: Literal["task"] = "task"
-
-
-class WaitingClient(ClientExtension):
-    """A client that waits for tasks by itself, or cancels each of them."""
-
-    identifier = IDENTIFIER
-
-    def __init__(self, *, cancels: bool = False) -> None:
-        self.cancels = cancels
-        self.seen: list[TaskState] = []
-
-    def claims(self) -> list[ResultClaim[Any]]:
-        """Take tasks as answers of tools."""
-        return [ResultClaim(result_type="task", model=TaskHandle, resolve=self.resolve)]
-
-    async def resolve(self, handle: TaskHandle, context: ClaimContext) -> CallToolResult:
-        """Poll until the task is over."""
-        self.seen.append(handle)
-        named = TaskParams(task_id=handle.task_id)
-        if self.cancels:
-            await context.session.send_request(CancelTask(params=named), Result)
-        while True:
-            state = await context.session.send_request(GetTask(params=named), TaskState)
-            self.seen.append(state)
-            if state.result is not None:
-                return CallToolResult.model_validate(state.result)
-            if state.status == "cancelled":
-                return CallToolResult(content=[], is_error=True)
-            await asyncio.sleep(0.3)
 
 
 async def test_a_client_that_speaks_of_tasks_waits_for_a_run_by_itself(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from contracts.outcome import ReportFiles, ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from tests.fakes import states
 from tests.fakes.corpus import MANUAL
+from tests.fakes.task_client import GetTask, TaskParams, TaskState, UpdateTask
 from tests.unit.client.cli.command_line import put_text, save_run
 from workers.process import PortUnusableError
 from workers.settings.loading import Flags
@@ -159,6 +160,21 @@ async def test_what_is_stored_is_found_and_read_in_pages(home: Path, configured:
         (home / "sessions" / "r-1.json").unlink()
         answer = await client.call_tool("search", {"query": "quiet compressors"})
         assert answer.structured_content == {"results": []}
+
+
+async def test_a_finished_run_is_a_task_that_is_over(home: Path, configured: Path) -> None:
+    """With the answer of the tool that started it; an unknown id and answers past the tools are refused in one line."""
+    await asyncio.to_thread(stored_run, home, "# How?", "page")
+    async with assistant(configured) as client:
+        state = await client.session.send_request(GetTask(params=TaskParams(task_id="r-1")), TaskState)
+        assert (state.task_id, state.status, state.ttl_ms) == ("r-1", "completed", None)
+        assert state.result is not None
+        assert state.result["structuredContent"]["next"] == 'call read_report with research_id "r-1"'
+        assert not state.result["isError"]
+        with pytest.raises(MCPError, match="no run 'nope': see search"):
+            await client.session.send_request(GetTask(params=TaskParams(task_id="nope")), TaskState)
+        with pytest.raises(MCPError, match="call answer_questions"):
+            await client.session.send_request(UpdateTask(params=TaskParams(task_id="r-1")), TaskState)
 
 
 @pytest.mark.parametrize("sign", ["x", "ä", "語", "🙂"])
