@@ -17,7 +17,7 @@ from mcp_types import INVALID_PARAMS, RequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from client.assistants.answers import RunState
-from client.assistants.runs import Desk, answer_of, observe
+from client.assistants.runs import Desk, observe, started_run
 from client.cli.output import CommandError
 from client.client_errors import ClientError
 from contracts.vocabulary import Outcome
@@ -77,12 +77,16 @@ class RunTasks(Extension):
                 return _task(state.research_id, "cancelled", began, state.as_text())
             if state.outcome is None:
                 return _task(state.research_id, "working", began, state.as_text())
-            answer = await answer_of(self._desk, params.task_id, state)
+            started = await started_run(self._desk, state)
         except (CommandError, ClientError, ProviderError) as error:
             raise self._refused(error, "tasks/get") from None
-        return _task(state.research_id, "completed", began, _ending(state)) | {
-            "result": answer.model_dump(by_alias=True, mode="json", exclude_none=True)
-        }
+        answer = CallToolResult(
+            content=[TextContent(type="text", text=state.as_text())],
+            structured_content=started.model_dump(mode="json"),
+            is_error=state.outcome not in (Outcome.COMPLETED.value, Outcome.PARTIAL.value),
+        )
+        result = {"result": answer.model_dump(by_alias=True, mode="json", exclude_none=True)}
+        return _task(state.research_id, "completed", began, _ending(state)) | result
 
     async def _cancel(self, _: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
         """Cancel a run, which saves its state."""
