@@ -21,7 +21,6 @@ from mcp.shared.exceptions import MCPError
 from client.cli.assistants import listen, serve_tools
 from client.cli.context import open_context
 from tests.acceptance.topology import PYTHON, Topology, topology
-from tests.fakes.task_client import GetTask, TaskParams, TaskState, WaitingClient
 from tests.integration.runs import QUESTION
 from workers.settings.loading import Flags
 
@@ -207,35 +206,6 @@ async def test_what_a_user_decides_reaches_a_run_by_tools(tmp_path: Path, transp
             assert (await wait_for_end(client, following["research_id"]))["outcome"] == "completed"
         _, report, _ = await made.command("report", following["research_id"])
         assert f"The run asked (“{QUESTION}”)" in report
-
-
-async def test_a_client_that_speaks_of_tasks_waits_for_a_run_by_itself(tmp_path: Path) -> None:
-    """The run is the task: its id, its state, and its cancellation; a client without the extension sees none of it."""
-    async with topology(tmp_path, 0.2) as made:
-        await made.start_workers()
-        asked = {"question": QUESTION, "corpus": "documents"}
-        waiting, cancelling = WaitingClient(), WaitingClient(cancels=True)
-        async with connected(made, "http", waiting) as client:
-            answer = await client.call_tool("start_research", asked)
-            refused = await client.call_tool("start_research", {**asked, "max_cost_usd": 50})
-            assert refused.is_error
-        async with connected(made, "stdio", cancelling) as client:
-            ended = await client.call_tool("start_research", asked)
-        async with connected(made, "http") as client:
-            plain = await ask(client, "start_research", **asked)
-            unknown = GetTask(params=TaskParams(task_id="unknown-run"))
-            with pytest.raises(MCPError, match="no run"):
-                await client.session.send_request(unknown, TaskState)
-            assert (await wait_for_end(client, plain["research_id"]))["outcome"] == "completed"
-        assert not answer.is_error
-        assert answer.structured_content is not None
-        assert "read_report" in answer.structured_content["next"]
-        assert {state.task_id for state in waiting.seen} == {answer.structured_content["research_id"]}
-        statuses = [state.status for state in waiting.seen]
-        assert statuses == ["working"] * (len(statuses) - 1) + ["completed"]
-        assert waiting.seen[0].status_message.startswith("Started ")
-        assert ended.is_error
-        assert cancelling.seen[-1].status == "cancelled"
 
 
 async def test_tools_of_a_server_that_is_killed_and_started_again(tmp_path: Path) -> None:

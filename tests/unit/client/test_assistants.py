@@ -10,18 +10,21 @@ from typing import Any
 
 import pytest
 from mcp.client import Client
+from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, TextContent
 
 from client.assistants.answers import pages_of
 from client.assistants.runs import Desk
 from client.assistants.server import AssistantServer
+from client.assistants.tasks import RunTasks
 from client.cli.context import open_context
 from client.cli.http_doors import TOOLS
 from contracts.outcome import ReportFiles, ResearchResult
 from contracts.vocabulary import Outcome, RunStatus, SourceStatus, StopReason
 from tests.fakes import states
 from tests.fakes.corpus import MANUAL
-from tests.fakes.task_client import GetTask, TaskParams, TaskState, UpdateTask
+from tests.fakes.task_client import GetTask, TaskParams, TaskState, UpdateTask, WaitingClient
 from tests.unit.client.cli.command_line import put_text, save_run
 from workers.process import PortUnusableError
 from workers.settings.loading import Flags
@@ -175,6 +178,35 @@ async def test_a_finished_run_is_a_task_that_is_over(home: Path, configured: Pat
             await client.session.send_request(GetTask(params=TaskParams(task_id="nope")), TaskState)
         with pytest.raises(MCPError, match="call answer_questions"):
             await client.session.send_request(UpdateTask(params=TaskParams(task_id="r-1")), TaskState)
+
+
+@pytest.mark.parametrize("speaks_of_tasks", [True, False])
+async def test_a_started_run_is_a_task_for_clients_that_say_so(
+    home: Path, configured: Path, *, speaks_of_tasks: bool
+) -> None:
+    """Such a client waits by itself and gets the answer at the end; any other has it at once."""
+    await asyncio.to_thread(stored_run, home, "# How?", "page")
+    started = {"research_id": "r-1"}
+    async with open_context(Flags(config=configured)) as context:
+        desk = Desk(context.settings, context.stores)
+        server: MCPServer[Any] = MCPServer("runs", extensions=[RunTasks(desk, lambda error, _: str(error))])
+
+        @server.tool(structured_output=False)
+        def start_research() -> CallToolResult:
+            return CallToolResult(content=[TextContent(type="text", text="Started")], structured_content=started)
+
+        @server.tool(structured_output=False)
+        def search() -> CallToolResult:
+            return CallToolResult(content=[], structured_content=started)
+
+        waiting = WaitingClient()
+        async with Client(server, extensions=[waiting] if speaks_of_tasks else None) as client:
+            assert (await client.call_tool("search", {})).structured_content == started
+            answer = await client.call_tool("start_research", {})
+    assert [state.status for state in waiting.seen] == (["working", "completed"] if speaks_of_tasks else [])
+    assert {state.task_id for state in waiting.seen} == ({"r-1"} if speaks_of_tasks else set())
+    assert answer.structured_content is not None
+    assert ("read_report" in answer.structured_content.get("next", "")) is speaks_of_tasks
 
 
 @pytest.mark.parametrize("sign", ["x", "ä", "語", "🙂"])
