@@ -416,9 +416,10 @@ def cited_text(report: Mapping[str, Any]) -> tuple[str, list[dict[str, Any]]]:
         position = text.index("]", start) + 1
         source = cited.get(int(text[start : position - 1]))
         if source is not None:
+            address = printable(source.get("address") or source["url"])
             citation = {
-                "url": printable(source["url"]),
-                "title": printable(source["title"]) or printable(source["url"]),
+                "url": address,
+                "title": printable(source["title"]) or address,
                 "start_index": start - 1,
                 "end_index": position,
             }
