@@ -63,6 +63,16 @@ async def test_what_a_reached_limit_leaves_pays_for_the_review() -> None:
     assert run.bill.roles[-1] == "reviewer"
 
 
+async def test_the_review_of_an_earlier_report_takes_nothing_from_the_next_one() -> None:
+    """What is left after the first report pays for reading and writing; the review beside the reading is left out."""
+    run = await spend(0.7, "supervisor", RECORDED["supervisor"], pages=PAGES, verify="full")
+    assert run.bill.roles.count("synthesizer") == 2
+    last = len(run.bill.roles) - run.bill.roles[::-1].index("synthesizer")
+    assert "analyzer" in run.bill.roles[run.bill.roles.index("synthesizer") : last]
+    assert "reviewer" not in run.bill.roles[:last]
+    assert run.by_model
+
+
 async def test_agents_for_whom_a_budget_is_too_small_together_work_one_after_another() -> None:
     """With a third of it none of them could pay for an analysis."""
     run = await spend(0.2, "orchestrator", RECORDED["orchestrator"], pages=PAGES, verify="full")
