@@ -260,7 +260,7 @@ def test_a_sensible_run_reads_twenty_pages_and_makes_ten_updates(runs: dict[str,
     assert len(set(seen.texts)) >= 10
     first = next(place for place, event in enumerate(seen.log) if event.data.get("inserted"))
     turns_before = sum(event.type == "decision.recorded" and "living_agent" in event.text for event in seen.log[:first])
-    assert turns_before == 4  # with an analysis and the writing of the passage these are six calls in a row
+    assert turns_before <= 4  # with an analysis and the writing of the passage these are at most six calls in a row
     calls = [event.tool_id for event in seen.events if event.type == "ToolCall"]
     answers = [event.tool_id for event in seen.events if event.type == "ToolCallResult"]
     assert sorted(calls) == sorted(answers)
