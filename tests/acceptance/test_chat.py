@@ -224,6 +224,8 @@ async def test_questions_and_the_plan_are_turns_of_the_conversation(tmp_path: Pa
             assert "Nothing has been searched yet" in plan.content
             second = await window.say("Leave out the locks")
             assert "The plan, version 2" in second.content
+            late = Window(sdk, window.model, [*window.messages[:4], {"role": "user", "content": "yes"}])
+            assert (await late.hear()).content == second.content, "a yes to version 1 approves no other"
             window.messages.append({"role": "user", "content": "Yes"})
             reports = await asyncio.gather(window.hear(), Window(sdk, window.model, list(window.messages)).hear())
             assert {heard.id for heard in reports} == {asked.id}
