@@ -11,7 +11,7 @@ from activities.reporting.references import ReportMarks
 from activities.reporting.tree import CitationMark, Sentence, change_sentences, parse, write
 from client.assistants.answers import StartedRun
 from client.assistants.runs import Desk, start_run
-from client.chat.conversation import AGAIN, STOP, Pointer, Speaker, Thread, command_of, read_thread, reply_to
+from client.chat.conversation import AGAIN, OVERRULE, STOP, Pointer, Speaker, Thread, command_of, read_thread, reply_to
 from client.chat.protocol import Completion, CompletionRequest, ModelId, ProtocolError, find_model, list_models
 from client.cli.context import CommandContext, RunInfo
 from client.cli.talk import plan_lines, tree_lines
@@ -22,7 +22,7 @@ from client.view.console import PlainSink, follow
 from client.view.words import ending_text, local_time, printable
 from contracts.addresses import normalized_text
 from contracts.outcome import PERSON, Event, Guidance, ResearchResult, ResearchStatus
-from contracts.plan import Objection, ObjectionKind, PlanAnswer, Waiting, WaitKind
+from contracts.plan import ObjectionKind, PlanAnswer, Waiting, WaitKind
 from contracts.request import MAX_QUERY_CHARACTERS
 from contracts.strategies import list_selectable
 from contracts.texts import as_markdown
@@ -347,19 +347,18 @@ def _plan_text(plan: PlanAnswer, waiting: Waiting) -> list[str]:
     text = [_list_line(line) for line in flat]
     ways = ["**yes** begins"]
     open_objections = [objection for objection in plan.objections if not objection.overruled]
-    if waiting.phrase is not None:
+    if open_objections and not all(objection.kind is ObjectionKind.OPINION for objection in open_objections):
+        ways = []
+    elif open_objections:
+        words = " ".join(filter(None, [OVERRULE, waiting.phrase]))
+        ways = [f"**{words}** begins although queries are called too wide"]
+    elif waiting.phrase is not None:
         ways = [f"“{waiting.phrase}” begins"]
-    if open_objections:
-        ways = ["**overrule** begins although queries are called too wide"] if _are_opinions(open_objections) else []
     ways += ["**no** ends it", "any other words change the plan"]
     lines = [f"The plan, version {plan.version}:", "", *text, *shown, ""]
     lines += [f"- Too wide: {_line(objection.line())}" for objection in open_objections]
     lines += ["", _line(plan.estimate)] if plan.estimate else []
     return [*lines, "", f"Nothing has been searched yet. {', '.join(ways)}."]
-
-
-def _are_opinions(objections: Iterable[Objection]) -> bool:
-    return all(objection.kind is ObjectionKind.OPINION for objection in objections)
 
 
 def _list_line(line: str) -> str:
