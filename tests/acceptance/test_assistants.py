@@ -18,8 +18,8 @@ from mcp.client.extension import ClientExtension
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
-from client.cli.assistants import listen, serve_tools
 from client.cli.context import open_context
+from client.cli.http_doors import TOOLS
 from tests.acceptance.topology import PYTHON, Topology, topology
 from tests.integration.runs import QUESTION
 from workers.settings.loading import Flags
@@ -138,7 +138,7 @@ async def connected(made: Topology, transport: str, *extensions: ClientExtension
     async with open_context(Flags(config=made.home / "research.toml")) as context:
         settings = context.settings.with_fields(home=made.home)
         async with (
-            serve_tools(settings, listen(0)) as address,
+            TOOLS.serve(settings, TOOLS.listen(0)) as address,
             Client(address, extensions=extensions) as client,
         ):
             yield client
