@@ -264,6 +264,8 @@ class AnalyzeInput(RoleInput):
     """Open gaps of the run, which the findings may answer."""
     source_count: int = 0
     high_quality_sources: int = 0
+    pages_read: list[str] = []
+    """Titles of the pages that the run has read or is reading, so that what one of them says is no gap of another."""
     max_findings: int = 5
     shown_tokens: int = 24_000
     """Estimated tokens of the sources' texts to show."""

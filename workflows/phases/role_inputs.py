@@ -37,6 +37,10 @@ def sources_to_analyze(run: ResearchRun, query: PlanNode) -> list[Source]:
     return limit_sources(run.state, sources)
 
 
+MAX_PAGES_NAMED: Final = 40
+"""Titles of pages that a reader is told of, the latest ones: of one iteration's pages each."""
+
+
 def limit_sources(state: ResearchState, sources: list[Source]) -> list[Source]:
     """Return the sources of one analysis: all protected ones, then others up to `MAX_SOURCES` in total."""
     protected = set(protected_ids(state).values())
@@ -80,6 +84,7 @@ def reading_input(
         gaps=gaps_to_answer(state.evidence.gaps, [query.gap_id for query in queries]),
         source_count=len(state.evidence.readable_sources()),
         high_quality_sources=len(state.evidence.high_quality_sources()),
+        pages_read=[source.title or source.url for source in state.evidence.readable_sources()][-MAX_PAGES_NAMED:],
         max_findings=FINDINGS_PER_SUB_QUERY,
         documents_searched=state.evidence.documents_searched,
         term_documents=state.evidence.term_documents,
