@@ -499,3 +499,12 @@ def test_an_item_of_a_prompt_is_rendered_once_for_its_level() -> None:
     (key,) = texts
     texts[key] = "<source>as it was measured</source>"
     assert "as it was measured" in render_role(roles.ANALYZER, request, documents, texts=texts).prompt
+
+
+def test_readers_are_given_the_titles_of_all_pages() -> None:
+    """As data, in the part that calls share: what another page says is no gap of theirs."""
+    request = roles.AnalyzeInput(**common(**{**NEEDED["analyzer"], "pages_read": ["34.19. SSL Support", "A\nB"]}))
+    prompt = unmarked(rendered(roles.ANALYZER, request).prompt)
+    assert "- 34.19. SSL Support" in prompt
+    assert "- A B" in prompt
+    assert prompt.index("SSL Support") < prompt.index("<sub_queries")
