@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from providers.reading.canonical_text import Paragraph, TableRow
+from providers.reading.canonical_text import Heading, Paragraph, TableRow
 from providers.reading.documents import extract
 from providers.reading.pdf import is_better
 from providers.reading.pdf_blocks import Heights, Hyphens, page_blocks
@@ -232,6 +232,38 @@ def test_a_table_that_a_layout_sees_in_prose_is_prose() -> None:
     )
 
 
+@pytest.mark.parametrize("is_rtl", [True, False])
+def test_cells_of_a_row_are_in_the_order_of_drawing(is_rtl: bool) -> None:
+    """Which side a table with Arabic words begins at, nothing else says."""
+    texts = [["الرسوم", "Fee"], ["العقد", "Contract"], ["الشركة", "Company"]]
+    words = [
+        Word(
+            text, (300 - 200 * column, 20 + 20 * row, 350 - 200 * column, 30 + 20 * row), 2 * row + place, line=2 * row
+        )
+        for row, cells in enumerate(texts)
+        for column, text in enumerate(cells)
+        for place in (column if is_rtl else 1 - column,)
+    ]
+    rect = SimpleNamespace(x=50, y=10, width=400, height=60)
+    rows = [
+        [SimpleNamespace(bbox=SimpleNamespace(x=x, y=16 + 20 * row, width=150, height=18)) for x in (60, 250)]
+        for row in range(3)
+    ]
+    area = SimpleNamespace(kind="table", bbox=rect, header=rows[0], rows=rows[1:])
+    blocks = list(page_blocks(words, SimpleNamespace(blocks=[area]), Hyphens([]), Heights([])))
+    assert blocks == [TableRow(cells if is_rtl else cells[::-1]) for cells in texts]
+
+
+def test_words_of_a_higher_script_are_no_heading() -> None:
+    """Arabic letters are higher than Latin ones of the same size; one that is higher than others of its kind is one."""
+    latin = [Word("word", (20, 20 * row, 60, 20 * row + 10), row) for row in range(20)]
+    arabic = [Word("العقد", (20, 20 * row, 60, 20 * row + 15), row, line=row) for row in range(20, 23)]
+    title = Word("الشركة", (20, 500, 60, 524), 30, line=30)
+    heights = Heights([*latin, *arabic, title])
+    kinds = [type(next(page_blocks([word], None, Hyphens([]), heights))) for word in (latin[0], arabic[0], title)]
+    assert kinds == [Paragraph, Paragraph, Heading]
+
+
 def test_labels_of_a_form_are_read_with_its_fields() -> None:
     """Some programs draw all labels after the text of the page, far from where they are read."""
     drawn = b"\n".join((
@@ -402,10 +434,10 @@ def test_an_index_in_columns_is_no_table() -> None:
     drawn, entries = [], []
     for column in range(3):
         for row in range(30):
-            first, second = str(1000 * column + 20 * row), str(1000 * column + 20 * row + 7)
+            first, second = f"entrynumber{30 * column + row}", str(1000 * column + 20 * row + 7)
             drawn += [
                 placed(60 + 170 * column, 740 - 12 * row, first),
-                placed(130 + 170 * column, 740 - 12 * row, second),
+                placed(155 + 170 * column, 740 - 12 * row, second),
             ]
             entries += [first, second]
     assert read(b"\n".join(drawn)).split() == entries
