@@ -1,7 +1,6 @@
 """A process that serves pools, as run by `research worker` and `research serve`."""
 
 import asyncio
-import gc
 import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -100,9 +99,6 @@ async def _serve(settings: Settings, pools: Sequence[str], options: ProcessOptio
             except OSError as error:
                 raise _port_error("health", options.host, options.health_port, error) from None
             logger.info("worker.health", address=health)
-        # Modules and settings live as long as the process; no collection needs to visit them.
-        gc.collect()
-        gc.freeze()
         await ready(WorkerProcess(connection, health, metrics))
         await group.failure()
 
