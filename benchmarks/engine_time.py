@@ -39,6 +39,8 @@ CALLS: Final = ROLE_CALLS + SEARCHES + READS
 AT_ONCE: Final = 20
 CALL_SECONDS: Final = 0.5
 WARM_RUNS: Final = 3
+WARM_AT_ONCE: Final = 6
+"""Further runs before anything is counted: each child of the worker loads what reading and rendering need."""
 
 
 def request(number: int) -> dict[str, Any]:
@@ -87,13 +89,14 @@ class Bench:
 @asynccontextmanager
 async def bench(folder: Path, runs: int, call: float) -> AsyncIterator[Bench]:
     """Server, fakes and one worker process with all pools, after some runs that load what is loaded once."""
-    world = FakeProcess("pages", "--subjects", str(runs + WARM_RUNS), "--count", str(READS))
+    world = FakeProcess("pages", "--subjects", str(runs + WARM_RUNS + WARM_AT_ONCE), "--count", str(READS))
     model = FakeProcess("model", "--latency", str(call))
     async with web_deployment(folder, world, model, temporal="file") as made:
         await made.start_workers()
         ready = Bench(made, await made.client())
         for _ in range(WARM_RUNS):
             await ready.run()
+        await ready.at_once(WARM_AT_ONCE)
         yield ready
 
 
