@@ -21,6 +21,7 @@ from mcp.shared.exceptions import MCPError
 from client.cli.context import open_context
 from client.cli.http_doors import TOOLS
 from tests.acceptance.topology import PYTHON, Topology, topology
+from tests.fakes.task_client import GetTask, TaskParams, TaskState, WaitingClient
 from tests.integration.runs import QUESTION
 from workers.settings.loading import Flags
 
@@ -272,3 +273,32 @@ async def test_a_server_ends_when_nothing_is_left_to_do(tmp_path: Path) -> None:
     assert serving.returncode == 0, log.decode()
     assert b"metrics" in output
     assert b"tools" not in output
+
+
+async def test_a_client_that_speaks_of_tasks_waits_for_a_run_by_itself(tmp_path: Path) -> None:
+    """The run is the task: its id, its state, and its cancellation; a client without the extension sees none of it."""
+    async with topology(tmp_path, 0.2) as made:
+        await made.start_workers()
+        asked = {"question": QUESTION, "corpus": "documents"}
+        waiting, cancelling = WaitingClient(), WaitingClient(cancels=True)
+        async with connected(made, "http", waiting) as client:
+            answer = await client.call_tool("start_research", asked)
+            refused = await client.call_tool("start_research", {**asked, "max_cost_usd": 50})
+            assert refused.is_error
+        async with connected(made, "stdio", cancelling) as client:
+            ended = await client.call_tool("start_research", asked)
+        async with connected(made, "http") as client:
+            plain = await ask(client, "start_research", **asked)
+            unknown = GetTask(params=TaskParams(task_id="unknown-run"))
+            with pytest.raises(MCPError, match="no run"):
+                await client.session.send_request(unknown, TaskState)
+            assert (await wait_for_end(client, plain["research_id"]))["outcome"] == "completed"
+        assert not answer.is_error
+        assert answer.structured_content is not None
+        assert "read_report" in answer.structured_content["next"]
+        assert {state.task_id for state in waiting.seen} == {answer.structured_content["research_id"]}
+        statuses = [state.status for state in waiting.seen]
+        assert statuses == ["working"] * (len(statuses) - 1) + ["completed"]
+        assert waiting.seen[0].status_message.startswith("Started ")
+        assert ended.is_error
+        assert cancelling.seen[-1].status == "cancelled"
