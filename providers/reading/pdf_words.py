@@ -26,6 +26,8 @@ LINE_OVERLAP: Final = 0.5  # share of the height of the lower of two words that 
 LINE_END_HYPHEN: Final = "\x02"  # what pdfium reads for a hyphen at the end of a line
 RUN: Final = re.compile(f"[^\\s\\x00{LINE_END_HYPHEN}]+{LINE_END_HYPHEN}?")
 RIGHT_TO_LEFT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+MIXED_SCRIPTS: Final = re.compile("[\u0590-\u08ff]++[A-Za-z]++[\u0590-\u08ff]|[A-Za-z]++[\u0590-\u08ff]++[A-Za-z]")
+"""Letters of one script between those of another: a font has signs of other letters under the names of these."""
 RAISED_HEIGHT: Final = 0.92  # of the height of its word, below which a letter may be raised
 RAISED_BY: Final = 0.12  # of the height of its word, from which a letter is raised
 MAX_UNNAMED: Final = 0.02
@@ -81,7 +83,7 @@ class PageWords:
     outside: list[Word] = field(default_factory=list)
     """Words beyond the edge, which are cut away when the page is shown."""
     unnamed: list[str] = field(default_factory=list)
-    """Shown words that begin with a sign of which the file does not say which letter it is."""
+    """Shown words that begin with a sign of which the file does not say which letter it is, or names a false one."""
     is_picture: bool = False
     """Whether the page has a picture and no word."""
     is_turned: bool = False
@@ -125,6 +127,7 @@ def read_words(page: Any) -> PageWords:
             found.shown.sort(key=lambda each: each.order)
         elif RIGHT_TO_LEFT.search(characters) and len(found.unnamed) <= MAX_UNNAMED * len(found.shown):
             found.shown = list(_spoken(found.shown, places, characters, text, shown))
+            found.unnamed += [word.text for word in found.shown if MIXED_SCRIPTS.search(word.text)]
     if found.hidden or not found.shown:
         has_picture = any(True for _ in page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=3))
         if found.hidden and has_picture:

@@ -232,6 +232,21 @@ def test_a_table_that_a_layout_sees_in_prose_is_prose() -> None:
     )
 
 
+def test_letters_of_two_scripts_in_one_word_are_uncertain() -> None:
+    """A font of drawings may name some of its Arabic letters as Latin ones; a Latin name with an Arabic prefix is none."""
+    letters = [*LETTERS, "A", "W", "s"]
+    codes = {" ": 32} | {letter: 65 + number for number, letter in enumerate(letters)}
+    words = {"broken": "الAWن", "prefixed": "الAWs"}
+    warnings = {}
+    for name, word in words.items():
+        line = " ".join([word] * 4)
+        drawn = [b"BT /F1 14 Tf 72 %d Td <%b> Tj ET" % (700 - 24 * row, bytes(codes[letter] for letter in line[::-1]).hex().encode())
+                 for row in range(3)]  # fmt: skip
+        warnings[name] = [str(each) for each in extract(arabic_page(drawn, letters), "x.pdf").warnings]
+    assert warnings["broken"] == ["1 page with letters that the file does not name, read as other signs: 1"]
+    assert warnings["prefixed"] == []
+
+
 @pytest.mark.parametrize("is_rtl", [True, False])
 def test_cells_of_a_row_are_in_the_order_of_drawing(is_rtl: bool) -> None:
     """Which side a table with Arabic words begins at, nothing else says."""
