@@ -6,6 +6,7 @@ External packages declare strategies under the entry point group `durable_resear
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any, Final
 
 from contracts import living_roles as living
@@ -85,14 +86,29 @@ def declare(strategy: StrategyDeclaration) -> None:
 def declare_installed() -> None:
     """Declare the strategies of installed packages.
 
-    Raises ValueError for one that cannot be loaded, and for a name already taken.
+    Raises ValueError for one that cannot be loaded or lacks a module, and for a name already taken.
     """
     for entry in entry_points(group=ENTRY_POINTS):
+        problem = f"the strategy {entry.name} of an installed package cannot be loaded"
         try:
-            declare(entry.load())
+            strategy = entry.load()
+            modules = [
+                strategy.implementation.partition(":")[0],
+                *filter(None, (role.module for role in strategy.roles)),
+            ]
         except (ImportError, AttributeError) as error:
-            message = f"the strategy {entry.name} of an installed package cannot be loaded: {type(error).__name__}"
-            raise ValueError(f"{message}; mend or remove the package") from None
+            raise ValueError(f"{problem}: {type(error).__name__}; mend or remove the package") from None
+        if missing := [module for module in modules if not _is_installed(module)]:
+            raise ValueError(f"{problem}: it has no module {missing[0]}; mend or remove the package")
+        declare(strategy)
+
+
+def _is_installed(module: str) -> bool:
+    """Return whether a module is there, without loading it."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # its package is not there
+        return False
 
 
 def declaration(name: str) -> StrategyDeclaration:
