@@ -30,7 +30,7 @@ PURE_PROVIDERS = (
     "providers.interfaces", "providers.errors", "providers.domains", "providers.text",
     "providers.verification", "providers.storage.stored_notebooks", "providers.shared.run_queue", "providers.shared.paid_calls",
     "providers.shared.shared_value",
-    "providers.isolation.pool", "providers.tokens", "providers.models.answers", "providers.extractive.lookup",
+    "providers.isolation.pool", "providers.tokens", "providers.models.answers",
 )  # fmt: skip
 
 
