@@ -48,11 +48,6 @@ def limit_sources(state: ResearchState, sources: list[Source]) -> list[Source]:
     return sorted(sources, key=lambda source: source.id not in protected)[:limit]
 
 
-def analyze_input(run: ResearchRun, query: PlanNode, issues: list[GateIssue]) -> AnalyzeInput:
-    """Return the analyzer's request for one sub-query and its sources."""
-    return reading_input(run, [query], sources_to_analyze(run, query), issues)
-
-
 def reading_input(
     run: ResearchRun,
     queries: Sequence[PlanNode],
