@@ -14,6 +14,14 @@ CSE_ID = "0123456789abcdef0"
 MODEL = "claude-haiku-4-5"
 MODEL_RESULTS = 10
 """So many results a search by the model gives."""
+KEY_HEADERS = {
+    "tavily": "authorization",
+    "google": "x-goog-api-key",
+    "semantic_scholar": "x-api-key",
+    "brave": "x-subscription-token",
+    "anthropic": "x-api-key",
+}
+"""The header in which a service looks for its key."""
 PATHS = {
     "tavily": "POST /search",
     "google": "GET /customsearch/v1",
@@ -36,6 +44,15 @@ KNOWN = {
     "anthropic": "model max_tokens system messages tools tool_choice",
 }
 """Every documented parameter that a client of ours may send."""
+QUERIES = {
+    "tavily": "query",
+    "google": "q",
+    "semantic_scholar": "query",
+    "brave": "q",
+    "searxng": "q",
+    "wikipedia": "srsearch",
+}
+"""The parameter with the words; a model reads them in its message."""
 COUNTS: Mapping[str, str | int] = {
     "tavily": "max_results",
     "google": "num",
@@ -71,15 +88,13 @@ class Asked:
     @property
     def key(self) -> str | None:
         """The credential where the service looks for it."""
-        headers = {"google": "x-goog-api-key", "brave": "x-subscription-token", "tavily": "authorization"}
-        return self.headers.get(headers.get(self.provider, "x-api-key"), "").removeprefix("Bearer ") or None
+        return self.headers.get(KEY_HEADERS.get(self.provider, ""), "").removeprefix("Bearer ") or None
 
     @property
     def query(self) -> str:
         if self.provider == "anthropic":
             return str(json.loads(self.body["messages"][0]["content"])["query"])
-        names = {"tavily": "query", "semantic_scholar": "query", "wikipedia": "srsearch"}
-        return str((self.body or self.parameters).get(names.get(self.provider, "q"), ""))
+        return str((self.body or self.parameters).get(QUERIES[self.provider], ""))
 
 
 @dataclass(frozen=True)
