@@ -53,6 +53,8 @@ QUERIES = {
     "wikipedia": "srsearch",
 }
 """The parameter with the words; a model reads them in its message."""
+JAPANESE = {"google": ("lr", "lang_ja"), "brave": ("search_lang", "jp"), "searxng": ("language", "ja")}
+"""The parameter of a language and its word for Japanese, of services that take one."""
 COUNTS: Mapping[str, str | int] = {
     "tavily": "max_results",
     "google": "num",

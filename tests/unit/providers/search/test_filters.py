@@ -7,7 +7,7 @@ import pytest
 from contracts.messages import SearchResponse
 from contracts.request import SourceType
 from providers.search.declarations import search_declaration
-from tests.fakes.search_answers import PROVIDERS, Item
+from tests.fakes.search_answers import JAPANESE, PROVIDERS, Item
 from tests.fakes.search_apis import SearchApis, search
 
 every_provider = pytest.mark.parametrize("name", PROVIDERS)
@@ -64,14 +64,13 @@ async def test_hits_keep_to_the_domains(name: str, allow: list[str], deny: list[
 @every_provider
 async def test_a_language_is_applied_or_the_response_warns(name: str) -> None:
     """Each service gets a language that it knows in its own spelling and no other; where it cannot, it warns (X-16)."""
-    sent = {"google": ("lr", "lang_ja"), "brave": ("search_lang", "jp"), "searxng": ("language", "ja")}
     async with SearchApis() as server:
         japanese = await search(name, server, language="ja")
         esperanto = await search(name, server, language="eo")
     if name == "wikipedia":
         assert japanese.warnings == ["is one wiki: it cannot keep to a language"]
     elif applies(name, "language"):
-        key, value = sent[name]
+        key, value = JAPANESE[name]
         assert (server.asked[0].parameters[key], japanese.warnings) == (value, [])
     else:
         assert japanese.warnings == ["cannot keep to a language"]
