@@ -188,7 +188,9 @@ def _share_of_iterations(resolved: ResolvedResearch) -> float:
 
 def _middle(low: float, high: float) -> float:
     """Return the geometric mean, or half of the higher amount if the lower one is 0."""
-    return math.sqrt(low * high) if low else high / 2
+    if low:
+        return math.sqrt(low * high)
+    return high / 2
 
 
 def _part(low: float, high: float, share: float) -> float:

@@ -345,7 +345,9 @@ def _hook(request: ResearchRequest, configuration: ResearchConfiguration) -> Hoo
     if name is not None and name not in configuration.hooks:
         known = ", ".join(sorted(configuration.hooks)) or "none is configured"
         raise RunRefused(f"gates.hook: no hook of that name; known: {known}")
-    return configuration.hooks[name] if name else None
+    if not name:
+        return None
+    return configuration.hooks[name]
 
 
 def _unmet_need(
@@ -363,7 +365,8 @@ def _unmet_need(
         names = candidates.get(role.tier.value, ())
         if names and not any(map(configuration.takes_tools, names)):
             remedy = f"choose a model that can call tools (models.{role.tier})"
-            remedy += "" if unscripted else ", or engine extractive"
+            if not unscripted:
+                remedy += ", or engine extractive"
             return f"calls tools, which {', '.join(names)} cannot call: {remedy}"
     return ""
 

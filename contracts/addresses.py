@@ -98,9 +98,14 @@ def url_host(url: str) -> str:
 def page_place(url: str) -> str:
     """Return the path of a document in its collection, or the host of a web page; the end of a long one."""
     is_own = url.startswith(OWN_SCHEMES)
-    place = unquote(url.partition("/")[2]) if is_own else url_host(url).removeprefix("www.")
+    if is_own:
+        place = unquote(url.partition("/")[2])
+    else:
+        place = url_host(url).removeprefix("www.")
     place = " ".join(place.split())
-    return place if len(place) <= PLACE_CHARACTERS else f"…{place[-PLACE_CHARACTERS:]}"
+    if len(place) <= PLACE_CHARACTERS:
+        return place
+    return f"…{place[-PLACE_CHARACTERS:]}"
 
 
 def name_page(title: str, url: str) -> str:

@@ -277,7 +277,9 @@ class VerificationSummary(Contract):
         wrong = sum(self.verdict_counts.get(verdict, 0) for verdict in (Verdict.UNSUPPORTED, Verdict.CONTRADICTED))
         cited = self.claims - self.uncited_claims
         removed = self.correction_counts.get(CorrectionAction.REMOVE, 0)
-        return (wrong, cited) if cited else (removed, removed)
+        if cited:
+            return (wrong, cited)
+        return (removed, removed)
 
 
 class ReviewScores(Contract):

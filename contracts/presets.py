@@ -13,7 +13,9 @@ RESERVE_SHARE = 1 / 6
 
 def effective_depth(depth: Depth) -> Depth:
     """Return the depth, with `medium` for `auto`."""
-    return Depth.MEDIUM if depth is Depth.AUTO else depth
+    if depth is Depth.AUTO:
+        return Depth.MEDIUM
+    return depth
 
 
 def preset(strategy: str, depth: Depth) -> EffectiveLimits:

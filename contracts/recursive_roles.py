@@ -167,7 +167,9 @@ class ScanInput(AnalyzeInput):
     @property
     def fields_left_out(self) -> tuple[str, ...]:
         """Return the credibility if all sources are of one collection: the operator has vouched for it."""
-        return ("credibility",) if self.one_collection else ()
+        if not self.one_collection:
+            return ()
+        return ("credibility",)
 
 
 def _decision(word: Any) -> str:

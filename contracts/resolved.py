@@ -50,7 +50,9 @@ def _name(host: str) -> str:
         is_here = ip_address(name).is_loopback
     except ValueError:
         is_here = name == "localhost"
-    return f"{host} (this machine)" if is_here else host
+    if is_here:
+        return f"{host} (this machine)"
+    return host
 
 
 class EffectiveLimits(Contract):
@@ -336,7 +338,9 @@ class ResolvedResearch(SharedSettings):
     def private_providers(self) -> list[str]:
         """Return the servers of documents to which a run was confined; empty if it searched the web, too."""
         names = [choice.name for choice in self.providers if choice.available and choice.host is not None]
-        return names if all(name.startswith(SERVER_PREFIX) for name in names) else []
+        if not all(name.startswith(SERVER_PREFIX) for name in names):
+            return []
+        return names
 
     def without_providers(self, unavailable: Mapping[str, str]) -> "ResolvedResearch":
         """Mark providers as unavailable (name → reason), and update the egress description."""

@@ -402,7 +402,9 @@ def from_data(data: object) -> str:
         return Message(identity, **values)
     except KeyError:
         known = SEPARATOR.join(_in_english(name, value) for name, value in values.items())
-        return f"{identity} ({known})" if known else identity
+        if known:
+            return f"{identity} ({known})"
+        return identity
 
 
 def _to_data(value: Value) -> Any:

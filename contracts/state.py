@@ -225,22 +225,30 @@ class EvidenceState(StatePart):
     @property
     def draft_text(self) -> DocumentRef | None:
         """Return the stored text of the draft; None before there is one."""
-        return self.draft.document if self.draft else None
+        if not self.draft:
+            return None
+        return self.draft.document
 
     @property
     def draft_words(self) -> int:
         """Return the number of words of the draft; 0 before there is one."""
-        return self.draft.word_count if self.draft else 0
+        if not self.draft:
+            return 0
+        return self.draft.word_count
 
     @property
     def draft_sections(self) -> dict[str, int]:
         """Return the number of words of each section of the draft; empty before there is one."""
-        return self.draft.words_by_section if self.draft else {}
+        if not self.draft:
+            return {}
+        return self.draft.words_by_section
 
     @property
     def draft_citations(self) -> list[str]:
         """Return the ids of the evidence that the draft cites; empty before there is one."""
-        return self.draft.evidence_ids if self.draft else []
+        if not self.draft:
+            return []
+        return self.draft.evidence_ids
 
     def note_entry(self, entry: str | None) -> None:
         """Add an entry to the notebook, once."""
@@ -377,12 +385,16 @@ class ResearchState(BaseModel):
     @property
     def scope(self) -> str:
         """Return the agent's id, the prefix of its operation ids; empty for a top-level run."""
-        return self.work.task.id if self.work.task else ""
+        if not self.work.task:
+            return ""
+        return self.work.task.id
 
     @property
     def level(self) -> int:
         """Return the agent's depth below the run; 0 for a top-level run."""
-        return self.work.task.level if self.work.task else 0
+        if not self.work.task:
+            return 0
+        return self.work.task.level
 
     def searches(self) -> list[PlanNode]:
         """Return the distinct searches of the run: the sub-queries of the plan, then those of agents and others.

@@ -150,7 +150,9 @@ def _guided_role(word: Any) -> str:
 def _to_guidance(value: Any) -> Any:
     """Read a plain text, which addresses every role, as a list."""
     if isinstance(value, str):
-        return [{"text": value}] if value.strip() else []
+        if not value.strip():
+            return []
+        return [{"text": value}]
     return value or []
 
 

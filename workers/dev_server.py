@@ -144,7 +144,9 @@ def describe_server(home: Path) -> ServerDescription | None:
     if not files.folder.is_dir() or files.server_lock().is_free():
         return None
     description = files.read()
-    return None if description.stopping else description
+    if description.stopping:
+        return None
+    return description
 
 
 async def watch_server(home: Path) -> None:

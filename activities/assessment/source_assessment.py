@@ -220,7 +220,9 @@ def create_judge(
         if document.url.startswith(CORPUS_SCHEME):
             name = document.url.removeprefix(CORPUS_SCHEME).partition("/")[0]
             quality = find_member(Quality, authority_of(name) or "")
-            return Judgement(quality, OWN_DOCUMENTS) if quality else Judgement()
+            if quality:
+                return Judgement(quality, OWN_DOCUMENTS)
+            return Judgement()
         server = document.url.removeprefix(SERVER_SCHEME).partition("/")[0]
         if document.url.startswith(SERVER_SCHEME) and (label := (servers or {}).get(server)):
             return Judgement(Quality(label), OWN_DOCUMENTS)

@@ -118,7 +118,9 @@ def split_sections(blocks: Blocks) -> list[tuple[str, Blocks]]:
     starts = [index for index, block in enumerate(blocks) if block.kind == "heading" and block.level == 2]
     sections = [(blocks[start].words, blocks[start:end]) for start, end in pairwise([*starts, len(blocks)])]
     head = blocks[: starts[0]] if starts else blocks
-    return [("", head), *sections] if head else sections
+    if head:
+        return [("", head), *sections]
+    return sections
 
 
 def join_sections(frame: Blocks, sections: Sequence[Blocks], headings: Sequence[str]) -> Blocks:

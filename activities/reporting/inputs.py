@@ -427,7 +427,8 @@ def judge(
         reason = NOT_VERBATIM if claim.quoted else NOT_CHECKED
     elif cited:
         about = [registry.strip(text) for item in cited for text in (item.title, item.heading) if text]
-        about += [question] if question else []
+        if question:
+            about += [question]
         quotes = [item.quote for item in cited]
         pages = list(dict.fromkeys(item.page for item in cited))
         judgement = check(claim.stated, quotes, about, language, pages=pages, numbering=claim.numbering)

@@ -153,7 +153,9 @@ class KnownAddresses:
         """Return an address as a text may name it; None for a foreign one."""
         if url.startswith(OWN_SCHEMES):
             # Paths can contain blanks, at which the address in the text ends.
-            return url if any(known.startswith(url) for known in (*self.sources, *self.question)) else None
+            if not any(known.startswith(url) for known in (*self.sources, *self.question)):
+                return None
+            return url
         if url in self.mail:
             return url
         return self.sources.get(_comparable(url)) or self.question.get(_comparable(url))

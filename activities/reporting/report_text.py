@@ -171,7 +171,9 @@ def _cut_list(items: Sequence[str], say: ReportMessages) -> list[str]:
 
 
 def _reason_suffix(reason: str | None, say: ReportMessages) -> str:
-    return f" ({say.translated(reason)})" if reason else ""
+    if not reason:
+        return ""
+    return f" ({say.translated(reason)})"
 
 
 # --- what was checked ------------------------------------------------------------------------------------------------
@@ -335,7 +337,8 @@ def _searching(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         parts = [say.name("query", query.status) + _reason_suffix(query.error or query.status_reason, say)]
         if query.status is NodeStatus.COMPLETED:
             parts += [say.count("result", query.result_count)]
-        parts += [say("for_a_gap")] if query.gap_id else []
+        if query.gap_id:
+            parts += [say("for_a_gap")]
         queries.append(f"{query.text} – {', '.join(parts)}")
     read = sum(source.status is SourceStatus.FULL for source in state.evidence.sources.values())
     parts = [say.count("iteration", state.work.iteration), say.count("query", len(queries))]
@@ -378,7 +381,8 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
             state.evidence.sources[name] for name in fidelity.dropped_content_ids if name in state.evidence.sources
         )
         titles = [inputs.show(source.title) or say("untitled") for source in sources]
-        text += f" ({'; '.join(_cut_list(titles, say))})" if titles else ""
+        if titles:
+            text += f" ({'; '.join(_cut_list(titles, say))})"
         if unread:
             text += f" {say('not_analyzed_words', sources=say.count('source', unread))}"
         if fidelity.fidelity < LOW_FIDELITY:
@@ -407,7 +411,8 @@ def _limits(inputs: ReportInputs, say: ReportMessages) -> Iterator[Fact]:
         yield _fact(say, "degraded", notes)
     limitations = [say.translated(line) for line in state.work.limitations]
     for message, removed in (("markers_removed", inputs.unresolved), ("addresses_removed", inputs.foreign_urls)):
-        limitations += [say(message, count=len(removed))] if removed else []
+        if removed:
+            limitations += [say(message, count=len(removed))]
     described = {say.translated(gap.description) for gap in state.evidence.gaps}
     described |= {say.translated(line) for line in [*state.work.degraded, *state.work.failed_branches]}
     if remaining := [line for line in dict.fromkeys(limitations) if line not in described]:

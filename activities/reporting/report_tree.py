@@ -285,7 +285,8 @@ def _source_line(source: ListedSource) -> Block:
 
 def _fact_item(fact: Fact) -> Blocks:
     inlines: list[Inline | str] = [Run(f"{fact.label}:", bold=True), f" {fact.value}"]
-    inlines += [" ", Run(fact.command, code=True)] if fact.command else []
+    if fact.command:
+        inlines += [" ", Run(fact.command, code=True)]
     return (paragraph(*inlines), *_list(fact.items))
 
 

@@ -239,7 +239,8 @@ def _parts_of(blocks: Blocks) -> list[Block]:
     """Take blocks apart: paragraphs into sentences, lists into items, each as a block of its own."""
     parts: list[Block] = []
     for block in blocks:
-        parts += [BREAK] if parts else []
+        if parts:
+            parts += [BREAK]
         if block.kind == "paragraph":
             parts += [replace(block, sentences=(sentence,)) for sentence in block.sentences]
         elif block.kind == "list":
@@ -460,7 +461,8 @@ class _SectionSteps:
         if sum(measure(self._texts[-1], text)) > self._most_characters:
             if not self._forced and sum(measure(self._newest, text)) > self._most_characters:
                 return False
-            self._texts += [self._newest] if self._newest != self._texts[-1] else []
+            if self._newest != self._texts[-1]:
+                self._texts += [self._newest]
         self._newest = text
         return True
 

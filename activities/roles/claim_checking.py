@@ -89,7 +89,9 @@ def read_verdict(word: str) -> Verdict | None:
     named = None
     if "?" not in word:
         named = find_member(Verdict, re.sub(r"[\W_]+", "_", word).strip("_"))
-    return None if named is Verdict.UNVERIFIED else named
+    if named is Verdict.UNVERIFIED:
+        return None
+    return named
 
 
 def _answer(claim: AskedClaim, answers: Sequence[checking_roles.GivenVerdict], *, credulous: bool) -> ClaimAnswer:

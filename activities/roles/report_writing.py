@@ -43,7 +43,8 @@ def clean_text(
         # A citation of a source means its passages in the prompt, unless there are too many to tell which.
         for label, source in label_all((item.source_id for item in cited.values()), request).items():
             passages = [item.id for item in cited.values() if item.source_id == source]
-            names |= {label: passages} if len(passages) <= MAX_PASSAGES_OF_SOURCE else {}
+            if len(passages) <= MAX_PASSAGES_OF_SOURCE:
+                names |= {label: passages}
     # The extractive engine escapes all brackets of a page, so unescaped ones are its own.
     marks = DraftMarks({name.lower(): ids for name, ids in names.items()}, exact=not by_model,
                        quotes=list(quotes.values()))  # fmt: skip

@@ -130,7 +130,9 @@ def label_key(request: RoleInput) -> str:
 def label_of(identity: str, key: str) -> str:
     """Return the label of an id: its kind and ten hexadecimal digits; an id that is no longer is its own label."""
     label = f"{identity.partition('-')[0]}-{short_hash(key, identity)}"
-    return label if len(identity) > len(label) else identity
+    if len(identity) > len(label):
+        return label
+    return identity
 
 
 def label_all(identities: Iterable[str], request: RoleInput) -> dict[str, str]:

@@ -90,7 +90,8 @@ class RunState(Answer):
             lines += [f"It waits for {asked.awaited}, until {asked.until}.", *asked.plan]
             lines += [f"{number}. {question}" for number, question in enumerate(asked.questions, start=1)]
             lines += [f"Objection: {line}" for line in asked.objections]
-            lines += [f"The user must write the phrase: {asked.phrase}"] if asked.phrase else []
+            if asked.phrase:
+                lines += [f"The user must write the phrase: {asked.phrase}"]
         return "\n".join([*lines, *([self.summary] if self.summary else []), f"Next: {self.next}"])
 
 

@@ -97,7 +97,9 @@ class Speaker:
         if not matches or not matches[-1][1].startswith(self.prefix):
             return None
         research_id, asked, number = matches[-1].groups()
-        return Pointer(research_id) if asked is None else Pointer(research_id, KINDS[asked], int(number))
+        if asked is None:
+            return Pointer(research_id)
+        return Pointer(research_id, KINDS[asked], int(number))
 
     def _digest(self, values: list[str]) -> str:
         text = json.dumps(values, ensure_ascii=True)
@@ -123,7 +125,9 @@ def read_thread(messages: Sequence[ConversationMessage], speaker: Speaker) -> Th
     pointer = None
     start = 0
     for index, message in enumerate(told):
-        found = speaker.pointer_in(message.text) if message.role == "assistant" else None
+        found = None
+        if message.role == "assistant":
+            found = speaker.pointer_in(message.text)
         if found is not None:
             pointer = found
             start = index + 1
@@ -175,4 +179,6 @@ def _answers(waiting: Waiting, text: str) -> list[str]:
     if command_of(text) == SKIP:
         return []
     lines = [re.sub(r"^[0-9]{1,2}[.)]\s+", "", line.strip()) for line in text.splitlines() if line.strip()]
-    return lines if len(lines) == len(waiting.questions) else [text]
+    if len(lines) == len(waiting.questions):
+        return lines
+    return [text]

@@ -82,7 +82,10 @@ class Guard:
     def objection(self, request: Request) -> ProtocolError | None:
         """Return why a request is refused; None if it may pass."""
         host = request.headers.get("host", "")
-        name = host.lower() if host.endswith("]") else host.lower().rpartition(":")[0] or host.lower()
+        if host.endswith("]"):
+            name = host.lower()
+        else:
+            name = host.lower().rpartition(":")[0] or host.lower()
         if name not in LOOPBACK_NAMES and name not in self.desk.settings.serve.chat.allow_hosts:
             return ProtocolError(
                 "this server has another name: call it by its address, or add the name to serve.chat.allow_hosts", 421
@@ -220,7 +223,8 @@ def _as_protocol_error(error: Exception) -> ProtocolError:
 
 def _answer_error(error: ProtocolError) -> Response:
     headers = NO_RETRY if error.status >= 500 and error.status != 503 else {}
-    headers |= {"www-authenticate": "Bearer"} if error.status == 401 else {}
+    if error.status == 401:
+        headers |= {"www-authenticate": "Bearer"}
     return JSONResponse(error.document(), error.status, headers)
 
 

@@ -178,8 +178,10 @@ class CompletionWriter:
     def whole(self, completion: Completion, reasoning: str = "") -> dict[str, Any]:
         """Return an answer as one document; `reasoning` says what was done."""
         message: dict[str, Any] = {"role": "assistant", "content": completion.content, "refusal": None}
-        message |= {"annotations": completion.annotations} if completion.annotations else {}
-        message |= {"reasoning_content": reasoning} if reasoning else {}
+        if completion.annotations:
+            message |= {"annotations": completion.annotations}
+        if reasoning:
+            message |= {"reasoning_content": reasoning}
         finish = "stop"
         if completion.tool:
             message |= {"content": None, "tool_calls": [self._call(completion)]}
@@ -203,7 +205,8 @@ class CompletionWriter:
         text = completion.content
         pieces = [text[start : start + PIECE_CHARACTERS] for start in range(0, len(text), PIECE_CHARACTERS)]
         chunks = [self._chunk({"content": piece}) for piece in pieces]
-        chunks += [self._chunk({"annotations": completion.annotations})] if completion.annotations else []
+        if completion.annotations:
+            chunks += [self._chunk({"annotations": completion.annotations})]
         chunks.append(self._chunk({}, "stop"))
         if with_usage:
             chunks.append(self._head("chat.completion.chunk") | {"choices": [], "usage": _usage(completion.usage)})
@@ -279,4 +282,6 @@ def answer_chore(request: CompletionRequest) -> Completion | None:
 
 def _title(history: str) -> str:
     match = FIRST_QUESTION.search(history)
-    return shorten(printable(match[1]), TITLE_CHARACTERS) if match and match[1].strip() else UNTITLED
+    if match and match[1].strip():
+        return shorten(printable(match[1]), TITLE_CHARACTERS)
+    return UNTITLED

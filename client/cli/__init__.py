@@ -43,5 +43,7 @@ def _run() -> int:
     try:
         app()
     except SystemExit as end:
-        return end.code if isinstance(end.code, int) else 0
+        if not isinstance(end.code, int):
+            return 0
+        return end.code
     return 0

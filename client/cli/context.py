@@ -141,7 +141,9 @@ class CommandContext:
     async def server_runs(self) -> list[ServerRun]:
         """List the server's runs, newest first, each id once; empty without a server."""
         client = await self.client_if_running()
-        return [] if client is None else await list_runs(client)
+        if client is None:
+            return []
+        return await list_runs(client)
 
     def web_address(self, research_id: str) -> str | None:
         """Return the address of a run in the web UI of the dev server."""

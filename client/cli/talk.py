@@ -363,7 +363,8 @@ async def _ask_approval(handle: ResearchHandle, waiting: Waiting) -> str:
     plan = await handle.plan()
     print_plan(plan.with_fields(waiting=None), handle.research_id)
     choices = " · a: answer its questions" if plan.questions else ""
-    choices += " · o: begin although a query is called too wide" if plan.objections else ""
+    if plan.objections:
+        choices += " · o: begin although a query is called too wide"
     print_progress(
         f"Begin with this plan? y: yes · e: edit it{choices} · n: reject it · or write what should be different"
     )

@@ -142,7 +142,9 @@ async def run_until(
         if not working.done() and cancel is not None:
             await cancel()
             await asyncio.wait({working}, timeout=CLOSING_SECONDS)
-        return working.result() if working.done() else None
+        if not working.done():
+            return None
+        return working.result()
     finally:
         working.cancel()
         interrupted.cancel()
@@ -290,7 +292,9 @@ async def _row(context: CommandContext, run: RunRow | ServerRun, text: str) -> R
     """Return the row of a run whose question contains a text; None for another."""
     if isinstance(run, ServerRun):
         return await _unstored_row(context, run, text)
-    return run if text in run.query.casefold() else None
+    if text not in run.query.casefold():
+        return None
+    return run
 
 
 async def _unstored_row(context: CommandContext, run: ServerRun, text: str) -> RunRow | None:

@@ -61,7 +61,9 @@ class PassageBlock:
     @property
     def headings(self) -> tuple[str, ...]:
         """Return the headings above it, without a term or caption."""
-        return self.path[:-1] if self.label else self.path
+        if self.label:
+            return self.path[:-1]
+        return self.path
 
 
 @lru_cache(maxsize=64)

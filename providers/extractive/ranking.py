@@ -293,7 +293,9 @@ class Ranking:
         if previous is None or previous.kind is not Kind.PROSE or previous.path != block.path:
             return start
         spans = sentence_spans(text[previous.start : previous.end])
-        return previous.start + spans[-1][0] if spans else start
+        if spans:
+            return previous.start + spans[-1][0]
+        return start
 
     def with_neighbours(self, passages: Sequence[Passage]) -> list[Passage]:
         """Return the passages; what ends without a full stop, with its short paragraph or the lines around it.

@@ -246,7 +246,8 @@ def turn_of(author: str, reply: ChatReply) -> tuple[TurnAnswer, list[str]]:
         if block.get("type") == "text" and isinstance(block.get("text"), str):
             text, notes = without_thoughts(block["text"])
             warnings += notes
-            content += [{"type": "text", "text": text}] if text else []
+            if text:
+                content += [{"type": "text", "text": text}]
         elif block.get("type") in ("tool_use", *THINKING):
             content.append(block)
     if all(block["type"] in THINKING for block in content):

@@ -100,7 +100,9 @@ def completions_address(base_url: str) -> str:
     address = base_url.rstrip("/")
     last = urlsplit(address).path.rpartition("/")[2]
     is_complete = last == "openai" or (last.startswith("v") and last[1:2].isdigit())
-    return address if is_complete else f"{address}/v1"
+    if is_complete:
+        return address
+    return f"{address}/v1"
 
 
 async def _read(
@@ -151,7 +153,9 @@ def loaded_tokens(running: Any, model: str) -> int | None:
     for entry in loaded if isinstance(loaded, list) else []:
         if isinstance(entry, dict) and names & {entry.get("name"), entry.get("model")}:
             tokens = entry.get("context_length")
-            return tokens if is_count(tokens) and tokens else None
+            if is_count(tokens) and tokens:
+                return tokens
+            return None
     return None
 
 

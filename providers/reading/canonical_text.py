@@ -470,4 +470,6 @@ def iso_date(value: str | None) -> str | None:
         date(year, month, day)
     except (ValueError, IndexError, TypeError, OverflowError):  # the parser of mail dates raises all of them
         return None
-    return "-".join(parts) if year in YEARS else None
+    if year not in YEARS:
+        return None
+    return "-".join(parts)

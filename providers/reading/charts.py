@@ -60,7 +60,10 @@ class _Series:
 
     def __init__(self, element: Element) -> None:
         name = element.find(f"{CHART}tx")
-        self.name = "" if name is None else " ".join(part.text or "" for part in name.iter(f"{CHART}v")).strip()
+        if name is None:
+            self.name = ""
+        else:
+            self.name = " ".join(part.text or "" for part in name.iter(f"{CHART}v")).strip()
         self.categories = _points(element, "cat") or _points(element, "xVal")
         self.values = _points(element, "val") or _points(element, "yVal")
 
@@ -79,7 +82,10 @@ def _points(series: Element, name: str) -> dict[int, str]:
             place = point.get("idx", "")
             text = (point.findtext(f"{CHART}v") or "").strip()
             if place.isdecimal() and len(place) <= MAX_DIGITS:
-                shown = _shown(text, point.get("formatCode") or number_format) if is_number else text
+                if is_number:
+                    shown = _shown(text, point.get("formatCode") or number_format)
+                else:
+                    shown = text
                 inner[int(place)] = shown
         outer = ""
         for number in sorted(inner):
@@ -107,7 +113,9 @@ def _shown(value: str, number_format: str) -> str:
 
 def _plain(number: Decimal) -> str:
     written = f"{number:f}"
-    return written.rstrip("0").rstrip(".") if "." in written else written
+    if "." in written:
+        return written.rstrip("0").rstrip(".")
+    return written
 
 
 def _drawn_text(parent: Element) -> str:

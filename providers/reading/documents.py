@@ -381,4 +381,6 @@ def _language(text: str, declared: str | None) -> str | None:
     if declared is not None and (len(text) < MIN_LANGUAGE_CHARACTERS or declared not in KNOWN_LANGUAGES):
         return declared
     detected = detect_language(text[:LANGUAGE_SAMPLE])
-    return declared if detected == "und" else detected
+    if detected == "und":
+        return declared
+    return detected

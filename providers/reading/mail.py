@@ -145,7 +145,9 @@ def _root_of(part: MailMessage, inner: list[MailMessage]) -> MailMessage | None:
 def _with_parts(part: MailMessage) -> MailMessage | None:
     """Return a part with the parts in it that its boundary does not divide: another line does, or none is stated."""
     payload = part.get_payload(decode=True)
-    divider = DIVIDER.search(payload) if isinstance(payload, bytes) else None
+    divider = None
+    if isinstance(payload, bytes):
+        divider = DIVIDER.search(payload)
     if not isinstance(payload, bytes) or divider is None:
         return None
     head = b'Content-Type: %b; boundary="%b"\n\n' % (part.get_content_type().encode(), divider[1])

@@ -90,7 +90,9 @@ def formula_text(element: Element) -> str:
         return ""
     if not len(element):
         text = element.text or ""
-        return text if name == "t" else " ".join(text.split())
+        if name == "t":
+            return text
+        return " ".join(text.split())
     inner = [(child.tag, formula_text(child)) for child in element if isinstance(child.tag, str)]
     texts = [text for _, text in inner]
     parts = {tag.rpartition("}")[2]: text for tag, text in inner}
@@ -145,4 +147,6 @@ def _property(element: Element, name: str, default: str) -> str:
 
 
 def _term(text: str) -> str:
-    return text if SIMPLE.fullmatch(text) else f"({text})"
+    if SIMPLE.fullmatch(text):
+        return text
+    return f"({text})"

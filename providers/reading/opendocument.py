@@ -314,7 +314,9 @@ class _Reader:
     def _formula(self, element: Element) -> str:
         """Return the formula in an object, or the empty text for a chart and the like."""
         inner = self._object(element)
-        return formula_text(inner) if inner is not None and etree.QName(inner).localname == "math" else ""
+        if inner is not None and etree.QName(inner).localname == "math":
+            return formula_text(inner)
+        return ""
 
     def _chart(self, element: Element) -> Iterator[Block]:
         """Yield the titles of the chart in an object and, but in a sheet, which has them in its cells, its values."""
@@ -333,9 +335,9 @@ class _Reader:
         """Return the root of the document that an object is."""
         place = element.get(_name("xlink:href"), "").removeprefix("./").strip("/")
         raw = self._parts.get(f"{place}/content.xml")
-        return (
-            _parsed(raw) if raw is not None else next((child for child in element if isinstance(child.tag, str)), None)
-        )
+        if raw is not None:
+            return _parsed(raw)
+        return next((child for child in element if isinstance(child.tag, str)), None)
 
 
 def _spaced(text: str | None) -> str:

@@ -145,7 +145,9 @@ class Hyphens:
         whole = BROKEN.sub(self._whole, "\n".join(lines))
         whole = BROKEN_NAME.sub("-", BROKEN_RANGE.sub(r"\1", whole))
         whole = whole.replace(LINE_END_HYPHEN, "-").replace("\u00ad", "")
-        return whole.replace("\n", " ") if is_one else whole
+        if is_one:
+            return whole.replace("\n", " ")
+        return whole
 
     def _whole(self, match: re.Match[str]) -> str:
         left = match[1]

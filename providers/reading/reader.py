@@ -159,7 +159,9 @@ class CachedReader:
         document = page.value
         for address in filter(None, (document.address,) if is_private else (*document.way, document.url)):
             domains.check(address)
-        return replace(page.value, cached=True) if page.hit else page.value
+        if page.hit:
+            return replace(page.value, cached=True)
+        return page.value
 
     async def read_again(
         self, url: str, known: Validators | None, *, domains: Domains = ANYWHERE

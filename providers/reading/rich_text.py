@@ -156,7 +156,9 @@ def _font_table(source: str) -> tuple[int, int]:
         depth += 1 if brace[0] == "{" else -1
         if depth == 0:
             return start, brace.start()
-    return (start, len(source)) if start >= 0 else (0, 0)
+    if start >= 0:
+        return (start, len(source))
+    return (0, 0)
 
 
 def _with_short_fonts(source: str) -> str:

@@ -106,7 +106,9 @@ def _with_marks(glyphs: list[Glyph]) -> list[Glyph]:
     letters = sorted((glyph for glyph in glyphs if not _is_mark(glyph)), key=lambda each: each.left)
     marks = [glyph for glyph in drawn if _is_mark(glyph)]
     by_rule = max(_carried(drawn), _carried(drawn[::-1]), key=len)
-    rule = {id(mark): letter for mark, letter in by_rule} if len(by_rule) >= OFTEN * len(marks) else {}
+    rule = {}
+    if len(by_rule) >= OFTEN * len(marks):
+        rule = {id(mark): letter for mark, letter in by_rule}
     sides = [letter.left for letter in letters]
     carried: defaultdict[int, list[Glyph]] = defaultdict(list)
     for mark in marks:

@@ -125,7 +125,9 @@ def advice(choices: Sequence[ProviderChoice]) -> list[str]:
     """Return advice for better searches with a run's providers; empty if one of them searches the whole web."""
     web = [choice.name for choice in choices if choice.available and SourceType.WEB in choice.source_types]
     is_fallback = any(search_declaration(name).fallback for name in web)
-    return [ADVICE] if is_fallback and not any(map(searches_whole_web, web)) else []
+    if is_fallback and not any(map(searches_whole_web, web)):
+        return [ADVICE]
+    return []
 
 
 def searches_whole_web(name: str) -> bool:

@@ -231,7 +231,9 @@ class ServerDefinition:
     @property
     def place(self) -> str:
         """The host that gets the queries; for a program, the name of the provider, as it may send them anywhere."""
-        return urlsplit(self.url).netloc.rpartition("@")[2] if self.url else self.name
+        if self.url:
+            return urlsplit(self.url).netloc.rpartition("@")[2]
+        return self.name
 
     def problem(self) -> str | None:
         """Return the reason why it cannot be used, or None."""
@@ -248,17 +250,20 @@ class ServerDefinition:
         limit = f", {names.limit}" if names.limit else ""
         search = f"{self.search_tool}({names.query}{limit}) gives {names.results}: {result}"
         fetches = bool(self.fetch_tool) and self.fetch_tool in tools
-        whole = (
-            f"{self.fetch_tool}({names.id}) gives {names.text}" if fetches else f"{names.text} is the whole document"
-        )
+        if fetches:
+            whole = f"{self.fetch_tool}({names.id}) gives {names.text}"
+        else:
+            whole = f"{names.text} is the whole document"
         return f"{search}; {whole}"
 
     def missing_in(self, tools: Mapping[str, Sequence[str]]) -> str:
         """Return what the tools lack, with the setting to change; empty if they fit."""
         place = f"search.{self.name}"
         needs = [(self.search_tool, "search_tool", self.fields.query, "query")]
-        needs += [(self.search_tool, "search_tool", self.fields.limit, "limit")] if self.fields.limit else []
-        needs += [(self.fetch_tool, "fetch_tool", self.fields.id, "id")] if self.fetch_tool in tools else []
+        if self.fields.limit:
+            needs += [(self.search_tool, "search_tool", self.fields.limit, "limit")]
+        if self.fetch_tool in tools:
+            needs += [(self.fetch_tool, "fetch_tool", self.fields.id, "id")]
         lines = []
         for tool, setting, argument, name in needs:
             if tool not in tools:

@@ -267,7 +267,9 @@ def results_of(data: Any, names: FieldNames) -> list[Any] | None:
     if isinstance(data, list):
         return data
     found = _at(data, names.results)
-    return found if isinstance(found, list) else None
+    if not isinstance(found, list):
+        return None
+    return found
 
 
 def _data_of(answer: "CallToolResult") -> Any:
@@ -299,7 +301,10 @@ def _body_of(answer: "CallToolResult", data: Any, names: FieldNames, media_type:
                 return base64.b64decode(resource.blob), kind
             except binascii.Error:
                 raise SourceUnreadable("malformed", Message("skip_damaged")) from None
-    text = _text_at(data, names.text) if isinstance(data, dict) else "\n\n".join(_texts_of(answer))
+    if isinstance(data, dict):
+        text = _text_at(data, names.text)
+    else:
+        text = "\n\n".join(_texts_of(answer))
     if text is None:
         raise SourceUnreadable("malformed", f"its answer has no text at “{names.text}”")
     return text.encode(), media_type

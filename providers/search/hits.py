@@ -48,7 +48,9 @@ def text_at(value: Any, *path: str) -> str | None:
 def list_at(value: Any, *path: str) -> list[Any] | None:
     """Return the list at a path of a service's answer; None if it is missing or no list."""
     items = _value_at(value, path)
-    return items if isinstance(items, list) else None
+    if not isinstance(items, list):
+        return None
+    return items
 
 
 def _value_at(value: Any, path: Iterable[str]) -> Any:

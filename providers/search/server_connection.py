@@ -157,7 +157,10 @@ class ServerConnection:
         _refusal.set(self._refusals)
         try:
             async with AsyncExitStack() as stack:
-                transport = self._program() if self._endpoint.command else await self._address(stack)
+                if self._endpoint.command:
+                    transport = self._program()
+                else:
+                    transport = await self._address(stack)
                 client = await stack.enter_async_context(Client(transport, client_info=CLIENT, cache=None))
                 self.tools = await _list_tools(client)
                 self._ready.set_result(client)

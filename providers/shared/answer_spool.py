@@ -117,7 +117,9 @@ class AnswerSpool:
         spooled = None
         if path.exists():
             spooled = await asyncio.to_thread(_read_spooled, path)
-        return None if spooled is None else spooled.answer
+        if spooled is None:
+            return None
+        return spooled.answer
 
     async def answers(self) -> AsyncIterator[SpooledAnswer]:
         """Yield the answers, the oldest first, one at a time in memory, and remove those that are too old."""

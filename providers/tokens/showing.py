@@ -347,7 +347,9 @@ def _unit_parts(text: str, unit: SectionUnit) -> Iterator[SectionUnit]:
 def _lead(group: Sequence[PassageBlock], start: int) -> tuple[int, int] | None:
     """Return the introduction or table head of blocks, if it lies before their beginning."""
     lead = group[0].lead
-    return lead if lead and lead[0] < start else None
+    if lead and lead[0] < start:
+        return lead
+    return None
 
 
 class _Fit(NamedTuple):

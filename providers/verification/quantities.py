@@ -325,7 +325,8 @@ def _finish(
         next_index += 1
     if next_index > first + 1 and next_index + 1 < len(tokens) and tokens[next_index].word in ("de", "di"):
         of_unit = _unit_after(text, tokens, next_index + 1)  # `6 millones de euros`
-        next_index += 1 if of_unit[0] else 0
+        if of_unit[0]:
+            next_index += 1
     unit = ""
     factors: tuple[float, ...] = (1.0,)
     symbol = tokens[first - 1].word if first else ""

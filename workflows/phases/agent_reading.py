@@ -235,7 +235,9 @@ def describe_hit(page: Candidate) -> str:
     """Return the title of a page with its date, its place, and the snippet of the search that found it."""
     located = name_page(page_title(page), page.hit.url)
     snippet = page.hit.snippet
-    return f"{located}: {snippet}" if snippet else located
+    if snippet:
+        return f"{located}: {snippet}"
+    return located
 
 
 def page_title(page: Candidate) -> str:

@@ -170,7 +170,9 @@ async def revise_sections(run: ResearchRun, notes: Sequence[GateIssue]) -> Repor
     steps = []
     if applied:
         steps = [outcome.step for outcome in applied.outcomes if outcome.step]
-    return _add_evidence(draft, steps) if steps else None
+    if not steps:
+        return None
+    return _add_evidence(draft, steps)
 
 
 def remarks_by_section(outline: Sequence[str], remarks: Sequence[GateIssue]) -> dict[str, list[GateIssue]]:

@@ -95,7 +95,9 @@ class Answers:
     @property
     def failed(self) -> str | None:
         """Return the reason why no provider answered; None if one did, even without hits."""
-        return None if self.responses else _named(self.errors)
+        if self.responses:
+            return None
+        return _named(self.errors)
 
     @property
     def failed_in_words(self) -> str:
@@ -305,7 +307,10 @@ class Searching:
         run = self._run
         cause = last_failure(error)
         reason = describe_failure(error)
-        kind = cause.type if isinstance(cause, ApplicationError) else reason_of(error)
+        if isinstance(cause, ApplicationError):
+            kind = cause.type
+        else:
+            kind = reason_of(error)
         if kind == failures.SEARCH_REJECTED:
             text = f"{provider} did not take “{shorten(query.text, 150)}”: {reason}"
             run.note("status", text, level="warning", provider=provider)

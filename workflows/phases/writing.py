@@ -64,7 +64,8 @@ def _planned_sections(run: ResearchRun) -> list[Section]:
                 heading = query.facet[:1].upper() + query.facet[1:]
             else:
                 heading = query.text.rstrip("?")
-            planned += [(heading, query.text, findings)] if findings else []
+            if findings:
+                planned += [(heading, query.text, findings)]
     if len(planned) < MIN_REPORT_SECTIONS:
         return []
     return planned[:MAX_REPORT_SECTIONS]

@@ -88,7 +88,9 @@ def _outcome_without_findings(state: ResearchState, reason: StopReason) -> Outco
     if reason is StopReason.BUDGET_TIME:
         # A quick run takes seconds, and must answer even if only to report that nothing was found in time.
         quick = state.resolution.mode is Mode.QUICK and state.evidence.draft is not None
-        return Outcome.PARTIAL if quick else Outcome.TIMED_OUT
+        if quick:
+            return Outcome.PARTIAL
+        return Outcome.TIMED_OUT
     # A completed agent without a search does not show that nothing can be found.
     searches = [query for query in state.searches() if query.origin != "background"]
     searched = any(query.status is NodeStatus.COMPLETED for query in searches) or state.evidence.readable_sources()

@@ -340,4 +340,6 @@ def _reservation(share: AgentShare) -> Reservation:
 
 
 def _remaining(limit: int | None, used: int) -> int | None:
-    return None if limit is None else max(0, limit - used)
+    if limit is None:
+        return None
+    return max(0, limit - used)

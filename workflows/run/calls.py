@@ -124,7 +124,9 @@ def reason_of(error: ActivityError) -> str:
     cause = last_failure(error)
     if isinstance(cause, ApplicationError):
         return str(failure_details(cause).get("kind") or cause.type or "failed")
-    return type(cause).__name__ if cause else "failed"
+    if not cause:
+        return "failed"
+    return type(cause).__name__
 
 
 def explain(error: ActivityError) -> str:

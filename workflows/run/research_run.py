@@ -330,7 +330,8 @@ class ResearchRun(RunContext):
                 raise
             if (tokens := input_needed(error)) is not None:
                 # The least that a prompt needs is known to within its marks.
-                tokens = max(tokens, granted.size.input_tokens + LEAST_STEP) if granted.shortens else tokens
+                if granted.shortens:
+                    tokens = max(tokens, granted.size.input_tokens + LEAST_STEP)
                 raise _TooSmall(Measured(tokens, is_least=granted.shortens)) from None
             self._note_size(role, granted.bound, 0, spent)
             problem = self._problem(role, error, request)

@@ -140,7 +140,8 @@ def unwritten_notes(state: ResearchState, excluded: Collection[int]) -> dict[str
         if number not in excluded and finding.id in reportable and not cited.intersection(finding.evidence_ids):
             heading, is_match = find_heading(state, finding)
             sections.setdefault(heading, []).append(number)
-            unmatched |= set() if is_match else {number}
+            if not is_match:
+                unmatched.add(number)
     loose = {heading: [one for one in numbers if one in unmatched] for heading, numbers in sections.items()}
     if loose:
         fullest = max(loose, key=lambda heading: (len(loose[heading]), -outline.index(heading)))

@@ -251,7 +251,8 @@ def what_is_left(run: ResearchRun) -> str:
     turns = MAX_TURNS - position.turn + 1
     unasked = "; ".join(query.text for query in unasked_queries(state))
     lines = [f"Left: {plural(pages, 'page')} to fetch, {plural(turns, 'turn')}, this one included."]
-    lines += [f"Queries of the plan not asked yet: {unasked}"] if unasked else []
+    if unasked:
+        lines += [f"Queries of the plan not asked yet: {unasked}"]
     sections = state.evidence.draft_sections
     if any(sections.values()):
         lengths = "; ".join(f"{name}: {count or 'empty'}" for name, count in sections.items())
@@ -581,7 +582,8 @@ def _describe_update(state: ResearchState, heading: str, update: "WrittenUpdate"
     if step is None:
         return f"“{heading}” is unchanged: {update.outcome.refusal}", {"heading": heading}
     lines = [f"“{heading}”: {step.inserted} characters inserted, {step.removed} removed."]
-    lines += ["It now reads:", update.outcome.section] if update.outcome.section else []
+    if update.outcome.section:
+        lines += ["It now reads:", update.outcome.section]
     if left := note_numbers(state, update.left):
         lines.append(f"No room was left for the notes {', '.join(map(str, left))}: ask for them once more.")
     if omitted := note_numbers(state, update.omitted):

@@ -147,7 +147,9 @@ async def _take_turn(run: ResearchRun) -> None:
 async def _search_first(run: ResearchRun, position: AgentPosition) -> None:
     """Make the searches that came with the task, but for one that is left to the agent. Raises `Interrupted`."""
     state = run.state
-    given: list[str] = state.work.task.given.get("searches", []) if state.work.task else []
+    given: list[str] = []
+    if state.work.task:
+        given = state.work.task.given.get("searches", [])
     texts = [" ".join(text.split()) for text in given]
     known = {node.id for node in state.work.plan.sub_queries}
     ids = {sub_query_id(text): text for text in texts if text}

@@ -368,7 +368,8 @@ async def _work_on_children(run: ResearchRun, position: ExecutorPosition) -> Non
         elif position.asked:
             position.answered_by += answers
         position.done.append(node.id)
-        position.failed += [node.id] if has_failed(result) else []
+        if has_failed(result):
+            position.failed += [node.id]
 
 
 def executor_task(name: str, tree: ResearchTree, most_nodes: int, gap: Gap | None = None) -> AgentTask:

@@ -182,7 +182,9 @@ def take_refined(state: ResearchState) -> RefinerResult | None:
     seen = set(position.judged_gaps)
     position.refined = None
     position.judged_gaps = []
-    return refined if all(gap.id in seen for gap in state.evidence.unaddressed_gaps()) else None
+    if not all(gap.id in seen for gap in state.evidence.unaddressed_gaps()):
+        return None
+    return refined
 
 
 def reflection_input(phase: Phase, state: ResearchState, gate: GateResult) -> ReflectInput:
