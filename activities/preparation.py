@@ -292,10 +292,13 @@ def _candidates(request: ResearchRequest, configuration: ResearchConfiguration) 
     """Return models by tier: the requested one, then the configured ones."""
     named = request.models.model_dump(exclude_none=True)
     default = next(iter(configuration.models.values()))[:1]
-    models = {tier.value: configuration.models.get(tier.value, default) for tier in Tier}
-    return {
-        tier: list(dict.fromkeys([*([named[tier]] if tier in named else []), *names])) for tier, names in models.items()
-    }
+    candidates = {}
+    for tier in Tier:
+        names = configuration.models.get(tier.value, default)
+        if tier.value in named:
+            names = [named[tier.value], *names]
+        candidates[tier.value] = list(dict.fromkeys(names))
+    return candidates
 
 
 def _prices(candidates: Candidates, configuration: ResearchConfiguration) -> dict[str, ModelPrice]:

@@ -394,7 +394,9 @@ class Translation:
         return self._planned(plan, event.text, _stamp(event))
 
     def _planned(self, plan: DecomposeQueryResult, text: str, stamp: dict[str, Any]) -> list[AnyAgentEvent]:
-        kwargs = {"initial_query": self._question} | ({"constraints": self._constraints} if self._constraints else {})
+        kwargs: dict[str, Any] = {"initial_query": self._question}
+        if self._constraints:
+            kwargs["constraints"] = self._constraints
         name = f"{DECOMPOSE_QUERY}-{plan.version}"
         call = ToolCallEvent(tool_id=name, tool_name=DECOMPOSE_QUERY, tool_kwargs=kwargs, **stamp)
         output = ToolOutput(tool_name=DECOMPOSE_QUERY, content=text, raw_output=plan)

@@ -454,8 +454,10 @@ class Source(ReadDetails):
 
 def keys_of(item: SearchHit | Source) -> list[str]:
     """Return the keys that hits of one source share: the canonical URL, and the DOI if there is one."""
-    doi = find_doi(item.doi) or find_doi(item.url)
-    return [canonical_url(item.url), *([f"doi:{doi}"] if doi else [])]
+    keys = [canonical_url(item.url)]
+    if doi := find_doi(item.doi) or find_doi(item.url):
+        keys.append(f"doi:{doi}")
+    return keys
 
 
 ArtifactKind: TypeAlias = Literal["pdf", "html", "text"]

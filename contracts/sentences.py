@@ -319,8 +319,10 @@ class Message(str):
 
     def data(self) -> dict[str, Any]:
         """Return the message as JSON: its id, and its values if there are any."""
-        values = {name: _to_data(value) for name, value in self.values.items()}
-        return {SENTENCE: self.id} | ({"values": values} if values else {})
+        data: dict[str, Any] = {SENTENCE: self.id}
+        if self.values:
+            data["values"] = {name: _to_data(value) for name, value in self.values.items()}
+        return data
 
     def rendered(self, sentences: Mapping[str, str], show: "Callable[[str, Value], str]") -> str:
         """Return the text in another language: its `sentences` by id, and `show` for each name and value.

@@ -231,7 +231,9 @@ async def open_search_providers(
     model = search_model(settings)
     choices = {choice.name: choice for choice in search_choices(settings)}
     services = [name for name in usable(list(choices.values())) if not name.startswith(SERVER_PREFIX)]
-    ready = [*(name for name in services if name != BY_MODEL), *([BY_MODEL] if model else [])]
+    ready = [name for name in services if name != BY_MODEL]
+    if model:
+        ready.append(BY_MODEL)
     for name in names or ():
         if name not in choices:
             raise NotConfigured(f"no search provider is called {name}; there are: {', '.join(choices)}")

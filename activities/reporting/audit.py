@@ -361,9 +361,9 @@ class _Comparison:
         document["report"]["markdown"] = report["report"]["markdown"]  # compared by section below
         for claim, rejudged in zip(self._report.claims, inputs.claims, strict=False):
             self._check_claim(claim, rejudged)
-        # Without a stored text, the text around its passages is missing as well.
-        # The report from before a refresh is not part of this one.
-        unknown = {"forms", "changes", *(["evidence"] if None in self._texts.values() else [])}
+        unknown = {"forms", "changes"}  # the report from before a refresh is not part of this one
+        if None in self._texts.values():
+            unknown.add("evidence")  # without a stored text, the text around its passages is missing as well
         for name in sorted(report.keys() - unknown):
             self._count("fields of the report")
             if report[name] != document[name]:

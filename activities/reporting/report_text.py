@@ -56,7 +56,9 @@ def notice_of(inputs: ReportInputs) -> tuple[str, str] | None:
     warned = inputs.checked.warning
     marked = "" if warned else _marked(inputs)
     if outcome is not Outcome.COMPLETED:
-        reasons = [end_reason(inputs), *([_shortfall(inputs)] if warned else [])]
+        reasons = [end_reason(inputs)]
+        if warned:
+            reasons.append(_shortfall(inputs))
         text = ". ".join(dict.fromkeys(reasons)) + "."
         return say.name("outcome", outcome), " ".join(filter(None, [text, marked, left_open]))
     if inputs.state.accounts.engine_by_role.get(REPORTER.name) == EngineKind.EXTRACTIVE:

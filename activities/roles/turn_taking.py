@@ -130,7 +130,9 @@ def _user_message(
     blocks = [_answer_block(answer, request.canary) for answer in tool_turns.pair_answers(calls, answers)]
     news = request.with_fields(guidance=guidance, preferences=[], reminder=reminder)
     text = render_shared("turn", news) or ("" if blocks else "Go on: call one of the tools.")
-    return PromptMessage("user", [*blocks, *([{"type": "text", "text": seal(text, request.canary)}] if text else [])])
+    if text:
+        blocks.append({"type": "text", "text": seal(text, request.canary)})
+    return PromptMessage("user", blocks)
 
 
 def _answer_block(answer: ToolAnswer, canary: str) -> Block:

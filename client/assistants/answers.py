@@ -92,7 +92,9 @@ class RunState(Answer):
             lines += [f"Objection: {line}" for line in asked.objections]
             if asked.phrase:
                 lines += [f"The user must write the phrase: {asked.phrase}"]
-        return "\n".join([*lines, *([self.summary] if self.summary else []), f"Next: {self.next}"])
+        if self.summary:
+            lines.append(self.summary)
+        return "\n".join([*lines, f"Next: {self.next}"])
 
 
 class ReportPage(Answer):

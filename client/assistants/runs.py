@@ -140,8 +140,12 @@ def searches_of(resolved: ResolvedResearch) -> str:
     names = [choice.name for choice in resolved.providers if choice.available and choice.name != CORPUS_PROVIDER]
     private = [name for name in names if name.startswith(SERVER_PREFIX)]
     web = ", ".join(name for name in names if name not in private)
-    corpus = [f"the corpus {resolved.corpus.name}"] if resolved.corpus is not None else []
-    return " and ".join([*corpus, *private, *([f"the web ({web})"] if web else [])]) or "nothing"
+    searched = list(private)
+    if resolved.corpus is not None:
+        searched.insert(0, f"the corpus {resolved.corpus.name}")
+    if web:
+        searched.append(f"the web ({web})")
+    return " and ".join(searched) or "nothing"
 
 
 async def started_run(desk: Desk, state: RunState) -> StartedRun:

@@ -116,7 +116,10 @@ class ModelId:
     corpus: str | None = None
 
     def __str__(self) -> str:
-        return "/".join([OWNER, self.strategy, *([self.corpus] if self.corpus is not None else [])])
+        parts = [OWNER, self.strategy]
+        if self.corpus is not None:
+            parts.append(self.corpus)
+        return "/".join(parts)
 
     def document(self) -> dict[str, Any]:
         """Return the model as the protocol lists it."""

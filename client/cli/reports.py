@@ -87,8 +87,10 @@ async def deliver_report(
         if folder is not None:
             paths = write_report(folder, documents)
     if as_json:
-        path_texts = {form: str(path) for form, path in paths.items()}
-        print_json(result.model_dump(mode="json") | ({"paths": path_texts} if folder is not None else {}))
+        document = result.model_dump(mode="json")
+        if folder is not None:
+            document["paths"] = {form: str(path) for form, path in paths.items()}
+        print_json(document)
     elif quiet:
         for path in paths.values():
             print_result(str(path))
@@ -154,7 +156,9 @@ def first_section(report: Mapping[str, Any]) -> list[str]:
     cited = [item for item in report["citations"] if item["number"] in numbers]
     sources = [f"[{item['number']}] {titles.get(item['source_id'], item['source_id'])}" for item in cited]
     text = "\n".join(lines).rstrip().splitlines()
-    return [*text, *(["", *sources] if sources else []), ""]
+    if sources:
+        text += ["", *sources]
+    return [*text, ""]
 
 
 def wrapped(line: str) -> list[str]:

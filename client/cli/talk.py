@@ -104,7 +104,7 @@ async def approve(
     """
     handle = await running_handle(context, run_id)
     newest = version or (await handle.plan()).version
-    print_result(await handle.approve_plan(newest, phrase, **({"overrule": True} if overrule else {})))
+    print_result(await handle.approve_plan(newest, phrase, overrule=overrule))
     print_hint(f"research watch {handle.research_id}")
 
 
@@ -291,7 +291,9 @@ def parse_plan(text: str) -> dict[str, Any]:
             raise CommandError(f'under {part}: each line begins with "- "; the brief is at the beginning')
     if not parts["sub_queries"]:
         raise CommandError('the plan has no sub-query: write each on a line of its own, with "- " in front')
-    return {**parts, **({"brief": " ".join(brief)} if brief else {})}
+    if brief:
+        return {**parts, "brief": " ".join(brief)}
+    return dict(parts)
 
 
 async def edit_text(text: str) -> str:

@@ -180,9 +180,12 @@ async def status(context: CommandContext, run_id: RunId = "last", *, as_json: As
     run_status, note = await find_status(context, run)
     is_interrupted = bool(note) and run.open is None and run_status.outcome is None
     if as_json:
-        stored = run_status.model_dump(mode="json")
-        word = {"status": INTERRUPTED} if is_interrupted else {}
-        print_json(stored | word | ({"note": note} if note else {}))
+        document = run_status.model_dump(mode="json")
+        if is_interrupted:
+            document["status"] = INTERRUPTED
+        if note:
+            document["note"] = note
+        print_json(document)
         return
     for row in status_rows(run_status, datetime.now(tz=UTC), INTERRUPTED if is_interrupted else ""):
         print_result(row.line())

@@ -227,9 +227,9 @@ class TerminalSink:
         if self._notice:
             lines += [(words.printable(self._notice), "bold yellow")]
         texts = [Text(line, style=style, no_wrap=True, overflow="ellipsis") for line, style in lines]
-        return Group(
-            *texts, *([Text(words.printable(self.hint), style="dim")] if self.hint else [])
-        )  # the hint wraps, so its commands stay whole
+        if self.hint:
+            texts.append(Text(words.printable(self.hint), style="dim"))  # it wraps, so its commands stay whole
+        return Group(*texts)
 
 
 @dataclass

@@ -157,7 +157,9 @@ def agent_text(agent: AgentProgress) -> str:
     parts = [agent.status.value.replace("_", " ") + (f", {agent.phase}" if agent.phase else "")]
     if agent.counts.sources or agent.counts.findings:
         parts += [plural(agent.counts.sources, "source"), plural(agent.counts.findings, "finding")]
-    return " · ".join([*parts, *([printable(agent.problem)] if agent.problem else [])])
+    if agent.problem:
+        parts.append(printable(agent.problem))
+    return " · ".join(parts)
 
 
 # --- a resolved request and a result -------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class ModelDirectory:
 
     def candidates(self, named: str | None, tier: Tier) -> list["ModelCandidate"]:
         """List the models for a role of this tier: the one named by the call first, then the configured ones."""
-        names = dict.fromkeys([*([named] if named else []), *self.tiers.get(tier, ())])
+        names = dict.fromkeys(filter(None, [named, *self.tiers.get(tier, ())]))
         pairs = [split_name(name, self.endpoints) for name in names]
         return [
             ModelCandidate(self.endpoints[endpoint], model, self.endpoints[endpoint].capabilities(model))

@@ -259,7 +259,7 @@ def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
     """Return the role's tools, or the schema as response format or as parameters of the answer tool."""
     if request.tools:
         tools = [_function(tool["name"], tool["description"], tool["input_schema"]) for tool in request.tools]
-        return {"tools": tools} | ({"tool_choice": "required"} if request.must_call else {})
+        return _with_choice(tools, "required", request)
     if request.json_schema is None or request.mode is ChatMode.TEXT:
         return {}
     schema = dict(request.json_schema)
@@ -268,7 +268,14 @@ def _tool_arguments(request: ChatRequest) -> dict[str, Any]:
         return {"response_format": {"type": "json_schema", "json_schema": answer_format}}
     choice = {"type": "function", "function": {"name": ANSWER_TOOL}}
     tools = [_function(ANSWER_TOOL, "Submits the whole answer. Call it exactly once.", schema)]
-    return {"tools": tools} | ({"tool_choice": choice} if request.must_call else {})
+    return _with_choice(tools, choice, request)
+
+
+def _with_choice(tools: list[Any], choice: str | dict[str, Any], request: ChatRequest) -> dict[str, Any]:
+    """Return the arguments for tools, with the choice of one if the model must call it."""
+    if request.must_call:
+        return {"tools": tools, "tool_choice": choice}
+    return {"tools": tools}
 
 
 def _function(name: str, description: str, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,13 +40,15 @@ class GoogleSearch(WebSearch):
         else:
             limit = MAX_PAGE_SIZE
         language = self.declaration.language_code(filters.language)
-        parameters = {
+        parameters: dict[str, str | int] = {
             "q": shorten_query(request.text, 1_500 - len(site_filter)) + site_filter,
             "cx": self.values["GOOGLE_CSE_ID"],
             "num": max(1, min(limit, MAX_PAGE_SIZE)),
-            **({"lr": f"lang_{language}"} if language else {}),
-            **({"sort": "date:r:{}:{}".format(*filters.days.both()).replace("-", "")} if filters.days.given else {}),
         }
+        if language:
+            parameters["lr"] = f"lang_{language}"
+        if filters.days.given:
+            parameters["sort"] = "date:r:{}:{}".format(*filters.days.both()).replace("-", "")
         answer = await self._call(parameters)
         if text_at(answer, "kind"):
             answer.setdefault("items", [])  # missing if nothing was found

@@ -75,10 +75,13 @@ class BraveSearch(WebSearch):
         parameters: dict[str, str | int] = {
             "q": shorten_query(request.text, 400 - len(site), 49) + site,
             "count": MAX_PAGE_SIZE,
-            **({"result_filter": "web", "text_decorations": "false"} if kind == "web" else {}),
-            **({"search_lang": language} if language else {}),
-            **({"freshness": "to".join(days.both())} if days.given else {}),
         }
+        if kind == "web":
+            parameters |= {"result_filter": "web", "text_decorations": "false"}
+        if language:
+            parameters["search_lang"] = language
+        if days.given:
+            parameters["freshness"] = "to".join(days.both())
         answer = await self.get(f"/res/v1/{kind}/search", parameters)
         if kind == "web" and "type" in answer:
             answer = answer.get("web", {"results": []})  # missing if nothing was found
@@ -103,9 +106,11 @@ class SearxngSearch(WebSearch):
             "format": "json",
             "pageno": 1,
             "categories": SEARXNG_CATEGORIES[request.source_type],
-            **({"language": filters.language} if filters.language else {}),
-            **({"time_range": time_range_name} if time_range_name else {}),
         }
+        if filters.language:
+            parameters["language"] = filters.language
+        if time_range_name:
+            parameters["time_range"] = time_range_name
         answer = await self.get("/search", parameters)
         results = list_at(answer, "results")
         if results == [] and answer.get("unresponsive_engines"):

@@ -50,7 +50,9 @@ class ContentItem:
         """Return the levels of the item, full first. No item is both cut and dropped."""
         ratio = RATIOS[self.last]
         upper = [level for level in self.levels if RATIOS[level] > ratio and level not in (Level.FULL, Level.TRUNCATED)]
-        return [Level.FULL, *upper, *([self.last] if self.last is not Level.FULL else [])]
+        if self.last is Level.FULL:
+            return [Level.FULL, *upper]
+        return [Level.FULL, *upper, self.last]
 
     @cached_property
     def _sizes(self) -> dict[Level, float]:

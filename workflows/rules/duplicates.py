@@ -140,9 +140,10 @@ def register_sources(
     for source in sources.values():
         owners = dict.fromkeys(_duplicate_keys(source), source.id) | owners
     for hit, read_source in fresh:
-        redirected = canonical_url(hit.url) != canonical_url(read_source.url)
-        urls = dict.fromkeys([*read_source.aliases, *([hit.url] if redirected else [])])
-        source = read_source.with_fields(aliases=list(urls))
+        urls = list(read_source.aliases)
+        if canonical_url(hit.url) != canonical_url(read_source.url):  # it was redirected
+            urls.append(hit.url)
+        source = read_source.with_fields(aliases=list(dict.fromkeys(urls)))
         kept_id = next((owners[mark] for mark in _duplicate_keys(source) if mark in owners), source.id)
         if kept_id != source.id:
             registered[kept_id] = join(registered[kept_id], source)
@@ -174,5 +175,7 @@ def _duplicate_keys(source: Source) -> list[str]:
         return []
     marks = [canonical_url(source.url)]
     if source.text is not None and source.text.size >= MIN_CONTENT_CHARACTERS:
-        marks += [source.text.hash, *([source.content_hash] if source.content_hash else [])]
+        marks.append(source.text.hash)
+        if source.content_hash:
+            marks.append(source.content_hash)
     return marks

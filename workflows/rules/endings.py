@@ -148,10 +148,9 @@ def result_without_work(state: ResearchState, reason: StopReason, ended_at: str)
         return None
     outcome, remedy = WITHOUT_WORK[reason]
     name = state.resolution.research_id
-    limitations = [
-        remedy.format(id=name),
-        *([objection.line() for objection in state.work.plan.open_objections] if infeasible else []),
-    ]
+    limitations = [remedy.format(id=name)]
+    if infeasible:
+        limitations += [objection.line() for objection in state.work.plan.open_objections]
     advice = ADVICE.get(reason, "").format(id=name)
     return result_of(state, outcome, reason, ended_at, limitations=limitations, advice=advice)
 

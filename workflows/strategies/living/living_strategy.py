@@ -160,7 +160,9 @@ class LivingStrategy(UnitStrategy):
     def progress(self, state: ResearchState) -> Progress:
         """Return the plan, each section with its word count, and the completion."""
         position = LivingPosition.read(state)
-        units = (LivingUnit.PLANNING, LivingUnit.COMPLETION, *([LivingUnit.REFRESH] if state.work.refresh else []))
+        units = [LivingUnit.PLANNING, LivingUnit.COMPLETION]
+        if state.work.refresh:
+            units.append(LivingUnit.REFRESH)
         plan, *ends = (unit_progress(state, position, unit, _summary(state, unit)) for unit in units)
         words = state.evidence.draft_sections
         sections = [

@@ -232,7 +232,9 @@ def _summary(state: ResearchState) -> str:
     leaves = [leaf for leaf in position.tree.root.leaves if leaf.id in position.done]
     children = len(position.tree.children(position.tree.root))
     parts = [plural(len(leaves), "task"), plural(len(state.evidence.findings), "finding")]
-    return ", ".join([*parts, *([plural(children, "executor")] if children else [])])
+    if children:
+        parts.append(plural(children, "executor"))
+    return ", ".join(parts)
 
 
 def _add_gaps(state: ResearchState, *gaps: ProposedGap) -> list[str]:
