@@ -3,7 +3,7 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 import structlog
 from mcp.server.mcpserver import Context, MCPServer
@@ -87,7 +87,7 @@ class AssistantServer(MCPServer[Any]):
         )
         self._desk = desk
         self._library = DocumentLibrary()
-        tools = _tools(desk, self._library)
+        tools = Tools(desk, self._library).listed()
         self._arguments = {tool.__name__: list(inspect.signature(tool).parameters) for tool in tools}
         for tool, annotations in tools.items():
             description = (inspect.getdoc(tool) or "").replace("{cost}", cost)
@@ -166,10 +166,43 @@ def _result(answer: Answer) -> CallToolResult:
     return CallToolResult(content=[content], structured_content=answer.model_dump(mode="json"))
 
 
-def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], ToolAnnotations]:
-    """Return the tools with what they do to the world; their docstrings are what an assistant reads."""
+READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+STARTS: Final = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+)
+CHANGES: Final = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+Tool: TypeAlias = Callable[..., Awaitable[CallToolResult]]
+Method = TypeVar("Method", bound=Tool)
+ANNOTATIONS: Final[dict[str, ToolAnnotations]] = {}
+"""What each tool does to the world, by its name."""
 
+
+def tool(annotations: ToolAnnotations) -> Callable[[Method], Method]:
+    """Make a method of `Tools` a tool."""
+
+    def register(method: Method) -> Method:
+        ANNOTATIONS[method.__name__] = annotations
+        return method
+
+    return register
+
+
+class Tools:
+    """The tools of one desk; their docstrings are what an assistant reads."""
+
+    def __init__(self, desk: Desk, library: DocumentLibrary) -> None:
+        self._desk = desk
+        self._library = library
+
+    def listed(self) -> dict[Tool, ToolAnnotations]:
+        """Return every tool with what it does to the world, in the order of their use."""
+        return {getattr(self, name): annotations for name, annotations in ANNOTATIONS.items()}
+
+    @tool(STARTS)
     async def start_research(
+        self,
         question: Question,
         corpus: Annotated[str | None, Field(description="name of a collection of documents to search")] = None,
         web: Annotated[bool | None, Field(description="search the web; default: only without a corpus")] = None,
@@ -185,16 +218,19 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
         values = {"query": question, "corpus": corpus, "web": web, "strategy": strategy, "depth": depth}
         gates = {} if approval is None else {"gates": {"approve": "plan" if approval else "none"}}
         given = {name: value for name, value in values.items() if value is not None}
-        return _result(await start_run(desk, given | gates, max_cost_usd))
+        return _result(await start_run(self._desk, given | gates, max_cost_usd))
 
-    async def ask_follow_up(research_id: Id, question: Question, max_cost_usd: Cap = None) -> Started:
+    @tool(STARTS)
+    async def ask_follow_up(self, research_id: Id, question: Question, max_cost_usd: Cap = None) -> Started:
         """Start a run on a follow-up question; the sources of the earlier run are considered first.
 
         Strategy, corpus and web are those of the earlier run. {cost}
         """
-        return _result(await follow_up(desk, research_id, {"query": question}, max_cost_usd))
+        return _result(await follow_up(self._desk, research_id, {"query": question}, max_cost_usd))
 
+    @tool(READS)
     async def research_status(
+        self,
         research_id: Id,
         seen: Annotated[str | None, Field(description="`seen` of the last answer", max_length=200)] = None,
         wait_seconds: Annotated[int, Field(description="longest wait for news", ge=0, le=WAIT_SECONDS)] = WAIT_SECONDS,
@@ -203,9 +239,11 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
 
         It answers at once if the run is over or waits for the user. Call it again until the run is over.
         """
-        return _result(await observe(desk, research_id, seen, wait_seconds))
+        return _result(await observe(self._desk, research_id, seen, wait_seconds))
 
+    @tool(READS)
     async def read_report(
+        self,
         research_id: Id,
         part: Annotated[
             Part, Field(description="the text, the cited sources, or each claim with its verdict")
@@ -217,57 +255,63 @@ def _tools(desk: Desk, library: DocumentLibrary) -> dict[Callable[..., Any], Too
         Numbers in brackets cite sources. Signs after statements are verdicts: ± partly supported, ✗ unsupported,
         ≠ contradicted, ○ not decided, – not checked.
         """
-        return _result(await read_page(desk, research_id, part, page))
+        return _result(await read_page(self._desk, research_id, part, page))
 
-    async def send(
-        research_id: str, action: Callable[[ResearchHandle], Awaitable[str]], default: str = ""
-    ) -> MessageReply:
-        context = desk.context()
-        await desk.client(context)
-        handle = await running_handle(context, research_id)
-        reply = _with_tools(await action(handle) or default)
-        following = f'call research_status with research_id "{handle.research_id}"'
-        return MessageReply(research_id=handle.research_id, reply=reply, next=following)
+    @tool(READS)
+    async def search(self, query: Annotated[Text, Field(description="words to look for")]) -> Found:
+        """Find documents in the corpora, pages that runs have archived, and finished reports. It costs nothing.
 
+        It searches what is stored here, not the web. Pass an id to fetch.
+        """
+        return _result(await self._library.search(self._desk.context(), query))
+
+    @tool(READS)
+    async def fetch(self, id: Annotated[Text, Field(description="id of a result of search")]) -> Fetched:  # noqa: A002
+        """Read a document that search has found. It costs nothing; long ones have pages, named in the metadata."""
+        return _result(await self._library.fetch(self._desk.context(), id))
+
+    @tool(CHANGES)
     async def approve_plan(
+        self,
         research_id: Id,
         version: Annotated[int, Field(description="the version that the user has seen", ge=1)],
         phrase: Annotated[str | None, Field(description="what the user wrote, if a phrase is required")] = None,
     ) -> Reaction:
         """Approve the plan of a run, only after the user has seen it and has agreed; the searches then begin."""
-        return _result(await send(research_id, lambda handle: handle.approve_plan(version, phrase)))
+        return _result(await self._send(research_id, lambda handle: handle.approve_plan(version, phrase)))
 
+    @tool(CHANGES)
     async def answer_questions(
+        self,
         research_id: Id,
         answers: Annotated[
             list[str], Field(description='one for each question, in order; "" skips one', max_length=20)
         ],
     ) -> Reaction:
         """Pass on the user's answers to the open questions of a run or of its plan."""
-        return _result(await send(research_id, lambda handle: handle.answer(answers)))
+        return _result(await self._send(research_id, lambda handle: handle.answer(answers)))
 
-    async def steer(research_id: Id, text: Annotated[Text, Field(description="what the run should do")]) -> Reaction:
+    @tool(CHANGES)
+    async def steer(
+        self, research_id: Id, text: Annotated[Text, Field(description="what the run should do")]
+    ) -> Reaction:
         """Guide a running run, or say what should be different in a plan that waits: another version is made."""
-        return _result(await send(research_id, lambda handle: handle.steer(text), "noted for the next phase"))
+        return _result(await self._send(research_id, lambda handle: handle.steer(text), "noted for the next phase"))
 
-    async def stop(research_id: Id) -> Reaction:
+    @tool(CHANGES)
+    async def stop(self, research_id: Id) -> Reaction:
         """End the searches of a run: it writes its report from what it has found."""
-        return _result(await send(research_id, lambda handle: handle.stop_and_report(), "the report is being written"))
+        return _result(
+            await self._send(research_id, lambda handle: handle.stop_and_report(), "the report is being written")
+        )
 
-    async def search(query: Annotated[Text, Field(description="words to look for")]) -> Found:
-        """Find documents in the corpora, pages that runs have archived, and finished reports. It costs nothing.
-
-        It searches what is stored here, not the web. Pass an id to fetch.
-        """
-        return _result(await library.search(desk.context(), query))
-
-    async def fetch(id: Annotated[Text, Field(description="id of a result of search")]) -> Fetched:  # noqa: A002
-        """Read a document that search has found. It costs nothing; long ones have pages, named in the metadata."""
-        return _result(await library.fetch(desk.context(), id))
-
-    reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    starts = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True)
-    changes = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-    tools: dict[Callable[..., Any], ToolAnnotations] = {start_research: starts, ask_follow_up: starts}
-    tools |= {research_status: reads, read_report: reads, search: reads, fetch: reads}
-    return tools | {approve_plan: changes, answer_questions: changes, steer: changes, stop: changes}
+    async def _send(
+        self, research_id: str, action: Callable[[ResearchHandle], Awaitable[str]], default: str = ""
+    ) -> MessageReply:
+        """Send a message to a run that is going on."""
+        context = self._desk.context()
+        await self._desk.client(context)
+        handle = await running_handle(context, research_id)
+        reply = _with_tools(await action(handle) or default)
+        following = f'call research_status with research_id "{handle.research_id}"'
+        return MessageReply(research_id=handle.research_id, reply=reply, next=following)
