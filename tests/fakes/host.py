@@ -104,7 +104,12 @@ class InProcessHost(Host):
             await asyncio.sleep(0.001)
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass: who sleeps no longer than that wakes up, and everybody has a moment to react."""
+        """Let time pass: who sleeps no longer than that wakes up, and everybody has a moment to react.
+
+        Whoever is about to sleep begins to before it does, or would sleep for as long from the new time on.
+        """
+        for _ in range(20):
+            await asyncio.sleep(0)
         self.clock += timedelta(seconds=seconds)
         for due, bell in self._sleepers:
             if due <= self.clock:
