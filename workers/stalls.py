@@ -76,7 +76,7 @@ class _Watch(threading.Thread):
             self._looks += 1
             used = time.process_time() - self._used_at_tick
             waited = self._looks * self._interval
-            if stands_still(used, waited, self._limit):
+            if has_stalled(used, waited, self._limit):
                 signal.setitimer(signal.ITIMER_PROF, 0)  # another program that takes this process's place keeps it
                 faulthandler.dump_traceback(self._log, all_threads=True)
                 self._end(f"its event loop stood still for {waited:.0f} s ({used:.0f} s of processor time)")
@@ -89,7 +89,7 @@ class _Watch(threading.Thread):
         self.join()
 
 
-def stands_still(used: float, waited: float, limit: float) -> bool:
+def has_stalled(used: float, waited: float, limit: float) -> bool:
     """Return whether a loop that did not tick has stalled; all in seconds.
 
     `used` is the processor time of its process since the last tick, `waited` what the looks of a thread add up to.

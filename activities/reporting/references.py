@@ -315,7 +315,7 @@ def _quoted_offsets(text: str) -> set[int]:
     return {offset for match in INLINE_QUOTE.finditer(text) for offset in range(*match.span())}
 
 
-def read_stored_marks(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
+def read_stored_marks(inlines: list[Inline], _quoted: bool) -> list[Inline]:
     """Recognise the citations of a stored draft: every evidence id in plain brackets."""
     texts = (run.text for run in inlines if isinstance(run, Run) and not run.code)
     keys = {key for text in texts for key in re.findall(r"\[(ev-[0-9A-Za-z]{1,64})\]", text)}
@@ -329,7 +329,7 @@ def is_sign(run: Run) -> bool:
     return run.italic and run.text[:1] == "(" and run.text[1:-1] in all_signs()
 
 
-def without_signs(inlines: list[Inline], quoted: bool) -> list[Inline]:  # noqa: ARG001 - a pass of `parse`
+def without_signs(inlines: list[Inline], _quoted: bool) -> list[Inline]:
     """Drop signs of verdicts, which only the renderer may add."""
     return [inline for inline in inlines if isinstance(inline, CitationMark) or not is_sign(inline)]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.stalls import stands_still
+from workers.stalls import has_stalled
 
 
 @pytest.mark.parametrize(
@@ -11,4 +11,4 @@ from workers.stalls import stands_still
 )
 def test_a_stall_is_processor_time_or_four_times_as_many_looks(used: float, waited: float, stalled: bool) -> None:
     """A loop that computes has the limit itself; one that gets no time, or waits for a file, four times as long."""
-    assert stands_still(used, waited, 30.0) is stalled
+    assert has_stalled(used, waited, 30.0) is stalled
