@@ -133,7 +133,8 @@ class RecordsActivities:
         """Return a slice of a report, a session, a draft or the text of a source."""
         async with attempt(RECORDS, handles_text=False):
             text = await self._document(request)
-        start, end = request.offset, request.offset + min(request.limit, 1_000_000)
+        start = request.offset
+        end = request.offset + min(request.limit, 1_000_000)
         return messages.DocumentPiece(
             text=text[start:end], next_offset=end if end < len(text) else None, size=len(text)
         )

@@ -61,7 +61,8 @@ CLAIM_BYTES_PER_CALL: Final = 40_000
 with further passages of the run."""
 LONG_REPORT_WORDS: Final = 2_500
 """From this length on, a report is written section by section, then its frame."""
-MIN_REPORT_SECTIONS, MAX_REPORT_SECTIONS = 2, 12
+MIN_REPORT_SECTIONS = 2
+MAX_REPORT_SECTIONS = 12
 
 # Tokens. One per character of outside text, which no script exceeds by much.
 BYTES_PER_TOKEN: Final = 3

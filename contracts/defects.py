@@ -13,7 +13,8 @@ from typing import Final
 from contracts.base import Contract
 
 OWN_PACKAGES: Final = frozenset({"contracts", "workflows", "activities", "providers", "workers", "client"})
-FIRST_FRAMES, LAST_FRAMES = 15, 25
+FIRST_FRAMES = 15
+LAST_FRAMES = 25
 """Frames that are listed of an error: endless recursion has thousands."""
 MAX_DEFECTS: Final = 5
 """Defects that the session of a run lists: a defect in a loop has the same frames each time."""

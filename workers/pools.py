@@ -55,7 +55,8 @@ STICKY_TIMEOUT = timedelta(seconds=2.5)
 """Time that a run's task waits for the worker that has it cached; after a crash, it delays a cancellation."""
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 """Heartbeats are sent as activities make them; with the SDK's default, a cancellation takes 7 to 23 s to arrive."""
-MIN_POLLERS, MAX_POLLERS = 8, 20
+MIN_POLLERS = 8
+MAX_POLLERS = 20
 """Tasks come in bursts, one page per hit; a task without a waiting poller goes through the server's database."""
 HEALTH_TIMEOUT = timedelta(seconds=2)
 DEADLOCK_SECONDS = 60.0
@@ -122,7 +123,8 @@ def build_worker(pool: str, client: Client, contents: PoolContents, *, grace: ti
         set_deadlock_timeout(worker)
         return worker
     slots = contents.slots.get(pool, DEFAULT_SLOTS[pool])
-    minimum, maximum = min(MIN_POLLERS, slots), min(MAX_POLLERS, slots)
+    minimum = min(MIN_POLLERS, slots)
+    maximum = min(MAX_POLLERS, slots)
     return Worker(
         client,
         activities=list(contents.activities.get(pool, ())),

@@ -29,7 +29,8 @@ HEADING_NUMBER: Final = re.compile(r"\A(?:[^\W\d_]{1,12} )?(\d{1,3})(?![\w%]|[.,
 """The number of a heading such as "4. Restore" or "Step 4"."""
 CELL_BREAK: Final = " | "
 """Between the words of cells: the word after it is the first one, whose capital makes no name."""
-MAX_BEFORE, MAX_AFTER = 400, 200
+MAX_BEFORE = 400
+MAX_AFTER = 200
 """Characters of the text before and after a claim that its checker is shown."""
 SENTENCE_ENDS: Final = (".", "!", "?", "…", "。")
 """A line in bold that ends otherwise is a heading."""

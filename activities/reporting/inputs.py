@@ -355,7 +355,8 @@ def _with_signs(body: Blocks, judged: Sequence[JudgedClaim], say: ReportMessages
 # --- passages --------------------------------------------------------------------------------------------------------
 def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str, str]:
     """Return the text before and after a place, at most `limit` characters of each, cut between words."""
-    before, after = text[max(0, start - limit) : start], text[end : end + limit]
+    before = text[max(0, start - limit) : start]
+    after = text[end : end + limit]
     if start > limit and " " in before:
         before = before.split(" ", 1)[1]
     if end + limit < len(text) and " " in after:

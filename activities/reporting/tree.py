@@ -603,7 +603,8 @@ def _emphases(inlines: Sequence[Inline]) -> Iterator[tuple[str, Inline]]:
     for index, inline in enumerate(inlines):
         emphasis = own[index]
         if isinstance(inline, Run) and inline.text.isspace() and 0 < index < len(inlines) - 1:
-            before, after = inlines[index - 1], inlines[index + 1]
+            before = inlines[index - 1]
+            after = inlines[index + 1]
             if own[index - 1] == own[index + 1] and _style(before) != _style(after):
                 emphasis = own[index - 1]
         yield emphasis, inline

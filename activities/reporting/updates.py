@@ -210,7 +210,8 @@ def measure(before: str, after: str) -> tuple[int, int]:
     start = _common_length(old, new)
     for kind, i1, i2, j1, j2 in SequenceMatcher(None, old[start:], new[start:], autojunk=False).get_opcodes():
         if kind != "equal":
-            before, after = "".join(old[start + i1 : start + i2]), "".join(new[start + j1 : start + j2])
+            before = "".join(old[start + i1 : start + i2])
+            after = "".join(new[start + j1 : start + j2])
             removed_here, inserted_here = _diff_lengths(before, after)
             removed += removed_here
             inserted += inserted_here

@@ -78,7 +78,8 @@ def section_around(passage: FoundPassage, text: str) -> SectionRef:
     end = next(offset for offset in offsets if offset >= passage.end)
     if end - start > SECTION_CHARACTERS:
         half = SECTION_CHARACTERS // 2
-        earliest, latest = max(start, passage.start - half), min(end, passage.end + half)
+        earliest = max(start, passage.start - half)
+        latest = min(end, passage.end + half)
         if earliest != start:
             start = text.find("\n", earliest, passage.start) + 1 or passage.start
         if latest != end:

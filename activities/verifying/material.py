@@ -190,7 +190,8 @@ def search_pages(statements: Sequence[Unsupported], material: Material) -> list[
     )
     found = []
     for number, one in enumerate(statements):
-        about_missing, about_all = ranked[2 * number], ranked[2 * number + 1]
+        about_missing = ranked[2 * number]
+        about_all = ranked[2 * number + 1]
         if len(lacking[number]) < FEW_LACKING:
             # Passages on other subjects have a word or two of them as well.
             about_missing = [passage for passage in about_missing if passage in set(about_all)]
@@ -268,7 +269,8 @@ def _best_sentences(text: str, passage: FoundPassage, statement: str, language: 
     """Return the place of a passage, with the beginning of what it announces; of a long one, that of the neighbouring
     sentences that share most with a statement, or None if there is only one that is too long to be quoted.
     """
-    start, end = passage.start, passage.end
+    start = passage.start
+    end = passage.end
     if end - start <= FOUND_CHARACTERS:
         return start, with_announced(text, end, start + FOUND_CHARACTERS)
     sought = _keys(statement, language)

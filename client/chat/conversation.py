@@ -21,7 +21,8 @@ from contracts.request import Turn
 FOOTING_CHARACTERS: Final = 400
 """At the end of an answer, in which its run is looked for."""
 MAX_EARLIER_TURNS: Final = 5
-QUESTION_CHARACTERS, ANSWER_CHARACTERS = 10_000, 20_000
+QUESTION_CHARACTERS = 10_000
+ANSWER_CHARACTERS = 20_000
 """Longest texts of an earlier turn in a request."""
 USER_HEADERS: Final = ("x-openwebui-user-id", "x-librechat-user-id")
 CONVERSATION_HEADERS: Final = ("x-openwebui-chat-id", "x-conversation-id")

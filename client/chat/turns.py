@@ -30,7 +30,8 @@ from contracts.vocabulary import Outcome, StopReason
 
 MAX_OPEN_MESSAGES: Final = 20
 """Messages since the last answer that are considered."""
-LINE_CHARACTERS, LINE_BYTES = 600, 4_000
+LINE_CHARACTERS = 600
+LINE_BYTES = 4_000
 ENDED_BY_PERSON: Final = (StopReason.APPROVAL_REJECTED, StopReason.USER_STOPPED, StopReason.USER_CANCELLED)
 """Endings without a report that are no failure."""
 GOES_ON: Final = (

@@ -59,7 +59,8 @@ GRACE: Final = timedelta(seconds=2)
 LOG_BYTES: Final = 5_000_000
 INTERVAL: Final = re.compile(r"(\d{1,4})([mhd])")
 UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
-MIN_INTERVAL, MAX_INTERVAL = timedelta(minutes=10), timedelta(days=366)
+MIN_INTERVAL = timedelta(minutes=10)
+MAX_INTERVAL = timedelta(days=366)
 
 commands = Commands()
 logger = structlog.get_logger("workers")

@@ -260,7 +260,8 @@ class _Cutter:
         self.kind = Kind.PROSE
         if not run:
             return
-        start, end = run[0][0], run[-1][0] + len(run[-1][1])
+        start = run[0][0]
+        end = run[-1][0] + len(run[-1][1])
         lines = [line for _, line in run]
         if kind is Kind.ITEM:
             self._add(kind, start, end, self.lead)

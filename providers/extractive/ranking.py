@@ -256,7 +256,8 @@ class Ranking:
                 start, end = self._best_window(passage, block, spans)
         start = self._with_predecessor(text, start, block)
         if block.lead and end - block.lead[0] <= PASSAGE_CHARACTERS:
-            start, end = min(start, block.lead[0]), max(end, _with_announced(text, block.lead[1]))
+            start = min(start, block.lead[0])
+            end = max(end, _with_announced(text, block.lead[1]))
         if end == block.end:
             end = _with_announced(text, end)
             end = _with_answer(text, end)
@@ -280,7 +281,8 @@ class Ranking:
             if not _opens_with(text, start, data.corrections):
                 break
             last += 1
-        start, end = spans[first][0], spans[last][1]
+        start = spans[first][0]
+        end = spans[last][1]
         return start, start + len(text[start:end].rstrip())
 
     def _with_predecessor(self, text: str, start: int, block: PassageBlock) -> int:
@@ -317,7 +319,8 @@ class Ranking:
         is_sentence = text[passage.end - 1] in FULL_STOPS and not kinds <= {Kind.LINE, Kind.ENTRY}
         if first < 0 or is_sentence or Kind.ROW in kinds:
             return passage
-        start, end = passage.start, passage.end
+        start = passage.start
+        end = passage.end
 
         def fits(index: int) -> bool:
             block = blocks[index]

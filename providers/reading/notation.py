@@ -123,7 +123,8 @@ def formula_text(element: Element) -> str:
         case "rad":
             return parts.get("deg", "") + ROOT_SIGN + _term(parts.get("e", ""))
         case "nary":
-            lower, upper = parts.get("sub", ""), parts.get("sup", "")
+            lower = parts.get("sub", "")
+            upper = parts.get("sup", "")
             bounds = (f"_{_term(lower)}" if lower else "") + (f"^{_term(upper)}" if upper else "")
             return f"{_property(element, 'chr', '∫')}{bounds} {parts.get('e', '')}"
         case "d":

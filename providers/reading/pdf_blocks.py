@@ -280,7 +280,8 @@ def is_drawn_as_read(words: list[Word]) -> bool:
     fills: list[float] = []  # shares of the way to the next cell or column that its words take
     further: int | None = None  # lines of a cell or column after its first, once a line went right or came back
     for before, line in pairwise(lines):
-        left, right = min(word.box[0] for word in before), max(word.box[2] for word in before)
+        left = min(word.box[0] for word in before)
+        right = max(word.box[2] for word in before)
         is_higher = is_beside(line[0], before[-1]) or line[0].middle[1] < before[0].middle[1]
         is_further = line[0].box[0] >= right if line[0].line is None else line[0].box[2] <= left
         if is_further and is_higher:

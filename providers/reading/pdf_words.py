@@ -177,7 +177,8 @@ class _Shown:
             width, height = page.get_size()
         else:
             width, height = reversed(page.get_size())
-        self._width, self._height = width, height
+        self._width = width
+        self._height = height
         size = int(width * SCALE), int(height * SCALE)
 
         def shown(x: float, y: float) -> tuple[float, float]:
@@ -213,7 +214,8 @@ class _Shown:
         height = top - bottom
         if self._find(text, end - 1, reference):
             self.is_uneven = not RAISED_HEIGHT * height < bounds.top - bounds.bottom < height / RAISED_HEIGHT
-            left, right = min(left, bounds.left), max(right, bounds.right)
+            left = min(left, bounds.left)
+            right = max(right, bounds.right)
             top = max(top, bounds.top)
             bottom = min(bottom, bounds.bottom)
         x, y = self._point(left, top)
@@ -372,7 +374,8 @@ def typed_words(layout: Any, printed: list[Word]) -> list[Word]:
     from_top = sorted(printed, key=lambda each: (each.middle[1], each.order))
     heights = [word.middle[1] for word in from_top]
     for number, word in enumerate(sorted(words, key=lambda each: (each.box[1], each.box[0])), 1):
-        first, last = bisect_left(heights, word.box[1]), bisect_right(heights, word.box[3])
+        first = bisect_left(heights, word.box[1])
+        last = bisect_right(heights, word.box[3])
         beside = [each for each in from_top[first:last] if each.middle[0] < word.box[0]]
         above = from_top[first - 1].order if first else -1
         if beside:

@@ -117,7 +117,8 @@ def _with_signs(source: str) -> str:
         return source
     pieces: list[str] = []
     groups: list[tuple[str, bool]] = []
-    font, is_mark = "", False
+    font = ""
+    is_mark = False
     pending = ""  # the sign of a field, which its result shows
     written = 0
     for token in TOKEN.finditer(source):
@@ -136,7 +137,9 @@ def _with_signs(source: str) -> str:
         elif token["word"] in LISTS:
             is_mark = True
         elif token["word"] == "fldrslt" and pending:
-            sign, kept, pending = pending, token[0], ""
+            sign = pending
+            kept = token[0]
+            pending = ""
         elif font and token["byte"]:
             sign = sign_of_font(int(token["byte"], 16), font)
         elif font and token["code"] and int(token["code"]) & MAX_CODE in FONT_CODES:

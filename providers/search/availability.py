@@ -155,7 +155,8 @@ async def probe_address(address: str, *, seconds: float = PROBE_SECONDS) -> str 
     """Connect and close without sending a query. Return the reason if that fails within `seconds`."""
     parts = urlsplit(address)
     try:
-        host, port = parts.hostname, parts.port or {"https": 443, "http": 80}[parts.scheme]
+        host = parts.hostname
+        port = parts.port or {"https": 443, "http": 80}[parts.scheme]
     except ValueError:
         return Message("provider_invalid_address")
     tls = trusted_certificates() if parts.scheme == "https" else None

@@ -108,7 +108,8 @@ def usable_url(text: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
+        _ = parts.port  # raises ValueError for one that is none
     except ValueError:
         return None
     if parts.scheme.lower() not in {"http", "https"} or not host or "@" in parts.netloc:

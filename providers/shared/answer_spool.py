@@ -206,7 +206,8 @@ def _read_spooled(path: Path) -> SpooledAnswer | None:
             if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_SPOOLED_BYTES:
                 return None
             fields = json.loads(file.readline(MAX_HEAD_BYTES).decode("utf-8", "surrogatepass"))
-            research_id, answer_key = str(fields["research_id"]), str(fields["answer_key"])
+            research_id = str(fields["research_id"])
+            answer_key = str(fields["answer_key"])
             if path.name != _spooled_name(research_id, answer_key):
                 return None
             answer = file.read(status.st_size).decode("utf-8", "surrogatepass")

@@ -19,7 +19,8 @@ T = TypeVar("T")
 LEASE: Final = b"making "  # beginning of a lease, stored in place of a value; no JSON begins like this
 LEASE_SECONDS: Final = 10.0  # time after which the lease of a killed worker expires
 RENEW_SECONDS: Final = 2.0
-FIRST_POLL_SECONDS, LAST_POLL_SECONDS = 0.02, 0.25
+FIRST_POLL_SECONDS = 0.02
+LAST_POLL_SECONDS = 0.25
 MAX_VALUE_BYTES: Final = 1_000_000  # larger values are not stored: the shared store is for small ones
 
 log = structlog.get_logger()

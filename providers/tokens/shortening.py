@@ -88,7 +88,8 @@ def _joined(text: str, spans: Sequence[tuple[int, int]]) -> str:
 def cut_pieces(text: str, start: int, end: int, limit: int) -> Iterator[tuple[int, int]]:
     """Yield a part of a text in pieces of at most `limit` characters, cut at a line, a sentence or a space."""
     while end - start > limit:
-        low, high = start + limit // 4, start + limit // 2
+        low = start + limit // 4
+        high = start + limit // 2
         cuts = (text.rfind(mark, low, high) + len(mark) for mark in SEPARATORS if mark in text[low:high])
         cut = next(cuts, high)
         yield start, cut

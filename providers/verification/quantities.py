@@ -98,7 +98,8 @@ TIME: Final = re.compile(
 CLOCK: Final = "time"
 GROUPS: Final = re.compile(r"[.,'’\u00a0\u202f ]")
 CENT: Final = "cent"
-FIRST_YEAR, LAST_YEAR = 1000, 2199
+FIRST_YEAR = 1000
+LAST_YEAR = 2199
 ABOUT_SHARE: Final = 0.05  # tolerance of a number that is called approximate
 OVER_SHARE: Final = 0.15  # tolerance of `more than` and `almost`, on their side
 
@@ -258,7 +259,8 @@ def _dates(text: str) -> Iterator[Quantity]:
             form = f"{year or '-'}-{MONTHS[match['month'].casefold()]:02}" + (f"-{day:02}" if day else "")
             yield Quantity(match[0], *match.span(), unit="date", forms=(form,))
     for match in TIME.finditer(text):
-        hour, minute = int(match[1] or match[4]), int(match[2] or match[5] or 0)
+        hour = int(match[1] or match[4])
+        minute = int(match[2] or match[5] or 0)
         if (match[3] or "")[:1].casefold() in ("a", "p") and match[3]:
             hour = hour % 12 + (12 if match[3][0] in "pP" else 0)
         if hour <= 24 and minute < 60:
@@ -363,7 +365,8 @@ def _unit_after(text: str, tokens: list[_Token], index: int) -> tuple[str, tuple
     for count in range(MAX_UNIT_WORDS, 0, -1):
         if index + count > len(tokens):
             continue
-        start, end = tokens[index].start, tokens[index + count - 1].end
+        start = tokens[index].start
+        end = tokens[index + count - 1].end
         name = " ".join(text[start:end].replace("-", " ").split()).casefold()
         name = name.replace("’", "'").removeprefix("d'")
         # A letter is a unit only directly after its number: `5 s`, but not `5, s`.

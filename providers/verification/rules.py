@@ -401,8 +401,10 @@ def _is_figure(text: str, quantity: Quantity) -> bool:
     """
     if quantity.unit:
         return True
-    start, end = quantity.start, quantity.end
-    head, tail = NAME_START.search(text[max(0, start - MAX_LABEL) : start]), NAME_END.match(text, start)
+    start = quantity.start
+    end = quantity.end
+    head = NAME_START.search(text[max(0, start - MAX_LABEL) : start])
+    tail = NAME_END.match(text, start)
     word = (head[0] if head else "") + (tail[0] if tail else "")
     is_name = any(character.isdecimal() for character in word) and not COUNTED.fullmatch(word)
     if is_name or (text[max(0, start - 1) : start] == "<" and text[end : end + 1] == ">"):

@@ -21,7 +21,8 @@ def _usable_address(address: str) -> str:
     """Return the address if a client can connect to it. Raises ValueError."""
     try:
         parts = urlsplit(address)
-        host, port = parts.hostname or "", parts.port
+        host = parts.hostname or ""
+        port = parts.port
         if ":" in host:
             IPv6Address(host)
         # The codec rejects names that no resolver can handle: empty ones, and ones with empty or overlong parts.
