@@ -211,7 +211,7 @@ def application_error(
 def _unforeseen(error: Exception, number: int) -> ApplicationError:
     """Log the unforeseen error of attempt `number` with its frames, and return its failure.
 
-    An error that depends on the arguments alone is not retried for ever: nobody repairs it by waiting.
+    An error that depends on the arguments alone is not retried for ever: waiting does not repair it.
     """
     defect = describe_error(error)
     log.error("call.defect", error=defect.error, place=defect.place, frames=defect.frames)

@@ -1,4 +1,4 @@
-"""What a run likely uses: real runs of its strategy and depth, fitted to its limits, documents and prices. Pure.
+"""The likely use of a run: real runs of its strategy and depth, fitted to its limits, documents and prices. Pure.
 
 `likely_runs.json` has four runs by strategy and depth (`python -m benchmarks.likely`): the likely one over many pages,
 from runs that a real language model answered; and with fakes one over a few short pages, one whose pages leave no gap,
@@ -40,7 +40,7 @@ CallUsd = Callable[[str, Usage], float | None]
 
 @dataclass(frozen=True)
 class LikelyRun:
-    """What a run uses, by role: calls, and the mean tokens of a call."""
+    """The use of a run, by role: calls, and the mean tokens of a call."""
 
     roles: Mapping[RoleSpec[Any, Any], tuple[float, Usage]]
     searches: float

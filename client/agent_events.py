@@ -131,7 +131,7 @@ class FetchUrlResult(Contract):
 
 
 class ParseContentResult(Contract):
-    """What a file says: the numbered notes that a reader made of it, each with its passage in the record."""
+    """The notes on a file: the numbered notes that a reader made of it, each with its passage in the record."""
 
     url: str = ""
     title: str = ""

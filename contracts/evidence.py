@@ -362,7 +362,7 @@ PAGE_STARTS: Final = TypeAdapter(list[int])
 
 
 class PageList(Contract):
-    """Where the pages of a text begin, and what of it is uncertain; stored as JSON beside the text."""
+    """The beginnings of the pages of a text, and what of it is uncertain; stored as JSON beside the text."""
 
     starts: list[int] = []
     uncertain: list[tuple[int, int]] = []

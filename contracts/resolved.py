@@ -110,7 +110,7 @@ class CorpusFolder(Contract):
 
 
 class CorpusOverview(Contract):
-    """What is in a corpus, for whoever plans a search of it."""
+    """The content of a corpus, for a role that plans a search of it."""
 
     folders: list[CorpusFolder] = []
     """The largest folders, largest first; none if all documents are in one."""

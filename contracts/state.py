@@ -120,7 +120,7 @@ class StatePart(BaseModel):
 
 
 class WorkState(StatePart):
-    """What a run does: its request, its plan, how far it is, and what went wrong."""
+    """The work of a run: its request, its plan, how far it is, and what went wrong."""
 
     resolved: ResolvedResearch | None = None
     resolved_entry: str = ""
@@ -172,7 +172,7 @@ class WorkState(StatePart):
 
 
 class EvidenceState(StatePart):
-    """What a run found, and the report that it supports.
+    """The evidence that a run found, and the report that it supports.
 
     Details of sources, findings and evidence are in notebook entries; quotes, drafts and page text are in separate
     documents. All of them are in the content store.
@@ -257,7 +257,7 @@ class EvidenceState(StatePart):
 
 
 class AccountsState(StatePart):
-    """What a run used: calls, tokens and money, and the content that models were shown."""
+    """The accounts of a run: calls, tokens and money, and the content that models were shown."""
 
     operations: dict[str, int] = {}
     """Number of uses of each logical operation, so that operation ids are unique and stable."""
@@ -313,7 +313,7 @@ class ClockState(StatePart):
 
 
 class PeopleState(StatePart):
-    """What people were asked and said, and the log that they read."""
+    """The questions to people with their answers, and the log that they read."""
 
     approved_version: int | None = None
     """Version of the plan that a person approved; None if none was approved."""
@@ -333,7 +333,7 @@ class PeopleState(StatePart):
 class ResearchState(BaseModel):
     """The state of a run in five parts, of ids, offsets, labels and short statements.
 
-    In JSON, and so in sessions and for clients, the fields of all parts stand side by side.
+    In JSON, and so in sessions and for clients, the fields of all parts are side by side.
     """
 
     model_config = ConfigDict(extra="ignore", validate_assignment=False)

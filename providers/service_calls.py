@@ -48,7 +48,7 @@ def is_confidential(address: str) -> bool:
 
 # --- statuses of answers ----------------------------------------------------------------------------------------------
 class StatusKind(StrEnum):
-    """What the status of an HTTP answer says about the call."""
+    """The meaning of the status of an HTTP answer for the call."""
 
     DONE = "done"
     MOVED = "moved"

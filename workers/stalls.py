@@ -1,4 +1,4 @@
-"""Ends a process whose event loop stands still, so that another worker retries its calls.
+"""Ends a process whose event loop has stalled, so that another worker retries its calls.
 
 A stall is measured in processor time of the process, as a loaded machine may give it none for a minute; a loop that
 waits without using any, for a file or a lock, gets four times as long in looks of a thread. That thread ends the
@@ -71,7 +71,7 @@ class _Watch(threading.Thread):
             await asyncio.sleep(self._interval)
 
     def run(self) -> None:
-        """Look until the watch is stopped or the loop stands still."""
+        """Look until the watch is stopped or the loop has stalled."""
         while not self._over.wait(self._interval):
             self._looks += 1
             used = time.process_time() - self._used_at_tick

@@ -22,7 +22,7 @@ CONTENT_FOLDER: Final = "content"
 
 @dataclass(frozen=True)
 class FileStores:
-    """What a home or an object store holds: texts and sessions. Nothing of it must be closed."""
+    """The content of a home or an object store: texts and sessions. Nothing of it must be closed."""
 
     content: ObstoreContentStore
     notebooks: Notebooks

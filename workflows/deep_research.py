@@ -165,7 +165,7 @@ class DeepResearchWorkflow(PersonMessages):
             raise _start_failure(error) from None
 
     async def _take_turn(self, resolved: ResolvedResearch, *, begun: bool) -> bool:
-        """Wait for a slot; return true if the run had to wait. A stop ends the wait of a run that has begun."""
+        """Wait for a slot; return true if the run had to wait. A stop ends the wait of a run that has started."""
         position = 0
         while True:
             argument = TurnRequest(research_id=resolved.research_id, tenant=resolved.tenant, known_place=position)

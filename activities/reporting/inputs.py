@@ -172,7 +172,7 @@ UNPRINTED: Final = {"state": {"people": {"events"}}}
 
 
 class RenderMaterial(Contract):
-    """What a report is made of. Equal material gives equal bytes."""
+    """The material of a report. Equal material gives equal bytes."""
 
     state: ResearchState
     draft: str | None = None

@@ -1,4 +1,4 @@
-"""What a report says about itself: its notice, what stays open, and the facts on method and limits."""
+"""The statements of a report about itself: its notice, what stays open, and the facts on method and limits."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

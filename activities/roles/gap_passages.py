@@ -1,4 +1,4 @@
-"""Passages of the sources already read that may answer open gaps, as shown under numbers to whoever judges the gaps."""
+"""Passages of the sources already read that may answer open gaps, under numbers for the role that judges them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -198,7 +198,7 @@ class PromptBlocks:
         return PromptBlock(_with_heading(heading, self._listed(name, lines)))
 
     def gaps(self) -> PromptBlock:
-        """Return the gaps of the request as an item: the open and grave ones first, since the rest may be left out."""
+        """Return the gaps of the request as an item: the open and grave ones first, since the rest may be omitted."""
         order = sorted(
             self.request.gaps, key=lambda gap: (gap.status is GapStatus.ADDRESSED, SEVERE.index(gap.severity))
         )

@@ -1,4 +1,4 @@
-"""How the answers of each role are grounded in stored text, and what of their results is stored.
+"""Grounding of the answers of each role in stored text, and what of their results is stored.
 
 One table, by the type of the result: a role whose answers refer to no stored text needs no entry.
 """
@@ -60,7 +60,7 @@ def _fit(work: RoleWork[Any, Any]) -> RoleAnswer:
 
 @dataclass(frozen=True)
 class RoleHandler:
-    """What becomes of the answers of a role."""
+    """The treatment of the answers of a role."""
 
     ground: Ground = _fit
     store: Store = _store_nothing

@@ -18,7 +18,7 @@ REFUSALS: Final = "mcp.server.transport_security"
 def http_server(desk: Desk, listener: socket.socket) -> QuietServer:
     """Make the server; only requests that name its own address are answered, and no web page of another origin.
 
-    No session is remembered: after a restart, a client goes on as before.
+    No session is remembered: after a restart, a client continues as before.
     """
     port = listener.getsockname()[1]
     hosts = [f"{host}:{port}" for host in ("127.0.0.1", "localhost")]

@@ -140,7 +140,7 @@ class DocumentLibrary:
         return list(shown.values())[:RESULTS]
 
     async def _add_run(self, context: CommandContext, research_id: str) -> None:
-        """Index the report of a run and the pages that it has read; a text that is gone is left out."""
+        """Index the report of a run and the pages that it has read; a text that is gone is omitted."""
         try:
             state = await _state(context, research_id)
         except (ContentCorrupt, CommandError) as error:  # damaged, of another version, or just removed

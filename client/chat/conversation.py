@@ -1,4 +1,4 @@
-"""What a message of a conversation means, by the conversation alone: which run it follows, and what that run asked.
+"""The meaning of a message of a conversation, by the conversation alone: which run it follows, and what that run asked.
 
 Nothing is remembered. The id of a run is a keyed hash of the user, the model, the run before and the words since then,
 so that one conversation leads to one run. The last line of each answer names its run, and what that run asks; clients

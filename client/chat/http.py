@@ -193,7 +193,7 @@ def _wants_usage(chat: CompletionRequest) -> bool:
 
 
 def _stream(chunks: AsyncGenerator[dict[str, Any], None]) -> Response:
-    """Send chunks as server-sent events, with a comment every ten seconds; the run goes on if the client leaves."""
+    """Send chunks as server-sent events, with a comment every ten seconds; the run continues if the client leaves."""
 
     async def events() -> AsyncIterator[str]:
         async with aclosing(chunks):

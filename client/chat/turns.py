@@ -197,7 +197,7 @@ async def _find(context: CommandContext, research_id: str) -> RunInfo | None:
 
 
 async def _opening(run: RunInfo) -> str:
-    """Return what is said first of a run that exists already."""
+    """Return the first lines about a run that exists already."""
     if run.open is not None:
         return f"Run {run.research_id} is going on. {GOES_ON}"
     result = await run.result()
@@ -207,7 +207,7 @@ async def _opening(run: RunInfo) -> str:
 
 
 def _started(started: StartedRun) -> str:
-    """Return what is said first of a new run."""
+    """Return the first lines about a new run."""
     facts = f"{started.strategy}; {started.searches}; {started.engine}; {started.egress}"
     lines = [f"Run {started.research_id}: {facts}.", started.estimate or "It makes no paid call."]
     return "\n".join(as_markdown(line, LINE_CHARACTERS, LINE_BYTES) for line in [*lines, *started.advice, GOES_ON])

@@ -211,13 +211,13 @@ class _Cutter:
         self.blocks.append(PassageBlock(kind, start, end, self._path(), lead, self.label))
 
     def _release(self) -> None:
-        """Add the waiting line as a block, because nothing stands below it."""
+        """Add the waiting line as a block, because nothing is below it."""
         if self.waiting is not None:
             self.blocks.append(self.waiting)
             self.waiting = None
 
     def _release_label(self) -> None:
-        """Add the waiting line as a block, unless it is the heading of what stands below it."""
+        """Add the waiting line as a block, unless it is the heading of what is below it."""
         if self.label:
             self._release()
         self.waiting = None

@@ -83,7 +83,7 @@ class SubprocessPool:
 
         `returns` is the type of its result, which arrives as JSON: use `Base64UrlBytes` for bytes.
         A text is given up after it ended two children: the first may have died because the machine ran out of memory.
-        Raises the errors of `RAISED` as the function raised them, `ProcessStalled` for a child that stands still (a
+        Raises the errors of `RAISED` as the function raised them, `ProcessStalled` for a child that has stalled (a
         paused or overloaded machine: the text is not the cause), and `InputUnprocessable` for anything else.
         """
         cpu_seconds = self._cpu_seconds if seconds is None else seconds

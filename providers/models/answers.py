@@ -128,7 +128,7 @@ def _encodable(value: Any) -> Any:
 # --- answers of a schema ---------------------------------------------------------------------------------------------
 @lru_cache(maxsize=128)
 def schema_text(answer: type[RoleAnswer], left_out: tuple[str, ...] = ()) -> str:
-    """Return the JSON schema of an answer, with fields in the order of their declaration, without those left out.
+    """Return the JSON schema of an answer, with fields in the order of their declaration, without omitted ones.
 
     A field without which no answer is valid is always asked for.
     """

@@ -599,7 +599,7 @@ def _is_content_button(button: Element) -> bool:
 
 
 def _is_in_sentence(button: Element) -> bool:
-    """Return whether a button stands behind words and before others, or before the end of their sentence."""
+    """Return whether a button follows words and before others, or before the end of their sentence."""
     element = button.getprevious()
     before = (element.tail if element is not None else button.getparent().text) or ""
     return WORDS.search(before) is not None and (button.tail or "").strip() != ""

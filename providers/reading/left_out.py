@@ -1,4 +1,4 @@
-"""What the readers of office documents leave out, counted in words by the simplest extraction of every part."""
+"""The parts that readers of office documents omit, counted in words by the simplest extraction of every part."""
 
 import re
 from collections import Counter

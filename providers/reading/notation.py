@@ -65,7 +65,7 @@ def written_number(number: int, form: str) -> str:
 
 
 def sign_of_font(code: int, font: str) -> str:
-    """Return the character for which a code of a font such as Symbol stands; empty for a picture and for no code."""
+    """Return the character that a code of a font such as Symbol means; empty for a picture and for no code."""
     signs = SIGNS_OF_FONTS.get(font.strip().lower())
     if signs is not None and (code in FONT_CODES or code in range(0x100)):
         return signs.get(code & 0xFF, "")
@@ -75,7 +75,7 @@ def sign_of_font(code: int, font: str) -> str:
 
 
 def with_signs_of_font(text: str, font: str) -> str:
-    """Return a text in which the codes of a font such as Symbol are the characters for which they stand."""
+    """Return a text in which the codes of a font such as Symbol are the characters that they mean."""
     if text.isascii() or font.strip().lower() not in SIGNS_OF_FONTS:
         return text
     return "".join(sign_of_font(ord(sign), font) if ord(sign) in FONT_CODES else sign for sign in text)

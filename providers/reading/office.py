@@ -129,7 +129,7 @@ def _paragraphs(frame: Any) -> Iterator[Block]:
 
 
 def _number_mark(number: int, form: str) -> str:
-    """Return what stands before a numbered paragraph: `3.`, `(a)`."""
+    """Return the mark before a numbered paragraph: `3.`, `(a)`."""
     kinds = {"alphaLc": "lowerLetter", "alphaUc": "upperLetter", "romanLc": "lowerRoman", "romanUc": "upperRoman"}
     kind = next((written for name, written in kinds.items() if form.startswith(name)), "decimal")
     before = "(" if form.endswith("ParenBoth") else ""
@@ -362,7 +362,7 @@ def _digits(number: Decimal, tokens: list[tuple[bool, str]]) -> str:
 
 
 def _filled(digits: str, tokens: list[tuple[bool, str]]) -> str:
-    """Put digits into the places of a format, from the right; those that are left stand before them."""
+    """Put digits into the places of a format, from the right; those that remain come before them."""
     rest = list(digits)
     written = ""
     for is_place, text in reversed(tokens):

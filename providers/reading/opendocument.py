@@ -110,7 +110,7 @@ def _facts(meta: Element | None) -> DocumentFacts:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """How one level of a list is numbered: bullets have no form."""
+    """The numbering of one level of a list: bullets have no form."""
 
     form: str
     prefix: str
@@ -373,7 +373,7 @@ def _levels(style: Element) -> dict[int, _Level]:
 
 
 def _mark(level: _Level, number: int, above: str) -> str:
-    """Return what stands before an item: `-`, `3.`, `(a)`."""
+    """Return the mark before an item: `-`, `3.`, `(a)`."""
     if not level.form:
         return "-"
     return f"{level.prefix}{above}{written_number(number, FORMS.get(level.form, 'decimal'))}{level.suffix}".strip()

@@ -109,7 +109,7 @@ def _plain(source: str) -> str:
 
 
 def _with_signs(source: str) -> str:
-    """Return a source in which the codes of a font such as Symbol are the characters for which they stand."""
+    """Return a source in which the codes of a font such as Symbol are the characters that they mean."""
     entries = source[slice(*_font_table(source))].split(";")
     named = ((FONT.search(entry), NAMED_FONT.search(entry)) for entry in entries)
     fonts = {int(number[0].removeprefix("\\f")): name[1] for number, name in named if number and name}

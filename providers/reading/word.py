@@ -82,7 +82,7 @@ def read_word(raw: bytes) -> tuple[Iterable[Block], DocumentFacts]:
 
 @dataclass(slots=True)
 class _Style:
-    """What matters of a paragraph style, with all that it is based on."""
+    """The relevant parts of a paragraph style, with all that it is based on."""
 
     heading: int = 0
     """Level of the headings of this style, or 0."""
@@ -93,7 +93,7 @@ class _Style:
 
 @dataclass(slots=True)
 class _Level:
-    """How one level of a list is numbered."""
+    """The numbering of one level of a list."""
 
     form: str = "decimal"
     text: str = ""
@@ -390,7 +390,7 @@ class _Numbering:
                     self._own_levels.setdefault(name, {})[int(own.get(qn("w:ilvl"), "0"))] = _level(own)
 
     def next(self, number: Element) -> tuple[int, str]:
-        """Return the level of the next paragraph of a list, and what stands before it: `-`, `3.`, `2.1`, or nothing."""
+        """Return the level of the next paragraph of a list, and the mark before it: `-`, `3.`, `2.1`, or nothing."""
         name = _find(number, "string(./w:numId/@w:val)")
         written = _find(number, "string(./w:ilvl/@w:val)")
         level = 0

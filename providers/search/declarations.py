@@ -31,7 +31,7 @@ BY_MODEL: Final = "anthropic"
 
 @dataclass(frozen=True)
 class ProviderPage:
-    """What the documentation says about a provider, in Markdown, each text as a cell of a table."""
+    """The text of the documentation about a provider, in Markdown, each text as a cell of a table."""
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 

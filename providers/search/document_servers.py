@@ -72,7 +72,7 @@ class _Found:
 class DocumentServer:
     """One server: a search provider, and the reader of its documents.
 
-    It is connected when it is first used, used again, and connected anew after its end.
+    It is connected when it is first used, used again, and connected again after its end.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ _refusal: ContextVar[list[httpx2.Response]] = ContextVar("refusal")
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a server is: a program with exactly these variables, or an address with these headers."""
+    """The place of a server: a program with exactly these variables, or an address with these headers."""
 
     name: str
     """Name of the provider, for messages."""
@@ -183,7 +183,7 @@ class ServerConnection:
         return Unavailable(f"{self._endpoint.name}: {self._failure or reason}")
 
     def _translate(self, error: MCPError, refusals: list[httpx2.Response]) -> ProviderError:
-        """Return the house's error for one of the protocol; the words of the server are left out."""
+        """Return the house's error for one of the protocol; the words of the server are omitted."""
         name = self._endpoint.name
         if refusals:
             response = refusals[-1]

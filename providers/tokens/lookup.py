@@ -55,7 +55,7 @@ def find_passages(
     """Return at most `limit` passages on each subject, best first.
 
     `texts` are stored texts by source id, and `shortest` is in characters. Several passages of one section say the same
-    about where an answer may stand; who looks for the answer itself needs them all.
+    about where an answer may be; a caller that looks for the answer itself needs them all.
 
     A subject is one question in several forms; a passage counts by the form that it fits best. Each text is cut and its
     words are counted once, however many subjects there are.

@@ -128,7 +128,7 @@ class ShownSource:
         return "".join(parts).strip("\n")
 
     def _omission(self, start: int) -> str:
-        """Return the line that stands for what is omitted before an offset, with the headings above it."""
+        """Return the line in place of what is omitted before an offset, with the headings above it."""
         section = next((one for one in sections_of(self.text) if one.start <= start < one.end), None)
         above = section.path if section else ()
         # A part that begins with its own heading needs only those above it.
@@ -139,7 +139,7 @@ class ShownSource:
 
 
 def show_sources(request: AnalyzeInput, documents: Mapping[str, str]) -> list[ShownSource]:
-    """Choose what a call shows of its sources; those that do not belong to its questions are left out.
+    """Choose what a call shows of its sources; those that do not belong to its questions are omitted.
 
     `documents` are stored texts by hash. The sources stay in their order, and the shown parts have at most
     `request.shown_tokens` estimated tokens together, unless the protected sources alone have more. Sections that were
@@ -273,7 +273,7 @@ def _first_words(text: str, start: int) -> str:
 class SectionUnit:
     """Blocks that are shown together: a list with its introduction, a table with its head, a listing with its sentence.
 
-    Consecutive units of a section leave out nothing between them.
+    Consecutive units of a section have nothing omitted between them.
     """
 
     start: int
@@ -353,7 +353,7 @@ def _lead(group: Sequence[PassageBlock], start: int) -> tuple[int, int] | None:
 
 
 class _Fit(NamedTuple):
-    """How a section fits a call: score and coverage for the best of its questions, share of the heading asked."""
+    """The fit of a section for a call: score and coverage for the best of its questions, share of the heading asked."""
 
     score: float
     coverage: float

@@ -482,7 +482,7 @@ def _contains_word(statement: Statement, word: _Word) -> bool:
 
 
 def _contains_name(statement: Statement, folded: str) -> bool:
-    """Return whether a name occurs in another spelling: "SQLite3", "US" for "U.S.", the words that it stands for."""
+    """Return whether a name occurs in another spelling: "SQLite3", "US" for "U.S.", the words that it abbreviates."""
     bare, *others = (re.sub(r"[.-]|\(\)", "", word) for word in (folded, *statement.folded_words))
     for other in others:
         if bare == other or (min(len(bare), len(other)) >= 4 and (bare in other or other in bare)):

@@ -211,7 +211,7 @@ async def read_sources(
     """Have a role read sources, and once more where it asks for sections that it was not shown.
 
     The gaps are those of the second answer, which has seen more. Raises `Interrupted`, and `ActivityError` for a call
-    that failed; if only the second one fails, the first answer stands.
+    that failed; if only the second one fails, the first answer counts.
     """
     source_ids = [source.id for source in request.sources]
     first = await run.ask(role, step, request, engine)

@@ -410,7 +410,7 @@ def newest(known: Sequence[Guidance], limit: int) -> list[Guidance]:
 def guidance_for(known: Sequence[Guidance], role: str, iteration: int) -> list[Guidance]:
     """Return the guidance that a call of a role is shown: what people ask for, and the newest of any other origin.
 
-    A model's guidance is left out if it addresses another role or is older than the last iteration; what is not of
+    A model's guidance is omitted if it addresses another role or is older than the last iteration; what is not of
     people is at most `MAX_CALL_ADVICE` lines.
     """
     people = newest([item for item in known if item.origin == PERSON], MAX_CALL_REQUESTS)

@@ -66,7 +66,7 @@ class CallRefused(Interrupted):
 
 @dataclass(frozen=True)
 class Granted:
-    """What a call may use."""
+    """The part of the budget that a call may use."""
 
     number: int
     """Number that closes its reservation."""
@@ -90,7 +90,7 @@ class Measured:
 
 
 class RunBudget:
-    """What a run may still use: grants each call its part, and reserves the part of the report."""
+    """The rest of a run's budget: grants each call its part, and reserves the part of the report."""
 
     def __init__(self, run: RunContext) -> None:
         self._run = run

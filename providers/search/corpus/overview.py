@@ -1,4 +1,4 @@
-"""What is in a corpus, in a few lines: folders, titles that stand for the documents, languages and dates. Pure."""
+"""The content of a corpus, in a few lines: folders, titles that represent the documents, languages and dates. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -69,7 +69,7 @@ def name_omitted(run: ResearchRun, sections: Mapping[str, Sequence[int]]) -> Non
 
 @dataclass(frozen=True)
 class WrittenUpdate:
-    """What became of an update, and of the notes that it does not report."""
+    """The outcome of an update, and of the notes that it does not report."""
 
     outcome: AppliedUpdate
     left: list[str] = field(default_factory=list)

@@ -254,7 +254,7 @@ async def _complete(run: ResearchRun) -> None:
 async def _place_unreported_notes(run: ResearchRun, position: LivingPosition) -> None:
     """Complete the report with the notes that the agent did not report.
 
-    What a model that finished of its own accord left out stays out, and is counted; what it asked for and no update had
+    What a model that finished of its own accord omitted stays out, and is counted; what it asked for and no update had
     room for is written once more. Where a limit ended its turns, a model writes its notes; without a model, rules do.
     Raises `Interrupted`.
     """

@@ -406,7 +406,7 @@ def _count_as_analyzed(state: ResearchState, searches: Sequence[PlanNode]) -> No
 async def analyze_pages(
     run: ResearchRun, engine: EngineKind | None = None, pages: Sequence[OpenedPage] = ()
 ) -> dict[PageReading, AnalyzerResult]:
-    """Have pages read for their purposes, and sources that nobody has read yet for the agent's task.
+    """Have pages read for their purposes, and sources that no role has read yet for the agent's task.
 
     Returns the results by reading. Raises `Interrupted`.
     """
