@@ -74,7 +74,7 @@ class ParsedClaim:
 
     @property
     def subject(self) -> str:
-        """The words that distinguish it from equal words elsewhere: those of a cell with the heads of row and column."""
+        """The words that distinguish it from equal words: those of a cell with the heads of row and column."""
         if self.cell:
             return CELL_BREAK.join((self.row_head, self.place.column, self.words))
         return self.words
