@@ -79,8 +79,6 @@ SPACED_STOP: Final = re.compile("[.!?]")
 EAST_ASIAN_STOP: Final = re.compile("[。！？｡]+[」』”’）》〉】]*\\s*")
 LONG_RUN: Final = re.compile(rf"(?<!\S)\S{{{4 * RUN_ENDS},}}+")
 """Longer than any word; the splitter would take quadratic time on it."""
-DUPLICATE_SHARE: Final = 0.7  # passages that share this much of the content words of the shorter one count as the same
-SHORT_KEYS: Final = 12  # content words up to which a passage is a duplicate only if another one has every word of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,12 +215,6 @@ def word_keys(word: str, language: str) -> tuple[str, ...]:
     if parts in ([], [whole]):
         return (whole,)
     return (whole, *parts)
-
-
-def is_covered(keys: frozenset[str], known: frozenset[str]) -> bool:
-    """Return whether a passage says again what another one does; of short ones, a single word makes a difference."""
-    shorter = min(len(keys), len(known))
-    return len(keys & known) >= (shorter if shorter <= SHORT_KEYS else DUPLICATE_SHARE * shorter)
 
 
 def meaning_words(text: str, language: str) -> list[str]:
