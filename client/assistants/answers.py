@@ -4,13 +4,14 @@ from typing import Final, Self
 
 from pydantic import BaseModel, Field
 
+from contracts.base import CheckedModel
 from contracts.texts import plural
 
 PAGE_BYTES: Final = 20_000
 """Most bytes of one page of a report; hosts cut longer answers of tools."""
 
 
-class Answer(BaseModel):
+class Answer(CheckedModel):
     """Answer of a tool; the fields are its structured content."""
 
     def as_text(self) -> str:
@@ -36,7 +37,7 @@ class StartedRun(Answer):
 
     def with_end(self, following: str) -> Self:
         """Return the answer of a run that is over, with what to call next."""
-        return self.model_copy(update={"next": following})
+        return self.with_fields(next=following)
 
     def as_text(self) -> str:
         """Return the answer in lines."""
