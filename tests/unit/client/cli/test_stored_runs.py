@@ -140,11 +140,11 @@ async def test_only_runs_that_are_listed_are_asked() -> None:
     ]
     context.stores.sessions.list.return_value = []
     context.running_client.return_value = Mock(handle=handle)
-    rows, _ = await watch._rows(context, "", 2)
+    rows, _ = await watch.list_rows(context, "", 2)
     assert ([row.research_id for row in rows], asked) == (["r-8", "r-7"], ["r-8", "r-7"])
-    rows, has_runs = await watch._rows(context, "question 3", 2)
+    rows, has_runs = await watch.list_rows(context, "question 3", 2)
     assert ([row.research_id for row in rows], has_runs) == (["r-3"], True)
-    rows, _ = await watch._rows(context, QUESTION.casefold(), 2)  # longer than the memo has it
+    rows, _ = await watch.list_rows(context, QUESTION.casefold(), 2)  # longer than the memo has it
     assert [row.query for row in rows] == [QUESTION] * 2
 
 
