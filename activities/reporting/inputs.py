@@ -1,9 +1,11 @@
 """The inputs of a report, gathered once for its three forms: text, claims, passages and sources."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import combinations, takewhile
 from typing import Final
 
 from activities.reporting.claims import CountedClaim, ParsedClaim, count_verdicts, find_claims, split_off_by
@@ -53,8 +55,13 @@ from providers.verification.rules import check, without_lead_in
 
 SELECTOR_CHARACTERS: Final = 32
 """Length of prefix and suffix of a text quote selector (Web Annotation)."""
-TERM: Final = re.compile(r"(?m)^(`[^`\n]{1,80}`(?: \([^\n]{1,60}\))?)\n(?=[^\s#`|>-])")
-TERM_DISTANCE: Final = 4_000  # characters from a term to the end of its definition, at most
+TERM: Final = re.compile(
+    r"`[^`\n]{1,120}`(?:[ \t/,|\[\]{}=.*]{0,9}(?:or[ \t])?`[^`\n]{1,120}`)*[ \t\]}]{0,9}(?:\([^()\n]{1,60}\))?"
+)
+"""A line that a definition may follow: names in code, perhaps with a type: "`work_mem` (`integer`)"."""
+MAX_NAME: Final = 60  # characters of a term that is no code
+MAX_TERM: Final = 200  # characters of a term, with other names of the same
+FENCES: Final = ("```", "~~~")
 DOUBTFUL: Final = (Verdict.CONTRADICTED, Verdict.UNSUPPORTED, Verdict.PARTIAL)
 """Verdicts that are marked in the text, and listed under *Method and limits*."""
 LAYOUT_LINE: Final = re.compile(r"(?m)^[ \t]*(?:(?:```|~~~)[\w+-]*[ \t]*|[|: \t]*-[|: \t-]*|\.{4,}[ \t]*)$")
@@ -367,14 +374,109 @@ def text_around(text: str, start: int, end: int, limit: int = 100) -> tuple[str,
 def term_above(text: str, start: int) -> str:
     """Return the term whose definition a place belongs to, such as "`work_mem` (`integer`)"; empty if there is none.
 
-    It is the nearest line above, up to the heading, that begins with code and has its text on the next line. A place
-    that begins with such a line names its own term.
+    A stored text does not mark the end of a definition. Certain are the paragraph below the term, what that announces
+    with a colon, and what lies between two terms of one list. What follows the last term of a list has the heading of
+    its section alone. A place that begins with a term names it itself.
     """
-    if TERM.match(text, start):
-        return ""
-    heading = text.rfind("\n#", 0, start) + 1
-    above = text[max(heading, start - TERM_DISTANCE) : start]
-    return next((match[1] for match in reversed(list(TERM.finditer(above)))), "")
+    places, terms = _terms(text)
+    index = bisect_right(places, start) - 1
+    return terms[index] if index >= 0 else ""
+
+
+@lru_cache(maxsize=32)  # for the many passages of a page
+def _terms(text: str) -> tuple[list[int], list[str]]:
+    """Return the places of a text from which another term counts, and these terms; an empty one is none."""
+    reader = _TermReader()
+    for start, lines, is_code in _paragraphs(text):
+        reader.read(start, lines, is_code=is_code)
+    reader.end()
+    return [place for place, _ in reader.changes], [term for _, term in reader.changes]
+
+
+def _paragraphs(text: str) -> Iterator[tuple[int, list[str], bool]]:
+    """Yield the blocks between empty lines with their places, and whether each is a listing, which is one block."""
+    start = place = 0
+    lines: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        mark = line.lstrip()[:3]
+        if fence:
+            lines.append(line)
+            if mark == fence:
+                fence = ""
+                yield start, lines, True
+                lines = []
+        elif mark in FENCES or not line.strip() or line.startswith("#"):
+            if lines:
+                yield start, lines, False
+            lines = []
+            if mark in FENCES:
+                fence, start, lines = mark, place, [line]
+            elif line.strip():
+                yield place, [line], False
+        else:
+            start = start if lines else place
+            lines.append(line)
+        place += len(line) + 1
+    if lines:
+        yield start, lines, bool(fence)
+
+
+@dataclass
+class _TermReader:
+    """Finds the terms of definition lists and what belongs to each, block by block."""
+
+    changes: list[tuple[int, str]] = field(default_factory=list)
+    term: str = ""
+    is_nested: bool = False
+    """True in a list within the definition of another one; its end cannot be seen, so that its terms claim less."""
+    announces: bool = False
+    """True if the block before ends with a colon."""
+    open_place: int | None = None
+    """The first block since the term that is its own only if another term follows."""
+
+    def read(self, start: int, lines: list[str], *, is_code: bool) -> None:
+        """Take the next block; a listing has no term and no heading."""
+        terms = [] if is_code else _terms_of(lines)
+        if not is_code and lines[0].startswith("#"):
+            self.end()
+            self.changes.append((start, ""))
+            self.term = ""
+            self.is_nested = False
+        elif terms:
+            # A later block that announces a list may come after the end of the one before.
+            is_between = self.open_place is not None and not self.is_nested and not self.announces
+            self.is_nested = self.open_place is None if self.is_nested else bool(self.term) and self.announces
+            if not is_between:
+                self.end()
+            self.term = ", ".join(terms)
+            self.open_place = None
+            self.changes.append((start, ""))
+            self.changes.append((start + sum(len(line) + 1 for line in lines[: len(terms)]), self.term))
+        elif len(lines) == 2 and not is_code and _is_name(lines[0]):  # a definition whose term is no code
+            self.end()
+            self.changes.append((start, ""))
+            self.term = ""
+        elif self.term and self.open_place is None and not self.announces:
+            self.open_place = start
+        self.announces = lines[-1].rstrip().endswith(":")
+
+    def end(self) -> None:
+        """End the definitions of a list: what follows the paragraph of the last term is under no term."""
+        if self.open_place is not None:
+            self.changes.append((self.open_place, ""))
+        self.open_place = None
+
+
+def _is_name(line: str) -> bool:
+    """Return true for a short line that is no sentence, list item or row."""
+    return len(line) <= MAX_NAME and line[0].isalpha() and line.rstrip()[-1].isalnum()
+
+
+def _terms_of(lines: list[str]) -> list[str]:
+    """Return the lines of terms at the beginning of a block, if a definition follows them there."""
+    terms = list(takewhile(lambda line: len(line) <= MAX_TERM and TERM.fullmatch(line), lines[:-1]))
+    return [line.rstrip() for line in terms]
 
 
 def show_passage(item: Evidence | ReportEvidence, title: str, text: str) -> ShownPassage:

@@ -202,12 +202,59 @@ def test_the_text_before_a_claim_is_the_nearest() -> None:
 
 TERMS = """## Settings
 
+Of these, two matter.
+
 `idle_timeout` (`integer`)
 Ends a session that is idle.
 
 Unlike the other one, it costs little.
 
 Be wary of it with a pool.
+
+`NO CHECK`/`CHECK ROWS` (`boolean`)
+Looks at rows.
+
+`mode` (`enum`)
+Chooses a mode. There are two modes:
+
+`off`
+`none`
+Does nothing
+
+`on`
+Works in steps:
+
+- The first step reads.
+
+```sql
+SET mode = on;
+
+## no heading
+```
+
+It is ignored on sockets.
+
+`last_one`
+Is the last, and announces:
+
+```
+last_one = 1
+```
+
+All of these are read at the start.
+
+host name
+A name that is no code.
+
+Names are looked up.
+
+`final`
+Has a paragraph.
+
+The server has two kinds of them:
+
+`kind`
+Is the first kind.
 
 ## Notes
 
@@ -216,18 +263,34 @@ Beware of `code` at the beginning.
 
 
 @pytest.mark.parametrize(
-    ("quote", "title"),
+    ("quote", "term"),
     [
-        ("Be wary of it", "Manual § Settings § `idle_timeout` (`integer`)"),
-        ("Beware of", "Manual § Settings"),
+        ("Of these", ""),
+        ("`idle_timeout` (`integer`)", ""),
+        ("Ends a session", "`idle_timeout` (`integer`)"),
+        ("Be wary of it", "`idle_timeout` (`integer`)"),
+        ("Looks at rows", "`NO CHECK`/`CHECK ROWS` (`boolean`)"),
+        ("There are two modes", "`mode` (`enum`)"),
+        ("Does nothing", "`off`, `none`"),
+        ("Works in steps", "`on`"),
+        ("- The first step", "`on`"),
+        ("It is ignored", ""),
+        ("last_one = 1", "`last_one`"),
+        ("All of these", ""),
+        ("A name that", ""),
+        ("Names are looked up", ""),
+        ("Has a paragraph", "`final`"),
+        ("The server has two", ""),
+        ("Is the first kind", "`kind`"),
+        ("Beware of", ""),
     ],
 )
-def test_a_passage_names_the_term_that_it_defines(quote: str, title: str) -> None:
-    """Each paragraph of a definition stands under its term; one below another heading does not."""
+def test_a_passage_names_the_term_that_it_defines(quote: str, term: str) -> None:
+    """What lies between two terms of a list has the first; what may come after the end of the list has none."""
     start = TERMS.index(quote)
     item = Evidence(id=A, source_id="src-1", start=start, end=start + len(quote), heading="Settings")
     shown = show_passage(item, "Manual", TERMS)
-    assert (shown.title, shown.quote) == (title, quote)
+    assert (shown.title, shown.quote) == (" § ".join(filter(None, ("Manual", "Settings", term))), quote)
 
 
 @pytest.mark.parametrize(
