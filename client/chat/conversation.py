@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from client.chat.protocol import ConversationMessage
 from contracts.plan import Waiting, WaitKind
@@ -150,7 +150,7 @@ def _turns(messages: Sequence[ConversationMessage]) -> list[Turn]:
 class RunMessage:
     """A message to a run: the name of a method of its handle, with the arguments."""
 
-    method: str
+    method: Literal["answer", "approve_plan", "reject_plan", "revise_plan", "stop_and_report"]
     arguments: tuple[Any, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -263,7 +263,7 @@ async def _tell(context: CommandContext, run: RunInfo, text: str) -> Attachment:
         if is_message and not await _is_same_question(run, text):
             return replace(attached, opening=f"Run {run.research_id}: {await handle.steer(text)}")
     except MessageRefused as error:
-        return replace(attached, refusal=str(error))
+        return replace(attached, opening=f"Run {run.research_id} did not take the message: {_line(str(error))}")
     except RunClosed:
         return replace(attached, run=await context.load_run(run.research_id))
     return attached
@@ -284,13 +284,14 @@ async def watch(attached: Attachment) -> AsyncGenerator[str | Completion, None]:
             )
         yield await _ended(attached.context, run, result)
         return
-    async for item in _follow(run.open, attached.answered):
-        if isinstance(item, str):
-            yield as_markdown(item, LINE_CHARACTERS, LINE_BYTES)
-        elif isinstance(item, Waiting):
-            yield await _asking(run.open, item, attached.refusal)
-        else:
-            yield await _ended(attached.context, run, item)
+    async with aclosing(_follow(run.open, attached.answered)) as items:
+        async for item in items:
+            if isinstance(item, str):
+                yield _line(item)
+            elif isinstance(item, Waiting):
+                yield await _asking(run.open, item, attached.refusal)
+            else:
+                yield await _ended(attached.context, run, item)
 
 
 class ProgressSink(PlainSink):

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from client.chat.conversation import Pointer
-from client.chat.turns import _follow, _plan_text
+from client.chat.turns import _follow, _plan_text, _tell
+from client.cli.context import CommandContext, RunInfo
+from client.client_errors import MessageRefused
 from client.handle import ResearchHandle
 from contracts.outcome import Event, EventPage, ResearchResult, ResearchStatus
 from contracts.plan import Objection, ObjectionKind, PlanAnswer, PlanNode, Waiting, WaitKind
@@ -18,7 +20,7 @@ PLAN = Waiting(kind=WaitKind.APPROVAL, plan_version=1)
 class AskingRun:
     """Stands for a handle: it waits for the approval of one version, then of the next."""
 
-    waits: list[Waiting]
+    waits: list[Waiting | None]
     research_id: str = "chat-1"
 
     async def status(self) -> ResearchStatus:
@@ -32,6 +34,12 @@ class AskingRun:
         ]
         return EventPage(events=every[after:], next=2)
 
+    async def question(self) -> str:
+        return "How?"
+
+    async def steer(self, text: str) -> str:
+        raise MessageRefused("too late: the report is being written")
+
     async def result(self) -> ResearchResult:
         return await asyncio.Event().wait()  # type: ignore[return-value]
 
@@ -42,6 +50,15 @@ async def test_an_answered_question_is_not_asked_once_more() -> None:
     answered = Pointer.of_wait("chat-1", PLAN)
     shown = [item async for item in _follow(cast("ResearchHandle", run), answered)]
     assert shown == ["planning", PLAN.with_fields(plan_version=2)]
+
+
+async def test_a_message_that_a_run_does_not_take_is_answered_with_the_reason() -> None:
+    """Words for a run that writes its report already; those of its own question are no message."""
+    run = AskingRun([None])
+    info = RunInfo("chat-1", handle=cast("ResearchHandle", run), running=True)
+    context = cast("CommandContext", None)
+    assert "did not take the message: too late" in (await _tell(context, info, "Look at the ropes")).opening
+    assert "is going on" in (await _tell(context, info, "how?")).opening
 
 
 def test_a_plan_is_shown_with_the_words_that_begin_it() -> None:
